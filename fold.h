@@ -2519,7 +2519,7 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* How many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+/* Tells how many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
@@ -2836,7 +2836,7 @@ static int fold__shape_same(const fold_shape *left, const fold_shape *right)
 }
 
 static int fold__shape_last(const fold_shape *shape) { return shape->dim[shape->rank - 1]; }
-/* How many rows along its last axis a value has. */
+/* Tells how many rows along its last axis a value has. */
 static int fold__shape_lines(const fold_shape *shape)
 {
     return fold__shape_size(shape) / fold__shape_last(shape);
@@ -3973,8 +3973,8 @@ static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
     return floats * FOLD__LANES;
 }
 
-/* How many are held: those of all rows in backward, else of a block, which may be a long row. Twice that at
-   most, so that a kept plan has room for many an index. */
+/* Tells how many are held: those of all rows in backward, else of a block, which may be a long row. Twice
+   that at most, so that a kept plan has room for many an index. */
 static size_t fold__sight_held(const fold__attention_call *call, int backward)
 {
     size_t held = FOLD__SIGHT_SCORES;
@@ -8592,7 +8592,7 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
    values alone. Values that lie side by side go by sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* How many of n > block values the left half of a sum takes: a power of two of blocks. */
+/* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8919,7 +8919,7 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
+/* Tells whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
@@ -9912,7 +9912,7 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     return NULL;
 }
 
-/* How many lists from the row-th on are short enough to be summed in one go. */
+/* Tells how many lists from the row-th on are short enough to be summed in one go. */
 static int fold__short_lists(const fold_op_call *call, int row)
 {
     int end = row;
@@ -10470,7 +10470,7 @@ enum {
     FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
 };
 enum { FOLD__FILTER_MOST = 32767 }; /* no number is larger */
-/* How many values a window makes of `size`, and what it reaches over. */
+/* Tells how many values a window makes of `size`, and what it reaches over. */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10672,7 +10672,7 @@ enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
     FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
 };
-/* How many positions have their patches in scratch at a time. */
+/* Tells how many positions have their patches in scratch at a time. */
 static int fold__patch_rows(int length)
 {
     const int rows = FOLD__FILTER_PATCHES / length / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -10949,7 +10949,7 @@ static void fold__max_pool_backward(const fold_op_call *call)
     }
 }
 
-/* How many of `taps` from `start` on lie within `size` values. */
+/* Tells how many of `taps` from `start` on lie within `size` values. */
 static int fold__taps_within(int start, int taps, int size)
 {
     const int from = start < 0 ? 0 : start, to = start + taps < size ? start + taps : size;
@@ -11287,7 +11287,7 @@ static int fold__attr_is_float(uint32_t op)
 }
 #endif /* FOLD_NO_TEXT */
 
-/* Whether an op passes gradient to an input at all. */
+/* Tells whether an op passes gradient to an input at all. */
 static int fold__differentiable(const fold__op_row *op, int input)
 {
     if (op->flags & FOLD__NO_GRAD)
@@ -11836,7 +11836,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* How an op of the program's own was described; NULL: it is another. */
+/* Tells how an op of the program's own was described; NULL: it is another. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11975,7 +11975,7 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Whether there is a pack that only gradients of inputs read. */
+/* Tells whether there is a pack that only gradients of inputs read. */
 FOLD__INLINE int fold__has_back_pack(const fold__param_data *param)
 {
     const int forward = fold__forward_packs(param->uses);
@@ -11999,7 +11999,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Whether tiles can read a weight where it lies: they may read a bit beyond it. */
+/* Tells whether tiles can read a weight where it lies: they may read a bit beyond it. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12112,7 +12112,7 @@ static void fold__list_name(fold_model *m, fold__param_data *param)
     *id = m->n_params + 1;
 }
 
-/* Whether anything can be added to the model; if not, it gets the error. */
+/* Tells whether anything can be added to the model; if not, it gets the error. */
 static int fold__can_add(fold_model *m, const char *what, const char *name)
 {
     if (m->sealed)
@@ -12356,7 +12356,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
     return fold_model_status(m);
 }
 
-/* Whether another model has the same parameters; if not, m gets the error. */
+/* Tells whether another model has the same parameters; if not, m gets the error. */
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
 {
     if (!from)
@@ -12580,8 +12580,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes of
-   its transpose, or from halves. */
+/* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
+   of its transpose, or from halves. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12903,8 +12903,8 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* How many operands of an op meet its weight. Behind those of a linear op there may be the rows it starts
-   from. */
+/* Tells how many operands of an op meet its weight. Behind those of a linear op there may be the rows it
+   starts from. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13225,7 +13225,7 @@ FOLD__INLINE int fold__edge_is_list(const fold_ctx *f, uint32_t edge)
 {
     return f->edge_offset[edge] >> 31 != 0;
 }
-/* How many rows an operand has. */
+/* Tells how many rows an operand has. */
 FOLD__INLINE uint32_t fold__edge_rows(const fold_ctx *f, uint32_t edge)
 {
     return fold__edge_is_list(f, edge) ? f->length[f->edge_source[edge]] : 1;
@@ -13293,7 +13293,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* How many nodes and edges fit without asking again: growing one array can take slack from others. */
+/* Tells how many nodes and edges fit without asking again: growing one array can take slack from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13339,8 +13339,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
 
 static int fold__forget_idle(fold_ctx *f);
 
-/* Whether array `which` holds so much now. Any array may move; then the pointers of the context and its run
-   are set anew. Whoever asks holds no pointer into an array across the call. */
+/* Tells whether array `which` holds so much now. Any array may move; then the pointers of the context and its
+   run are set anew. Whoever asks holds no pointer into an array across the call. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13457,7 +13457,7 @@ static uint32_t fold__rows_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) ? f->length[id] : 1;
 }
-/* How many floats a value has, and one row of it where it is a list. */
+/* Tells how many floats a value has, and one row of it where it is a list. */
 static uint32_t fold__row_size(const fold_ctx *f, uint32_t id) { return f->shapes[f->shape[id]].size; }
 static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 {
@@ -13569,10 +13569,10 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     return program;
 }
 
-/* Whether calls of a signature have list elements: of their own list, or as rows of what they give. */
+/* Tells whether calls of a signature have list elements: of their own list, or as rows of what they give. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
-/* Whether a signature's calls take lists row by row; whether they take them whole. */
+/* Tells whether a signature's calls take lists row by row; whether they take them whole. */
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->form & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->form & FOLD__WHOLE_IN) != 0; }
 
@@ -13724,7 +13724,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Which inputs may get a gradient: those that some output's gradient reaches. */
+/* Tells which inputs may get a gradient: those that some output's gradient reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -13738,10 +13738,10 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* Whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
+/* Tells whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
-/* Whether an input or list component of a call has the shape its cell was made with. */
+/* Tells whether an input or list component of a call has the shape its cell was made with. */
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
 {
     if (fold__shape_same(shape, &cell->shape[i]))
@@ -13907,7 +13907,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request is of a signature: what its key would be, without making it. */
+/* Tells whether a request is of a signature: what its key would be, without making it. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = f->keys + sig->key + 1;
@@ -14187,13 +14187,13 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
     return id;
 }
 
-/* How many list elements a request has, or rows of what it gives. */
+/* Tells how many list elements a request has, or rows of what it gives. */
 static uint32_t fold__elements_in(const fold__request *request)
 {
     return request->n_list ? request->list->elements : request->rows;
 }
 
-/* Whether the lists that a request gives have as few values as a list can have. */
+/* Tells whether the lists that a request gives have as few values as a list can have. */
 static int fold__results_fit(fold_ctx *f, const fold__request *request, const fold__sig *sig)
 {
     for (uint32_t output = 0; sig->out_lists >> output; output++) {
@@ -14281,7 +14281,7 @@ static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *ope
     return (operand->kind & FOLD__KIND_MASK) == FOLD__ELEMS ||
            (f->frame.tracing && (operand->kind & FOLD__ELEM));
 }
-/* Whether an operand is a list. */
+/* Tells whether an operand is a list. */
 static int fold__is_list_operand(const fold_ctx *f, const fold__operand *operand)
 {
     return !f->frame.tracing && (operand->kind & FOLD__ELEM) != 0;
@@ -14308,7 +14308,7 @@ static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
 
-/* Whether two nodes are the same call with the same operands and data, or the same leaf. */
+/* Tells whether two nodes are the same call with the same operands and data, or the same leaf. */
 static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
 {
     const uint32_t left_edge = f->first_edge[left], right_edge = f->first_edge[right];
@@ -14698,7 +14698,7 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
     f->zone_user = settings->zone_user;
 }
 
-/* How many events there is room for: those of the run, and of a slow one that is kept. */
+/* Tells how many events there is room for: those of the run, and of a slow one that is kept. */
 static size_t fold__trace_room(const fold_ctx *f)
 {
     return f->trace_events * (size_t)fold__threads_of(f) * (f->trace_over_ns ? 2 : 1);
@@ -14851,7 +14851,7 @@ static void fold__reset(fold_ctx *f)
     fold__new_salt(f);
 }
 
-/* Whether a cell's body is being recorded, where `who` has no place: an error. */
+/* Tells whether a cell's body is being recorded, where `who` has no place: an error. */
 static int fold__in_body(fold_ctx *f, const char *who)
 {
     if (f->frame.cell)
@@ -14924,7 +14924,7 @@ static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
     return place;
 }
 
-/* Whether a shape that the caller gives is one; an error otherwise. */
+/* Tells whether a shape that the caller gives is one; an error otherwise. */
 static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shape)
 {
     const char *problem = fold__shape_problem(shape);
@@ -15365,7 +15365,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *sha
     return !wrong;
 }
 
-/* Whether filter and bias fit each other and x. */
+/* Tells whether filter and bias fit each other and x. */
 static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *shape, int rank,
                              const fold__param_data *filter, const fold__param_data *bias, int depthwise)
 {
@@ -15527,8 +15527,8 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
 
-/* Whether a parameter still is the zeros that it is made of when nobody says what. Inference models wait for
-   a file. */
+/* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
+   wait for a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -15929,7 +15929,7 @@ FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, cons
 
 /* -- lists of rows --------------------------------------------------------------------------- */
 
-/* Whether a list of so many rows of this shape can be recorded here; an error otherwise. */
+/* Tells whether a list of so many rows of this shape can be recorded here; an error otherwise. */
 static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, int count)
 {
     if (fold__broken(f) || !fold__count_ok(f, count, who) || !fold__shape_fits(f, who, row))
@@ -15984,14 +15984,14 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
     return fold__append_list(f, FOLD__REF, &row, count, (uint64_t)(uintptr_t)values);
 }
 
-/* Whether something is given for each row. */
+/* Tells whether something is given for each row. */
 static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *what, int rows)
 {
     return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
                                        rows == 1 ? "" : "s");
 }
 
-/* Whether so many indices are given and in [0, end). */
+/* Tells whether so many indices are given and in [0, end). */
 static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
 {
     if (count && !index)
@@ -16158,7 +16158,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const f
     return fold__record(f, &request);
 }
 
-/* Whether taken rows are so few that their sums are a contribution to them alone. */
+/* Tells whether taken rows are so few that their sums are a contribution to them alone. */
 static int fold__are_few(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
 /* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
@@ -16215,7 +16215,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Whether an index is in order, as most are; if so, where the rows of each target begin. */
+/* Tells whether an index is in order, as most are; if so, where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int row = 0, target = 0;
@@ -16449,8 +16449,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
     return (fold__appended *)(void *)fold__at_place(f, place);
 }
 
-/* Whether a step of the cache waits for a run of this recording. Its note alone does not tell: a context that
-   is gone may have had the same salts. */
+/* Tells whether a step of the cache waits for a run of this recording. Its note alone does not tell: a
+   context that is gone may have had the same salts. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->own.recorded == f->salt ? f->waiting_step : FOLD__NONE;
@@ -16459,7 +16459,7 @@ static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
     return at != FOLD__NONE;
 }
 
-/* Whether a cache takes so many rows more, of these widths. */
+/* Tells whether a cache takes so many rows more, of these widths. */
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, uint32_t rows, int width,
                              int value_width)
 {
@@ -16946,7 +16946,7 @@ static void fold__mark_passes(const fold_model *m, const fold__program *program,
     }
 }
 
-/* Whether some output of an op is live. */
+/* Tells whether some output of an op is live. */
 static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__sig *sig)
 {
     int live = 0;
@@ -17273,8 +17273,8 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
     return cell;
 }
 
-/* Whether a call can stand inside another body. Apart, so that its operands are off the stack when bodies in
-   bodies run. */
+/* Tells whether a call can stand inside another body. Apart, so that its operands are off the stack when
+   bodies in bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -17354,8 +17354,8 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     return fold__record(f, request);
 }
 
-/* Whether inputs are values of each sample's own, of the shapes that a signature has. They become edges of
-   the next node, for which there is room. */
+/* Tells whether inputs are values of each sample's own, of the shapes that a signature has. They become edges
+   of the next node, for which there is room. */
 FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_node *in)
 {
     const uint32_t *shape = f->keys + sig->key + sig->in_shape, first = f->n_edges;
@@ -17895,7 +17895,7 @@ FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig
 {
     return fold__sig_input(f, sig, (uint32_t)slot)->size;
 }
-/* How many floats an operand of an op has. */
+/* Tells how many floats an operand of an op has. */
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
 {
     return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
@@ -18044,7 +18044,7 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     return first;
 }
 
-/* Whether a call makes the value of such a node. */
+/* Tells whether a call makes the value of such a node. */
 static int fold__makes_value(uint8_t kind)
 {
     return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
@@ -18107,7 +18107,7 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a value that no op makes may get a gradient. */
+/* Tells whether a value that no op makes may get a gradient. */
 static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
 {
     if (f->kind[id] & FOLD__KEEP_GRAD)
@@ -18119,9 +18119,9 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a call is of the tail: scalars that only combine samples' scalars on the way to the roots, such as
-   the sum of losses. Gradients flow through it before any value exists, so it ties no samples together. Asked
-   of calls that only the tail reads. */
+/* Tells whether a call is of the tail: scalars that only combine samples' scalars on the way to the roots,
+   such as the sum of losses. Gradients flow through it before any value exists, so it ties no samples
+   together. Asked of calls that only the tail reads. */
 static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18180,7 +18180,7 @@ FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
     return slots;
 }
 
-/* How many elements a call's list has. */
+/* Tells how many elements a call's list has. */
 FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
     return fold__has_elements(&f->sigs[f->sig[id]]) ? f->length[id] : 0;
@@ -18205,7 +18205,7 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
-/* Whether a call passes some of its operands no gradient. */
+/* Tells whether a call passes some of its operands no gradient. */
 static int fold__stops_some(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -18341,8 +18341,8 @@ static void fold__persist(fold_ctx *f, uint32_t source)
 /* The node from which on a run looks at all. */
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
 
-/* Whether the run computes a call. An eager context computes calls when they are recorded, for the run that
-   comes next. */
+/* Tells whether the run computes a call. An eager context computes calls when they are recorded, for the run
+   that comes next. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18490,7 +18490,7 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
     return FOLD__GRAD_SOME_PARTS;
 }
 
-/* How a gradient is put together, when all contributions are noted. */
+/* Tells how a gradient is put together, when all contributions are noted. */
 static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, uint32_t size)
 {
     if (mode != FOLD__GRAD_SOME_PARTS)
@@ -18503,7 +18503,7 @@ static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, u
     return cover == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_PARTS : FOLD__GRAD_SOME_PARTS;
 }
 
-/* Whether an input sends contributions by its edges. Shared inputs send theirs as uses. */
+/* Tells whether an input sends contributions by its edges. Shared inputs send theirs as uses. */
 static int fold__slot_sends(const fold__slots *slots, int slot)
 {
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
@@ -18557,7 +18557,7 @@ static void fold__gradient_modes(fold_ctx *f)
 /* Eager: whether a signature is of an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
-/* Whether a call takes few rows. */
+/* Tells whether a call takes few rows. */
 static int fold__takes_few(const fold_ctx *f, uint32_t id)
 {
     return fold__node_sig(f, id)->op == FOLD__OP_list_take &&
@@ -18578,8 +18578,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* How many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by row
-   contributes to a parameter once for every row, as the ops of a batched body do. */
+/* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
+   row contributes to a parameter once for every row, as the ops of a batched body do. */
 static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -18627,7 +18627,7 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
    on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table. It knows of
    single calls only how many each signature has, and which of their operands get gradients. */
 
-/* Whether what an operand refers to gets a gradient in this run. */
+/* Tells whether what an operand refers to gets a gradient in this run. */
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
 {
@@ -18644,13 +18644,13 @@ static fold__value_info *fold__info_of_ref(const fold_ctx *f, const fold__run_si
     return f->run->info + run_sig->found.first_info +
            (uint32_t)(program->n_values + program->n_in + program->n_list) + ref;
 }
-/* Whether an operand gets a gradient from its op in this run. */
+/* Tells whether an operand gets a gradient from its op in this run. */
 static int fold__ref_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                             const fold__body_op *op, int operand)
 {
     return fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand)->grad;
 }
-/* Whether there is a parameter (id + 1) and it is trained. */
+/* Tells whether there is a parameter (id + 1) and it is trained. */
 static int fold__param_trains(const fold_ctx *f, uint32_t id)
 {
     return id && fold__trainable(f->model, &fold__params(f->model)[id - 1]);
@@ -18682,9 +18682,9 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         info[op->first_value + (uint32_t)output].back = 1;
 }
 
-/* Whether a value outlives its batch. */
+/* Tells whether a value outlives its batch. */
 static int fold__outlives(const fold__value_info *info) { return info->out >= 0 || info->back || info->late; }
-/* Whether the gradient of an output is exactly what comes from outside. */
+/* Tells whether the gradient of an output is exactly what comes from outside. */
 static int fold__grad_is_outer(const fold__value_info *info)
 {
     return info->mode == FOLD__GRAD_WHOLE && info->out >= 0;
@@ -18747,7 +18747,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Whether an op takes more scratch the more rows a batch has, up to fold__op_scratch. */
+/* Tells whether an op takes more scratch the more rows a batch has, up to fold__op_scratch. */
 static int fold__grows_with_rows(const fold_ctx *f, const fold__body_op *op)
 {
     return op->op == FOLD__OP_linear && !fold__goes_back(f->run);
@@ -18845,7 +18845,7 @@ static void fold__mark_standing(const fold__program *program, fold__value_info *
     }
 }
 
-/* Whether only list elements need what an op makes. Calls with an empty list do without it. */
+/* Tells whether only list elements need what an op makes. Calls with an empty list do without it. */
 static int fold__for_elements(const fold__program *program, const fold__value_info *info,
                               const fold__body_op *op)
 {
@@ -18929,7 +18929,7 @@ static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, 
     }
 }
 
-/* How many values, inputs and operands of a program an analysis tells of. */
+/* Tells how many values, inputs and operands of a program an analysis tells of. */
 static uint32_t fold__n_info_of(const fold__program *program)
 {
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
@@ -18962,7 +18962,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__measure_scratch(f, run_sig, &program);
 }
 
-/* Whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
+/* Tells whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
 static int fold__trains(const fold_ctx *f, const fold__program *program)
 {
     const fold_model *m = f->model;
@@ -19156,7 +19156,7 @@ static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
     return at;
 }
 
-/* How many rows batches have of calls [from, to): a call that takes lists row by row has those. */
+/* Tells how many rows batches have of calls [from, to): a call that takes lists row by row has those. */
 static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     size_t rows = 0;
@@ -19167,7 +19167,7 @@ static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
     return rows;
 }
 
-/* How many bytes calls [from, to) add to the working set of their group. */
+/* Tells how many bytes calls [from, to) add to the working set of their group. */
 static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -19206,7 +19206,7 @@ static void fold__sort_calls(fold_ctx *f, uint32_t first_sample, uint32_t first_
                              : run->spare_calls[tail++];
 }
 
-/* How many floats the weights have that a program multiplies by. */
+/* Tells how many floats the weights have that a program multiplies by. */
 static size_t fold__weight_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = 0;
@@ -19242,8 +19242,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* How many rows a batch should have on average. Each batch reads its weights, and those of more than a few
-   megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* Tells how many rows a batch should have on average. Each batch reads its weights, and those of more than a
+   few megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19320,7 +19320,7 @@ static fold__ends fold__part_calls(fold_ctx *f)
     return ends;
 }
 
-/* How many bytes all calls together add to a working set. */
+/* Tells how many bytes all calls together add to a working set. */
 static size_t fold__all_bytes(const fold_ctx *f)
 {
     size_t floats = 0;
@@ -19332,8 +19332,8 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
-/* Whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted only
-   when the number of calls leaves it open: no chain is longer than the longest unit. */
+/* Tells whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted
+   only when the number of calls leaves it open: no chain is longer than the longest unit. */
 static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
 {
     if (levels->rows >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
@@ -19939,14 +19939,14 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Whether an op runs in the prologue: it depends on no input that closes the cycle. */
+/* Tells whether an op runs in the prologue: it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->info[f->run->run_sig[group_sig->run_sig].found.first_info + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* How many leading segments of a product can run in the prologue although the product itself cannot. */
+/* Tells how many leading segments of a product can run in the prologue although the product itself cannot. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -19964,7 +19964,7 @@ static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *grou
     return count;
 }
 
-/* Whether a value, or its gradient, passes between the prologue and later batches. */
+/* Tells whether a value, or its gradient, passes between the prologue and later batches. */
 static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_sig,
                               const fold__program *program, uint32_t value)
 {
@@ -20158,9 +20158,9 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, uint32_t coun
     }
 }
 
-/* How good it is to run a signature next: the larger the better, and of equally good ones the first has the
-   largest. The agenda wants pending calls of the least depth on average; the ratio wants the most ready calls
-   for each pending call with the shortest chain. 0: none is ready. */
+/* Tells how good it is to run a signature next: the larger the better, and of equally good ones the first has
+   the largest. The agenda wants pending calls of the least depth on average; the ratio wants the most ready
+   calls for each pending call with the shortest chain. 0: none is ready. */
 static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20711,7 +20711,7 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
             buffer[program->out[output].index].last = (uint32_t)program->n_ops;
 }
 
-/* How many floats the brief buffers of a batch may take before it runs in parts. */
+/* Tells how many floats the brief buffers of a batch may take before it runs in parts. */
 static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
@@ -21183,8 +21183,8 @@ static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
-   recursion, and leading segments of products; the batches behind it run the rest. */
+/* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
+   on the recursion, and leading segments of products; the batches behind it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__turn *turn)
 {
@@ -21324,8 +21324,8 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         worker->turn[op_index].end = end;
 }
 
-/* Whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists row
-   by row. Else they are calls. */
+/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
+   row by row. Else they are calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -21333,7 +21333,7 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
     return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
 }
 
-/* How many rows there are to cut. */
+/* Tells how many rows there are to cut. */
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
 {
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
@@ -21414,8 +21414,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* How many rows of a call's list lie in the part of a batch that runs, and the first of them; of a value
-   beside lists its one row. */
+/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
+   value beside lists its one row. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -21694,7 +21694,7 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__gr
     return (run->state[source] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
 }
 
-/* How many floats the widest value has that a call of the run reads or makes. */
+/* Tells how many floats the widest value has that a call of the run reads or makes. */
 static size_t fold__widest(const fold_ctx *f)
 {
     size_t widest = 16;
@@ -21965,8 +21965,8 @@ static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, in
     fold__set_tile(worker, 0);
 }
 
-/* How many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on, and all
-   that follows from those is computed anew. */
+/* Tells how many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on,
+   and all that follows from those is computed anew. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
 /* Completes the gradients of an output of the batch's calls, and finds their rows. */
@@ -22069,7 +22069,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Whether backward has anything to do for the batch's signature. */
+/* Tells whether backward has anything to do for the batch's signature. */
 static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
 {
     for (int output = 0; output < worker->program.n_out; output++)
@@ -22298,7 +22298,7 @@ static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t
     return found != FOLD__NONE && run->group_sig[found].group == group ? found : FOLD__NONE;
 }
 
-/* Whether one group and one thread make all sums of parameters. */
+/* Tells whether one group and one thread make all sums of parameters. */
 static int fold__sums_in_one_go(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -22342,7 +22342,7 @@ static void fold__add_earlier(fold__earlier_uses *earlier, uint32_t param, uint3
         earlier->first[param] = which;
 }
 
-/* Whether an earlier use of its parameter reaches into the floats of a use. */
+/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
 static int fold__is_reached(const fold__run *run, const fold__earlier_uses *earlier, const fold__use *use)
 {
     for (uint32_t which = earlier->last[use->target]; which != FOLD__NONE; which = earlier->before[which]) {
@@ -22919,7 +22919,7 @@ static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
     return pointers;
 }
 
-/* How often an op's kernel runs: once, or once for every row of the lists that it takes. */
+/* Tells how often an op's kernel runs: once, or once for every row of the lists that it takes. */
 static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
 {
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
@@ -23099,7 +23099,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
     return 1;
 }
 
-/* Whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
+/* Tells whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
    order, as one contribution. A single row's is the contribution. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
 {
@@ -23394,7 +23394,7 @@ static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCT
     memcpy(extents, all, sizeof all);
 }
 
-/* Whether a node is a leaf of a parameter, and of which. */
+/* Tells whether a node is a leaf of a parameter, and of which. */
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 {
     const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
@@ -23562,7 +23562,7 @@ static void fold__drop_plan(fold__plans *plans, uint32_t which)
             plans->plan[other].at -= bytes;
 }
 
-/* Whether a structure without a plan was seen before; notes it. */
+/* Tells whether a structure without a plan was seen before; notes it. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     for (int i = 0; i < FOLD__PLANS; i++)
@@ -24075,9 +24075,9 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, const fold__
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Whether a group's rows of a use are summed when the group has run. They are for parameters, and for shared
-   nodes of the head when the group is one of samples. All others are summed when the node's gradient is
-   completed (fold__shared_total). */
+/* Tells whether a group's rows of a use are summed when the group has run. They are for parameters, and for
+   shared nodes of the head when the group is one of samples. All others are summed when the node's gradient
+   is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__HEAD));
@@ -24220,8 +24220,8 @@ static void fold__start_phases(fold_ctx *f)
     }
 }
 
-/* Which phases a run has. Gradients pass through the tail before there are values, and through the head when
-   all samples have added theirs. */
+/* Tells which phases a run has. Gradients pass through the tail before there are values, and through the head
+   when all samples have added theirs. */
 static int fold__has_phase(const fold__run *run, int phase)
 {
     switch (phase) {
@@ -24294,7 +24294,7 @@ static fold__recorded fold__recorded_now(const fold_ctx *f)
     const fold__recorded now = { f->n_nodes, f->n_edges, f->n_wanted };
     return now;
 }
-/* Whether nothing was recorded since, nor named to be kept. */
+/* Tells whether nothing was recorded since, nor named to be kept. */
 static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
 {
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
@@ -24327,7 +24327,7 @@ static void fold__open_run(fold_ctx *f, int begin)
     f->pinned++;
 }
 
-/* How many steps a group takes: its batches and, behind those of backward, its sums. */
+/* Tells how many steps a group takes: its batches and, behind those of backward, its sums. */
 static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -24369,7 +24369,7 @@ static uint32_t fold__step_batch(const fold__run *run, const fold__progress *pro
                                                                 : FOLD__NONE;
 }
 
-/* How many rows a step has, or how much work its sums are. */
+/* Tells how many rows a step has, or how much work its sums are. */
 static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *progress)
 {
     const uint32_t which = fold__step_batch(f->run, progress);
@@ -24377,7 +24377,7 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* How much of the next work of sums is of a use, and where that begins, which moves on. */
+/* Tells how much of the next work of sums is of a use, and where that begins, which moves on. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -24387,7 +24387,7 @@ static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold
     return begin < last ? last - begin : 0;
 }
 
-/* How long so many rows of a step will take, or so much of its work. */
+/* Tells how long so many rows of a step will take, or so much of its work. */
 static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progress, uint64_t rows)
 {
     const fold__run *run = f->run;
@@ -24407,7 +24407,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* How many of so many rows of a step, or of so much of its work, take no longer than they may. */
+/* Tells how many of so many rows of a step, or of so much of its work, take no longer than they may. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -24511,7 +24511,7 @@ static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
 }
 
-/* Whether all indices that the caller keeps are in range, from the nth node with such indices on. */
+/* Tells whether all indices that the caller keeps are in range, from the nth node with such indices on. */
 static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
@@ -24555,7 +24555,7 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 /* -- what a run did --------------------------------------------------------------------------- */
 
 static int fold__is_torn(const fold_ctx *f) { return f->run->torn_salt == f->salt; }
-/* Whether values that are there are not those of the parameters, or of two runs. */
+/* Tells whether values that are there are not those of the parameters, or of two runs. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_torn(f));
@@ -24641,7 +24641,7 @@ static void fold__note_idle(fold_ctx *f)
     f->stats.one_group = was.one_group;
 }
 
-/* Whether these are roots of a run; an error otherwise. */
+/* Tells whether these are roots of a run; an error otherwise. */
 static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, const char *who)
 {
     if (!f)
@@ -24718,7 +24718,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Whether the caches of all steps that a run computes still wait for them. */
+/* Tells whether the caches of all steps that a run computes still wait for them. */
 static int fold__steps_fit(fold_ctx *f)
 {
     for (uint32_t at = f->waiting_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
@@ -24826,7 +24826,7 @@ static fold_status fold__finish_eager(fold_ctx *f)
     return FOLD_OK;
 }
 
-/* Whether all that a run would compute is there since the last one that computed something. */
+/* Tells whether all that a run would compute is there since the last one that computed something. */
 static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     const fold__run *run = f->run;
@@ -24978,7 +24978,7 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
 
 /* -- running the same again ------------------------------------------------------------------ */
 
-/* Why the last run cannot be done again, or NULL. */
+/* Tells why the last run cannot be done again, or NULL. */
 static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25147,7 +25147,7 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     return (uint64_t)ns;
 }
 
-/* Why a begun run cannot go on, or NULL. */
+/* Tells why a begun run cannot go on, or NULL. */
 static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
@@ -25261,7 +25261,7 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
     fold_keep(f, x);
 }
 
-/* How many values the index of a node may have, or 0: it has none. */
+/* Tells how many values the index of a node may have, or 0: it has none. */
 static int fold__index_end(const fold_ctx *f, uint32_t id)
 {
     if (fold__kind_of(f, id) == FOLD__LOOKUP)
@@ -25318,7 +25318,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 }
 #endif /* FOLD_INFERENCE */
 
-/* Whether a node of this recording can be read; if not, tells why. */
+/* Tells whether a node of this recording can be read; if not, tells why. */
 static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!f)
@@ -25359,7 +25359,7 @@ static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *op
     return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__ELEM) != 0, row);
 }
 
-/* Whether a list's rows do not lie end to end: those of a window, and those that were looked up. */
+/* Tells whether a list's rows do not lie end to end: those of a window, and those that were looked up. */
 static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
 {
     return fold__is_list_operand(f, operand) && f->length[operand->source] > 1 &&
@@ -25392,7 +25392,7 @@ static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char 
     return fold__refuse_node(f, x, who, why);
 }
 
-/* Whether values can be read; if not, tells why. */
+/* Tells whether values can be read; if not, tells why. */
 static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__valuable(f, x, who, operand) || fold__only_measures(f, who))
@@ -25942,7 +25942,7 @@ static FOLD__NOINLINE void fold__no_layer(fold_ctx *f, const char *who)
     if (!fold__broken(f))
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the layer is NULL", who);
 }
-/* Whether a layer is there; if not, an error. */
+/* Tells whether a layer is there; if not, an error. */
 FOLD__INLINE int fold__layer_there(fold_ctx *f, const void *layer, const char *who)
 {
     if (FOLD__LIKELY(layer != NULL))
@@ -25950,7 +25950,7 @@ FOLD__INLINE int fold__layer_there(fold_ctx *f, const void *layer, const char *w
     return fold__no_layer(f, who), 0;
 }
 
-/* Whether what a layer says of itself is what its maker can have left. */
+/* Tells whether what a layer says of itself is what its maker can have left. */
 static int fold__layer_has(fold_ctx *f, const char *what, int count, int most)
 {
     if (count < 1 || count > most)
@@ -26638,7 +26638,7 @@ static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer
     return state;
 }
 
-/* How many cells a stack has; 0 when it is none. */
+/* Tells how many cells a stack has; 0 when it is none. */
 static int fold__stack_cells(const fold_rnn_stack *stack)
 {
     const int fine = stack && stack->layers >= 1 && stack->layers <= FOLD_MAX_LAYERS &&
@@ -27172,7 +27172,7 @@ static void fold__view_of_plan(fold__view *view)
     view->call = run->order;
 }
 
-/* Which batch each node belongs to, and the signatures. */
+/* Tells which batch each node belongs to, and the signatures. */
 static void fold__index_view(fold__view *view)
 {
     const fold_ctx *f = view->ctx;
@@ -27555,8 +27555,8 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
         fold__put(text, "none");
 }
 
-/* How the ops, of one signature each, differ; attributes and parameters. Returns how many differences there
- * are. */
+/* Tells how the ops, of one signature each, differ; attributes and parameters. Returns how many differences
+   there are. */
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
@@ -27587,7 +27587,7 @@ static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const f
     return count;
 }
 
-/* How one signature of an op differs from another: each part of their keys. */
+/* Tells how one signature of an op differs from another: each part of their keys. */
 static void fold__put_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                   const fold__sig *other)
 {
@@ -27615,7 +27615,7 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
         fold__put(text, "another value is shared");
 }
 
-/* How many parts of two keys differ; keys of other lengths differ most. */
+/* Tells how many parts of two keys differ; keys of other lengths differ most. */
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
 {
     const uint32_t *key = f->keys + one->key, *other_key = f->keys + other->key;
@@ -27667,7 +27667,7 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
     }
 }
 
-/* Why a signature has more than one batch. */
+/* Tells why a signature has more than one batch. */
 static void fold__put_batch_splits(fold__text *text, const fold__view *view, const fold__seen_sig *seen)
 {
     fold__put_signature(text, view->ctx, seen->sig);
@@ -28284,7 +28284,7 @@ enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1:
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
 ssize_t readlink(const char *path, char *to, size_t size); /* headers hide it from strict C */
 #endif
-/* Whether a file may be put there: over a regular one, or where nothing is. */
+/* Tells whether a file may be put there: over a regular one, or where nothing is. */
 static int fold__disk_replaceable(const char *path)
 {
     struct stat there;
@@ -28504,7 +28504,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Whether this character comes next; then it is passed. */
+/* Tells whether this character comes next; then it is passed. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29195,7 +29195,7 @@ FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *ten
         out[i] = fold__scale_at(tensor, from + i) * (float)fold__byte_number(tensor->data[from + i]);
 }
 
-/* Whether bytes and scales are such as fold.h writes. */
+/* Tells whether bytes and scales are such as fold.h writes. */
 static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
 {
     char name[FOLD__SHORT];
@@ -29216,7 +29216,7 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
     return 1;
 }
 
-/* Whether the bytes of a tensor are those of its parameter, as they are. */
+/* Tells whether the bytes of a tensor are those of its parameter, as they are. */
 static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_data *param)
 {
     const int by_rows = tensor->scales && tensor->scales->shape.rank > 1;
@@ -29387,7 +29387,7 @@ static int fold__open_image(fold__file *file)
     return 1;
 }
 
-/* Whether floats can be read where a tensor lies. */
+/* Tells whether floats can be read where a tensor lies. */
 static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
 {
     char name[FOLD__SHORT];
@@ -29397,7 +29397,7 @@ static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
                            fold__shorten(name, tensor->name));
 }
 
-/* Whether a parameter can have the bytes of a tensor, as far as its uses go. */
+/* Tells whether a parameter can have the bytes of a tensor, as far as its uses go. */
 static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
 {
     const fold_quantize_desc any = { 1, 1, 8 };
@@ -29744,7 +29744,7 @@ static fold__tensor *fold__torch_find(const fold_torch *torch, const char *name,
     return fold__find_tensor(&torch->file, joined);
 }
 
-/* Whether a file can be read from, under a name. */
+/* Tells whether a file can be read from, under a name. */
 static int fold__torch_ready(fold_torch *torch, const char *name)
 {
     if (torch && !name)
@@ -29765,7 +29765,7 @@ static void fold__wanted_text(char text[64], const fold_shape *wanted)
     fold__format(text + at, 64 - at, "]");
 }
 
-/* Whether a tensor has the type and shape that are wanted; if not, an error. */
+/* Tells whether a tensor has the type and shape that are wanted; if not, an error. */
 static int fold__torch_fits(fold_torch *torch, const fold__tensor *tensor, const fold_shape *wanted)
 {
     char shown[FOLD__SHORT], there[64] = "of more than 4 axes", here[64];
@@ -30435,7 +30435,7 @@ static void fold__fit_diverged(fold__training *training, int first, int count, c
                    first, first + count - 1, epoch);
 }
 
-/* Whether the gradients can be stepped by. */
+/* Tells whether the gradients can be stepped by. */
 static int fold__fit_clip(fold__training *training)
 {
     const float limit = training->desc.clip;
