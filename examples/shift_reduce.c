@@ -1,4 +1,4 @@
-/* shift_reduce: a stack machine with learned parts, as in SPINN (Bowman et al. 2016): every sample has its own program.
+/* shift_reduce: a stack machine has learned parts, as SPINN (Bowman et al. 2016); every sample has its own program.
 
      cc -O2 -o shift_reduce examples/shift_reduce.c -lm && ./shift_reduce
 
@@ -8,13 +8,13 @@
    sees its state. The machine below is a plain loop over one sample's transitions. All samples of a batch run together,
    although each has its own next transition.
 
-   The task is nested expressions in Polish notation, as - max 2 3 + 1 1. Numbers count modulo 4, and the operators min,
-   max, + and - are words like the numbers. Only whole expressions have answers; to get them right the machine must find
-   out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4 to 8. With
-   --chain 1 the transitions do not follow the nesting, and it learns far less from the same words.
+   The task is to evaluate nested expressions in Polish notation, as - max 2 3 + 1 1. Numbers count modulo 4, and the
+   operators min, max, + and - are words like the numbers. Only whole expressions have answers. To get them right the
+   machine must find out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4
+   to 8. With --chain 1 the transitions do not follow the nesting, and it learns far less from the same words.
 
-   With --data DIR it reads sentences and their trees, DIR/sst/{train,test}.txt (Socher et al. 2013), instead: their
-   sentiment in five classes, learned from all phrases and tested on whole sentences. */
+   With --data DIR it reads sentences and their trees instead, DIR/sst/{train,test}.txt (Socher et al. 2013). It learns
+   their sentiment, in five classes, from all phrases, and is tested on whole sentences. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -34,7 +34,7 @@
 #endif
 
 enum { MODULUS = 4, OPERATORS = 4, UNKNOWN = 0, BATCH = 32, TEST_BATCH = 256, MAX_CLASSES = 5, NO_ANSWER = -1 };
-enum { MAX_OPERATORS = 8, TEST_OPERATORS = 4 }; /* of an expression, at most; of a test expression, at least */
+enum { MAX_OPERATORS = 8, TEST_OPERATORS = 4 }; /* an expression has at most so many; a test expression at least */
 
 typedef struct options {
     const char *data;
@@ -42,7 +42,7 @@ typedef struct options {
     int epochs, limit, hidden, tracking, chain;
     double seconds;
 } options;
-/* Trees whose nodes, in order, are their transitions: a leaf is a shift, an inner node a reduce. */
+/* The nodes of a tree, in order, are its transitions: a leaf is a shift, an inner node a reduce. */
 typedef struct task {
     data_set train, test;    /* fields of data_load_trees */
     data_trees trees;
@@ -62,14 +62,15 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 /* ---- the network --------------------------------------------------------------------------- */
 
 typedef struct net {
-    fold_param words;                 /* of each word h and c, side by side */
+    fold_param words;                 /* each row is the h and c of a word */
     fold_param W_track, b_track, W_compose, b_compose;
     fold_cell track, compose;
     fold_dense answer;
     int hidden, tracking;
 } net;
 
-/* in: the h of the buffer's top, the stack's top and its second entry; the tracker's h and c. out: its new h and c. */
+/* Takes the h of the buffer's top, of the stack's top and of its second entry, and the tracker's h and c. Gives its new
+   h and c. */
 static void track_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;
@@ -80,7 +81,7 @@ static void track_body(fold_ctx *f, const fold_node *in, fold_node *out, const v
     out[0] = fold_mul(f, fold_sigmoid(f, g[2]), fold_tanh(f, out[1]));
 }
 
-/* in: the h of left, right and tracker, the c of left and right. out: h and c of both together. */
+/* Takes the h of left, right and tracker, and the c of left and right. Gives h and c of both together. */
 static void compose_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;
@@ -92,7 +93,7 @@ static void compose_body(fold_ctx *f, const fold_node *in, fold_node *out, const
     out[0] = fold_mul(f, fold_sigmoid(f, g[3]), fold_tanh(f, out[1]));
 }
 
-/* Biases of a cell: 1 for its forget gates, which are the first `forget` values, else 0. */
+/* Makes the biases of a cell: 1 for its forget gates, which are the first `forget` values, else 0. */
 static fold_param gate_bias(fold_model *m, const char *name, int n, int forget)
 {
     const fold_param b = fold_bias_new(m, name, n);
@@ -146,7 +147,7 @@ static fold_state word_state(fold_ctx *f, const net *n, int word)
     return s;
 }
 
-/* The loss of what is on top of the stack. */
+/* Records the loss of the entry on top of the stack. */
 static void add_loss(fold_ctx *f, machine *k, const net *n, fold_node h, int label)
 {
     if (k->n_losses == k->cap_losses) {
@@ -192,7 +193,7 @@ static int add_node(data_trees *t, const int *children, int word, int label)
     return node;
 }
 
-/* An expression of so many operators as ((operator a) b); its root, and its value. */
+/* Makes an expression of so many operators as ((operator a) b). Returns its root, and tells its value. */
 static int generate_expression(uint64_t *random, data_trees *t, int operators, int *value)
 {
     int a = 0, b = 0, pair[2];
@@ -209,7 +210,7 @@ static int generate_expression(uint64_t *random, data_trees *t, int operators, i
     return add_node(t, pair, -1, NO_ANSWER);
 }
 
-/* Exchanges the last tree for one of the same words that knows nothing of the nesting: shift and reduce in turn. */
+/* Exchanges the last tree for one of the same words that knows nothing of the nesting: it shifts and reduces in turn. */
 static int make_chain(data_trees *t, size_t first)
 {
     int words[2 * MAX_OPERATORS + 1] = { 0 }, n = 0, pair[2];
@@ -289,7 +290,7 @@ static double train_step(fold_ctx *f, machine *k, const net *n, const task *d, c
     return (double)fold_scalar(f, mean);
 }
 
-/* The rate falls to zero along half a cosine. Returns the seconds it took. */
+/* Trains; the rate falls to zero along half a cosine. Returns the seconds it took. */
 static double train(fold_ctx *f, machine *k, const net *n, const task *d, const options *o)
 {
     const data_iter_desc batches = { BATCH, 1, o->seed };
@@ -313,7 +314,7 @@ static double train(fold_ctx *f, machine *k, const net *n, const task *d, const 
     return seconds_since(start);
 }
 
-/* Logits of all test samples, `batch` of them together. */
+/* Computes the logits of all test samples, `batch` of them together. */
 static void predict(fold_ctx *f, machine *k, const net *n, const task *d, size_t batch, float *logits)
 {
     fold_node out[TEST_BATCH];
@@ -327,7 +328,7 @@ static void predict(fold_ctx *f, machine *k, const net *n, const task *d, size_t
     }
 }
 
-/* Test samples per second, of at least `seconds`. */
+/* Measures test samples per second, over at least `seconds`. */
 static double speed(fold_ctx *f, machine *k, const net *n, const task *d, size_t batch, double seconds, float *logits)
 {
     const clock_t start = clock();

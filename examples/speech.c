@@ -1,4 +1,4 @@
-/* speech: what was said, heard in utterances of uneven length that do not tell where a symbol begins.
+/* speech: a network hears what was said, in utterances of uneven length that do not tell where a symbol begins.
 
      cc -O2 -o speech examples/speech.c -lm && ./speech --svg speech.svg
      ./speech --check
@@ -8,10 +8,10 @@
    all tones. The program makes utterances up. It tells the network which symbols were said, in which order, and never
    where.
 
-   The network is written for one utterance. A convolution over time has stride 2, so that a step is two frames; a GRU
-   reads the steps in both directions. Each step gives the logits of the ten symbols and of a blank, which means nothing
-   new. An alignment gives each step a symbol or the blank; it says what is left when repeats are merged and then blanks
-   are dropped. The loss is -log of the probability of all alignments together that say the right symbols: connectionist
+   The network is written for one utterance. A convolution over time has stride 2, so that a step is two frames, and a
+   GRU reads the steps in both directions. Each step gives the logits of the ten symbols and of a blank, which means
+   nothing new. An alignment gives each step a symbol or the blank. Merge repeats, then drop blanks: the rest is what it
+   says. The loss is -log of the probability of all alignments together that say the right symbols: connectionist
    temporal classification (Graves et al. 2006). It is an op of the program's own over a whole list, the logits of an
    utterance, and knows the symbols by its data. --check compares the loss with sums over all alignments, one by one,
    and its gradient with difference quotients of those, in double precision.
@@ -39,7 +39,7 @@
 enum {
     SYMBOLS = 10, BLANK = 0, CLASSES = SYMBOLS + 1,      /* class k + 1 is symbol k */
     FEWEST = 2, MOST = 8,                                /* symbols of an utterance */
-    SHORTEST = 5, LONGEST = 14, LONGEST_SILENCE = 3,     /* frames of a symbol, and between two */
+    SHORTEST = 5, LONGEST = 14, LONGEST_SILENCE = 3,     /* a symbol and a silence last so many frames */
     BANDS = 12, MOST_FRAMES = MOST * (LONGEST + LONGEST_SILENCE) + LONGEST_SILENCE,
     TAPS = 5, STRIDE = 2, MOST_STEPS = (MOST_FRAMES - 1) / STRIDE + 1, CHANNELS = 32,
     BATCH = 32, COMPARED = 128                           /* utterances trained on both ways */
@@ -70,7 +70,7 @@ static double seconds_since(clock_t start) { return (double)(clock() - start) / 
 typedef struct spoken { int class_of[MOST], count; } spoken;       /* symbols in their order */
 typedef struct utterance {
     spoken said;
-    int begin[MOST], end[MOST];        /* the frames of each symbol, for the picture alone */
+    int begin[MOST], end[MOST];        /* each symbol lasts from begin to end; the picture needs it */
     int frames;
     float *values;                     /* [frames x BANDS] */
 } utterance;
@@ -83,11 +83,11 @@ typedef struct recognizer {
     fold_rnn_stack memory;
     fold_dense answer;
     fold_op ctc;
-    const utterance *all;              /* that it now learns or hears */
+    const utterance *all;              /* the utterances that it now learns or hears */
     fold_adam adam;
     int epochs;
-    float *logits;                     /* what it hears, utterance after utterance, step by step */
-    int *first;                        /* where those of an utterance begin */
+    float *logits;                     /* all that it hears, utterance after utterance, step by step */
+    int *first;                        /* first[i]: those of utterance i begin there */
 } recognizer;
 
 static fold_op new_ctc(fold_model *m); /* the loss, an op of the program's own: below */
@@ -141,17 +141,17 @@ static fold_node record(fold_ctx *f, int sample, void *user)
 
 /* ---- the loss ------------------------------------------------------------------------------ */
 
-/* Alignments go through states: a state is a symbol that was said or a blank before, between or behind them. So there
-   are 2 count + 1, the odd ones being symbols. An alignment is a path that begins in one of the first two and ends in
-   one of the last two. At each step it stays, goes on by one state, or by two from a symbol to another one. All values
-   are logarithms of probabilities. */
+/* Alignments go through states. A state is a symbol that was said, or a blank before, between or behind them. So there
+   are 2 count + 1 states, and the odd ones are symbols. An alignment is a path that begins in one of the first two and
+   ends in one of the last two. At each step it stays, goes on by one state, or by two from a symbol to another one. All
+   values are logarithms of probabilities. */
 enum { MOST_STATES = 2 * MOST + 1 };
 typedef struct lattice {
     const spoken *said;
     int steps, classes, states;
-    double output[MOST_STEPS][CLASSES];      /* of each class; logits until normalize */
-    double before[MOST_STEPS][MOST_STATES];  /* of all paths from the beginning to a state at a step, with that step */
-    double after[MOST_STEPS][MOST_STATES];   /* of all paths from there to the end, without that step */
+    double output[MOST_STEPS][CLASSES];      /* by class; they are logits until normalize */
+    double before[MOST_STEPS][MOST_STATES];  /* sums all paths from the beginning to a state at a step, with that step */
+    double after[MOST_STEPS][MOST_STATES];   /* sums all paths from there to the end, without that step */
 } lattice;
 
 static double log_sum(const double *x, int n)
@@ -173,7 +173,7 @@ static void normalize(lattice *l)
 
 static int class_of(const lattice *l, int state) { return state % 2 ? l->said->class_of[state / 2] : BLANK; }
 
-/* Whether paths may go from state - 2 to state. */
+/* Tells whether paths may go from state - 2 to state. */
 static int may_skip(const lattice *l, int state)
 {
     return state % 2 && state > 1 && class_of(l, state) != class_of(l, state - 2);
@@ -212,7 +212,7 @@ static void walk_backwards(lattice *l)
     }
 }
 
-/* The lattice of a recorded call, up to its loss. */
+/* Makes the lattice of a recorded call, up to its loss. */
 static double lattice_of_call(lattice *l, const fold_op_call *c)
 {
     l->said = (const spoken *)(uintptr_t)c->data[0];
@@ -238,8 +238,8 @@ static void ctc_forward(const fold_op_call *c)
     fold_row(&c->out[0], 0)[0] = (float)lattice_of_call(&l, c);
 }
 
-/* By the logit of a class at a step: its probability, less that of the paths which are in a state of the class then.
-   Zero where no path is. */
+/* The gradient by the logit of a class at a step is its probability, less that of the paths which are in a state of the
+   class then. It is zero if there is no path. */
 static void ctc_backward(const fold_op_call *c)
 {
     lattice l;
@@ -268,7 +268,7 @@ static fold_op new_ctc(fold_model *m)
     return fold_op_new(m, &op);
 }
 
-/* logits: a list, a row for each step. `said` must stay until the context is reset. */
+/* `logits` is a list, a row for each step. `said` must stay until the context is reset. */
 static fold_node ctc(fold_ctx *f, fold_op op, fold_node logits, const spoken *said)
 {
     return fold_op_apply_whole(f, op, &logits, 1, NULL, (uint64_t)(uintptr_t)said, -1);
@@ -286,8 +286,8 @@ static void add_tone(float *frame, float from, float to, float part, float loudn
     }
 }
 
-/* Symbols 0 to 4 have a high tone that rises, 5 to 9 one that falls. Each five differ in the low tone, which their last
-   has not. */
+/* Symbols 0 to 4 have a high tone that rises, 5 to 9 one that falls. Each five differ in the low tone, and the last of
+   them has none. */
 static void say(utterance *u, int symbol, int length, float pitch, float loudness)
 {
     static const float low[SYMBOLS / 2 - 1][2] = { { 1, 1 }, { 4, 4 }, { 1, 4 }, { 4, 1 } };
@@ -354,7 +354,7 @@ static int progress(const fold_fit_report *report, void *user)
     return 0;
 }
 
-/* Utterances a second. */
+/* Trains; returns utterances a second. */
 static double train(recognizer *r, const options *o, const utterance *all, int count, int epochs)
 {
     fold_fit_desc fit = fold_fit_desc_default();
@@ -398,7 +398,7 @@ static void hear(recognizer *r, const utterance *all, int count, int batch)
     if (fold_predict(&predict)) fail(fold_ctx_message(r->inference), "");
 }
 
-/* Utterances heard a second, in passes over all of them. */
+/* Measures utterances heard a second, in passes over all of them. */
 static double time_hearing(recognizer *r, const utterance *all, int count, int batch, double seconds)
 {
     const clock_t start = clock();
@@ -425,7 +425,7 @@ static int decode(const float *logits, int steps, int *heard, int *at)
     return count;
 }
 
-/* How many symbols must be put in, left out or changed (Levenshtein 1966). */
+/* Counts the symbols that must be put in, left out or changed (Levenshtein 1966). */
 static int edit_distance(const spoken *said, const int *heard, int count)
 {
     int row[MOST_STEPS + 1];
@@ -442,7 +442,7 @@ static int edit_distance(const spoken *said, const int *heard, int count)
     return row[count];
 }
 
-/* Per cent of symbols, of utterances that were heard. */
+/* Returns the errors of the utterances that were heard, in per cent of symbols. */
 static double error_rate(const recognizer *r, int count)
 {
     int wrong = 0, all = 0, heard[MOST_STEPS], at[MOST_STEPS];
@@ -457,7 +457,7 @@ static double error_rate(const recognizer *r, int count)
 
 /* ---- the picture --------------------------------------------------------------------------- */
 
-/* One utterance: its bands, darker where they are louder; below what was said, above what was heard and when. */
+/* Draws an utterance: its bands, darker where they are louder; below what was said, above what was heard and when. */
 static void draw(const char *path, const recognizer *r, int sample)
 {
     enum { ACROSS = 9, UP = 14, TOP = 50, BOTTOM = TOP + BANDS * UP, HEIGHT = BOTTOM + 60, LEFT = 20 };
@@ -498,7 +498,7 @@ typedef struct checker {
     recognizer *r; fold_random random; int losses, gradients, wrong; double worst_loss, worst_gradient;
 } checker;
 
-/* The loss by its definition: alignment after alignment, each a number of `steps` digits. */
+/* Computes the loss by its definition: alignment after alignment, each a number of `steps` digits. */
 static double loss_of_all_alignments(double output[][CLASSES], int steps, int classes, const spoken *said)
 {
     double sum = 0;
@@ -544,7 +544,7 @@ static void compare(checker *c, double got, double want, double *worst)
     if (want <= DBL_MAX && off > *worst) *worst = off;
 }
 
-/* The op, recorded for random logits, and its gradient, against a loss in double and its difference quotients. */
+/* Compares the op, recorded for random logits, and its gradient with a loss in double and its difference quotients. */
 static void check_case(checker *c, int steps, int classes, const spoken *said,
                        double loss(double output[][CLASSES], int steps, int classes, const spoken *said))
 {
@@ -578,8 +578,8 @@ static void check_case(checker *c, int steps, int classes, const spoken *said,
     }
 }
 
-/* All that can be said in up to 3 symbols of 2, in 1 to 6 steps, too few of them included; then longer utterances,
-   whose alignments are too many, by the lattice, which by then is known to give the right loss. */
+/* Checks all that can be said in up to 3 symbols of 2, in 1 to 6 steps, too few of them included. Longer utterances have
+   too many alignments. They are checked by the lattice, which by then is known to give the right loss. */
 static int check(const options *o)
 {
     recognizer r = new_recognizer(o, 0);
@@ -604,7 +604,7 @@ static int check(const options *o)
 
 /* ---- command line -------------------------------------------------------------------------- */
 
-/* Both learn the same few batches, one of them utterance by utterance. Returns whether they have the same weights. */
+/* Lets both learn the same few batches, one of them by single utterances. Returns whether they have the same weights. */
 static int learn_alike(const options *o, recognizer *batched, recognizer *alone, const utterance *all, double *per_s)
 {
     const int few = o->utterances < COMPARED ? o->utterances : COMPARED;

@@ -3,10 +3,10 @@
      cc -O2 -o swarm examples/swarm.c -lm && ./swarm --svg swarm.svg
 
    Hand-written rules fly the flock first (Reynolds 1987): keep apart, fly as your neighbours do, stay with them, stay
-   inside, flee from the hawk. An agent that sees the hawk is alarmed and flies faster; so is, a little less, who has an
-   alarmed neighbour, and an alarm takes a second to fade. The network imitates what the rules do. It is not told who is
-   alarmed: it has to hear it from its neighbours' states, and to remember. At first the rules fly while it learns,
-   later it flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
+   inside, flee from the hawk. An agent that sees the hawk is alarmed and flies faster. A neighbour of an alarmed agent is
+   alarmed too, a little less, and an alarm takes a second to fade. The network imitates the rules. It is not told who is
+   alarmed: it must hear it from its neighbours' states, and remember. At first the rules fly while it learns. Later it
+   flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
    Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours within its sight. It does so by two
    kinds of attention: over where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their
@@ -15,13 +15,13 @@
    measures ahead how large the block must be. Everything an agent senses is told in its own directions: ahead and to
    its left.
 
-   Errors are the mean square of what differs from the rules' acceleration, divided by the mean square of that. Some
+   Errors are the mean square of the differences from the rules' acceleration, divided by the mean square of that. Some
    frames are run again by an eager context, whose bits must be the same. Times are those of recording, running and
-   reading a frame; looking for neighbours and moving are not in them. Those of the eager context, and the ratio, are of
-   the fastest of the frames that both ran.
+   reading a frame; looking for neighbours and moving are not counted. The eager context's time, and the ratio, are of the
+   fastest of the frames that both ran.
 
-   --soak SECONDS flies swarms for so long, whose sizes and number change from frame to frame, together with other
-   recordings of ever new shapes. No memory may be added, and sampled frames must have the bits of an eager context.
+   --soak SECONDS flies swarms for so long. Their sizes and number change from frame to frame, and other recordings of
+   ever new shapes run between them. No memory may be added, and sampled frames must have the bits of an eager context.
 
    `make web` puts the swarm into a page, build/swarm.html, with a network that --save wrote: see web/page.c. */
 #define FOLD_IMPLEMENTATION
@@ -40,22 +40,22 @@
 
 enum {
     MOST_AGENTS = 1000, MOST_SEEN = 12,                  /* in flight; neighbours that one looks at */
-    SENSES = 7, PAIR = 6, ACTION = 3,                    /* of an agent, of a pair of agents; ahead, left, alarm */
-    STATE = 32,                                          /* that an agent remembers from frame to frame */
-    HEARD = 16, SEEN = 24,                               /* of all its neighbours: by listening, by watching */
-    MOOD = 8, HEADS = 4, INNER = 32,                     /* of its state, for watching; scores of a pair; between layers */
+    SENSES = 7, PAIR = 6, ACTION = 3,                    /* values of an agent, a pair, an action: ahead, left, alarm */
+    STATE = 32,                                          /* values that an agent remembers from frame to frame */
+    HEARD = 16, SEEN = 24,                               /* values that it gets by listening, by watching */
+    MOOD = 8, HEADS = 4, INNER = 32,                     /* values given to watching; scores of a pair; hidden width */
     CLASS = 6, WINDOW = 12, LIFE = 40,                   /* swarms in training, frames of a window, windows of a life */
     FEWEST = 30, MOST_IN_CLASS = 150,                    /* agents of a swarm in training */
-    COLUMNS = 16, ROWS = 10,                             /* of the grid of neighbours: cells as wide as they see */
+    COLUMNS = 16, ROWS = 10,                             /* the grid of neighbours has cells as wide as they see */
     BLOCK = 8 << 20
 };
 static const float frame_seconds = 1.0f / 60;
-static const float width = 100, height = 60;             /* of the world; the unit of all lengths */
-static const float sight = 6, elbow = 2.2f, hawk_sight = 13, margin = 9; /* from where neighbours are seen, are too near;
-                                                            the hawk is seen, walls push */
+static const float width = 100, height = 60;             /* the world; its unit is that of all lengths */
+static const float sight = 6, elbow = 2.2f, hawk_sight = 13, margin = 9; /* distances at which neighbours are seen, are
+                                                            too near, the hawk is seen, walls push */
 static const float cruise = 9, slowest = 2, fastest = 24; /* speeds of an agent, a second */
 static const float most_push = 40;                       /* acceleration that an agent has power for */
-static const float unit_push = 10, unit_alarm = 1.0f / 3; /* what 1 in an action means */
+static const float unit_push = 10, unit_alarm = 1.0f / 3; /* a 1 in an action means so much */
 
 typedef struct options {
     uint64_t seed; int agents, frames, steps; double soak; const char *svg, *load, *save, *isa;
@@ -74,7 +74,7 @@ static void *take(size_t count, size_t size)
     return bytes;
 }
 
-/* FNV-1a of some more bytes; it begins with hash_begin. */
+/* Adds some bytes to an FNV-1a, which begins with hash_begin. */
 static const uint64_t hash_begin = 0xcbf29ce484222325u;
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
 {
@@ -92,7 +92,7 @@ static float clamp(float x, float low, float high) { return x < low ? low : x > 
 
 /* ---- the network ----------------------------------------------------------------------------- */
 
-/* A frame as agents sense it, and what the rules would do. Pair k: agent to[k] sees agent from[k]. */
+/* Holds a frame as agents sense it, and what the rules would do. Pair k: agent to[k] sees agent from[k]. */
 typedef struct view {
     int n, pairs;
     float *senses, *pair, *wanted;
@@ -100,14 +100,14 @@ typedef struct view {
 } view;
 
 typedef struct net {
-    fold_dense ask;           /* of an agent's state, in listen */
-    fold_dense notice, weigh; /* of a pair, in watch */
-    fold_cell listen, watch;  /* once for each agent, once for each pair */
-    fold_recurrent memory;    /* the agent's next state, of what it senses, sees and hears */
+    fold_dense ask;           /* runs on an agent's state, in listen */
+    fold_dense notice, weigh; /* run on a pair, in watch */
+    fold_cell listen, watch;  /* run once for each agent, once for each pair */
+    fold_recurrent memory;    /* makes its next state of all it senses, sees and hears */
     fold_mlp act;
 } net;
 
-/* From an agent's state: what it asks its neighbours, what it answers, what it tells, and its mood. */
+/* Takes an agent's state, gives what it asks its neighbours, what it answers, what it tells, and its mood. */
 static void listen_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;
@@ -116,7 +116,7 @@ static void listen_body(fold_ctx *f, const fold_node *in, fold_node *out, const 
     out[3] = fold_slice(f, all, 0, 3 * HEARD, MOOD);
 }
 
-/* From what an agent sees of a neighbour, and its mood: how much that matters, and what it is. */
+/* Takes what an agent sees of a neighbour, and its mood, gives how much that matters, and what it is. */
 static void watch_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;
@@ -170,7 +170,7 @@ static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, 
     *action = fold_mlp_apply(f, &n->act, fold_concat(f, all, 3, 0));
 }
 
-/* Records a frame of some swarms, which writes their next states in place of those it begins with; actions are roots. */
+/* Records a frame of some swarms. It writes their next states in place of those it begins with; actions are roots. */
 static void record_frame(fold_ctx *f, const net *n, const view *const *v, int swarms, float *const *state,
                          fold_node *actions)
 {
@@ -218,7 +218,7 @@ static void free_view(view *v)
     free(v->to);
 }
 
-/* An allocator that counts in *user. */
+/* Allocates, and counts in *user. */
 static void *count_alloc(size_t size, size_t align, void *user)
 {
     unsigned char *bytes = (unsigned char *)malloc(size + align + sizeof(void *)), *at;
@@ -237,7 +237,7 @@ static void count_free(void *ptr, size_t size, void *user)
     free(bytes);
 }
 
-/* A model with the network, which counts what it and its contexts ask for. */
+/* Makes a model with the network, which counts what it and its contexts ask for. */
 static fold_model *new_model(net *n, uint64_t seed, const char *isa, int *allocations)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -253,7 +253,7 @@ static fold_model *new_model(net *n, uint64_t seed, const char *isa, int *alloca
     return m;
 }
 
-/* The bytes that the largest frame needs: so many swarms of so many agents, all of which have as many neighbours as they
+/* Returns the bytes that the largest frame needs: so many swarms of so many agents, all with as many neighbours as they
    can see. */
 static size_t largest_frame(fold_model *m, const net *n, int swarms, int agents)
 {
@@ -280,7 +280,7 @@ static size_t largest_frame(fold_model *m, const net *n, int swarms, int agents)
     return bytes;
 }
 
-/* A context that lives in the first bytes of the block. */
+/* Makes a context that lives in the first bytes of the block. */
 static fold_ctx *new_pilot(fold_model *m, size_t bytes)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();
@@ -308,7 +308,7 @@ static fold_ctx *new_eager(fold_model *m)
 
 typedef struct agent { float x, y, vx, vy, alarm; } agent;
 typedef struct world {
-    int n, prey, hunted;      /* agents; the one that the hawk is after, -1: none; since how many frames */
+    int n, prey, hunted;      /* agents; the hawk hunts one of them (-1: none); for how many frames */
     agent *agents, hawk;
     fold_random chance;
 } world;
@@ -321,7 +321,7 @@ static world new_world(int most)
     return w;
 }
 
-/* Some clusters, each of which flies in a direction of its own. */
+/* Makes some clusters, each of which flies in a direction of its own. */
 static void populate(world *w, int n, fold_random chance)
 {
     float middle[5][4];
@@ -351,7 +351,7 @@ static void populate(world *w, int n, fold_random chance)
     w->chance = chance;
 }
 
-/* Makes them so many: the last ones leave, or new ones come, which remember nothing, most of them beside another. */
+/* Makes them so many. The last ones leave, or new ones come, most of them beside another, and remember nothing. */
 static void resize(world *w, float *state, int n, fold_random *chance)
 {
     for (int i = w->n; i < n; i++) {
@@ -364,7 +364,7 @@ static void resize(world *w, float *state, int n, fold_random *chance)
     w->n = n;
 }
 
-/* x and y in directions of an agent: ahead and to its left. */
+/* Turns x and y into directions of an agent: ahead and to its left. */
 static void turn(const agent *a, float x, float y, float *to)
 {
     const float speed = sqrtf(a->vx * a->vx + a->vy * a->vy) + 1e-6f;
@@ -372,7 +372,7 @@ static void turn(const agent *a, float x, float y, float *to)
     to[1] = (y * a->vx - x * a->vy) / speed;
 }
 
-/* How much walls push a thing at place x in [0, size]: towards the middle, the more the nearer it is. */
+/* Tells how much walls push a thing at place x in [0, size]: towards the middle, the more the nearer it is to one. */
 static float push_of_walls(float x, float size)
 {
     return clamp(1 - x / margin, 0, 1.5f) - clamp(1 - (size - x) / margin, 0, 1.5f);
@@ -396,7 +396,7 @@ static void fill_grid(grid *g, const world *w)
     }
 }
 
-/* The nearest agents within sight of agent i, the nearest first; returns how many. */
+/* Finds the nearest agents within sight of agent i, the nearest first; returns how many. */
 static int nearest(const grid *g, const world *w, int i, int *seen)
 {
     const agent *a = &w->agents[i];
@@ -502,7 +502,7 @@ static void steer_hawk(agent *h, float x, float y, float speed, float swiftness)
     h->y += frame_seconds * h->vy;
 }
 
-/* The hawk is after some agent for a while, then leaves for a while. */
+/* The hawk hunts an agent for a while, then leaves for a while. */
 static void move_hawk(world *w)
 {
     enum { HUNT = 300, REST = 200 };
@@ -521,7 +521,7 @@ static uint64_t hash_of_swarm(const world *w, const float *state)
     return hash_more(hash, state, (size_t)w->n * STATE * sizeof *state);
 }
 
-/* Moves each agent by its action, or as much of it as there is power for. Who is alarmed is told by the rules alone. */
+/* Moves each agent by its action, or as much of it as there is power for. The rules alone tell who is alarmed. */
 static void move_agents(world *w, const view *v, const float *action)
 {
     for (int i = 0; i < w->n; i++, action += ACTION) {
@@ -549,7 +549,7 @@ static void move(world *w, const view *v, const float *action)
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* Differences from the rules, summed over agents and frames. */
+/* Sums differences from the rules, over agents and frames. */
 typedef struct errors { double of_push, push, of_alarm, count; } errors;
 
 static void add_errors(errors *e, const view *v, const float *action)
@@ -565,7 +565,7 @@ static void add_errors(errors *e, const view *v, const float *action)
 }
 static double push_error(const errors *e) { return e->push > 0 ? e->of_push / e->push : 0; }
 
-/* The error of the network beside a swarm that the rules fly. */
+/* Returns the error of the network beside a swarm that the rules fly. */
 static double examine(fold_ctx *f, const net *n, uint64_t seed)
 {
     enum { AGENTS = 100, FRAMES = 400 };
@@ -595,7 +595,7 @@ typedef struct school {
     world w[CLASS];
     view v[CLASS][WINDOW];
     int age[CLASS];
-    float *begin[CLASS], *state[CLASS], *action[CLASS]; /* states before a window, and now */
+    float *begin[CLASS], *state[CLASS], *action[CLASS]; /* states when the window began, and now */
 } school;
 
 static school *new_school(fold_model *m, uint64_t seed, int steps)
@@ -633,7 +633,7 @@ static void free_school(school *s)
     free(s);
 }
 
-/* Flies all swarms for a window: each by the rules with a chance of `guided`, else by the network. */
+/* Moves all swarms through a window: each flies by the rules with a chance of `guided`, else by the network. */
 static void fly_class(school *s, const net *n, float guided)
 {
     int by_rules[CLASS];
@@ -658,7 +658,7 @@ static void fly_class(school *s, const net *n, float guided)
     }
 }
 
-/* The mean loss of the window that was flown, differentiated through its frames. */
+/* Returns the mean loss of the window that was flown, differentiated through its frames. */
 static fold_node loss_of(fold_ctx *f, const net *n, const school *s)
 {
     fold_node losses[CLASS];
@@ -676,7 +676,7 @@ static fold_node loss_of(fold_ctx *f, const net *n, const school *s)
     return fold_mean_n(f, losses, CLASS);
 }
 
-/* A step of training; returns its loss. */
+/* Takes a step of training; returns its loss. */
 static float learn_step(school *s, fold_model *m, const net *n)
 {
     const fold_rates rates = { FOLD_RATE_COSINE, 20, s->steps, 0, 0, 0 };
@@ -709,7 +709,7 @@ enum { KEYS = 72, KEY_FRAMES = 10, LEVELS = 3, PER_UNIT = 10 };
 typedef struct mark { short x, y, level; } mark;
 typedef struct picture { int keys, agents; mark *marks, hawk[KEYS]; } picture; /* marks[agent * KEYS + key] */
 
-/* Shapes of SVG paths, flying to the right; a unit is 1 / PER_UNIT of the world's. */
+/* The shapes of SVG paths fly to the right. Their unit is 1 / PER_UNIT of the world's. */
 static const char agent_shape[] = "M7,0L-5,4-2,0-5-4z";
 static const char hawk_shape[] = "M22,0C18,5 13,5 10,5C9,18-2,33-19,40C-12,27-13,18-9,6C-14,5-19,6-27,9L-25,0-27-9"
                                  "C-19-6-14-5-9-6C-13-18-12-27-19-40C-2-33 9-18 10-5C13-5 18-5 22,0z";
@@ -731,14 +731,15 @@ static void add_key(picture *p, const world *w, const float *action)
     p->hawk[key] = mark_of(&w->hawk, 0);
 }
 
-/* The movement of one mark through all keys, in steps, which take fewer digits than places. It looks where it flies. */
+/* Writes the movement of one mark through all keys, in steps, which take fewer digits than places. It looks where it
+   flies. */
 static void draw_moves(FILE *file, const mark *m, int keys, double seconds)
 {
     fprintf(file, "<animateMotion dur=\"%.1fs\" repeatCount=\"indefinite\" calcMode=\"linear\" rotate=\"auto\" path=\"M0,0l", seconds);
     for (int k = 1; k < keys; k++) fprintf(file, "%d,%d%s", m[k].x - m[k - 1].x, m[k].y - m[k - 1].y, k + 1 < keys ? " " : "\"/>");
 }
 
-/* The colour, told where it changes. */
+/* Writes the colour at the keys at which it changes. */
 static void draw_colours(FILE *file, const mark *m, int keys, double seconds)
 {
     static const char *const colour[LEVELS] = { "#8fd3ff", "#ffd98a", "#ff7a5c" };
@@ -811,11 +812,11 @@ typedef struct flight {
     double pairs, outside;
     errors e;
     fold_stats stats;
-    size_t block_bytes; /* what a frame can need */
-    uint64_t hash;      /* of all agents and their states at the end */
+    size_t block_bytes; /* the most that a frame can need */
+    uint64_t hash;      /* covers all agents and their states at the end */
 } flight;
 
-/* Whether an eager context gives the bits of the actions and states that were made from `before`. */
+/* Tells whether an eager context gives the bits of the actions and states that were made from `before`. */
 static int same_bits(fold_ctx *eager, const net *n, const view *v, float *before, const float *action,
                      const float *state)
 {
@@ -932,7 +933,7 @@ static void change_size(world *w, float *state, fold_random *chance)
     resize(w, state, now < 0 ? 0 : now > MOST_SOAKED ? MOST_SOAKED : now, chance);
 }
 
-/* A recording of shapes that hardly come again; its value. */
+/* Runs a recording of shapes that hardly come again; returns its value. */
 static float record_odd(fold_ctx *f, fold_random chance)
 {
     float values[ODD * ODD];
@@ -981,7 +982,7 @@ static void free_soaking(soaking *s)
     free(s);
 }
 
-/* Flies a frame of some swarms; whether the eager context, if there is one, gives the same bits. */
+/* Flies a frame of some swarms. Returns whether the eager context, if there is one, gives the same bits. */
 static int soak_frame(soaking *s, const net *n, fold_ctx *f, fold_ctx *eager, uint64_t *took)
 {
     const int swarms = 1 + fold_random_below(&s->chance, SOAKED);
@@ -1071,7 +1072,7 @@ static options parse_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const options o = parse_options(argc, argv);
-    int allocations = 0; /* of the model and its contexts but the eager ones */
+    int allocations = 0; /* the model and its contexts are counted; eager ones are not */
     net n;
     fold_model *m = new_model(&n, o.seed, o.isa, &allocations);
     const int wrong = o.soak > 0 ? soak(m, &n, &o, &allocations) : learn_and_fly(m, &n, &o);
