@@ -2559,7 +2559,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__piece(size) : SIZE_MAX;
     for (fold__hole **at = &heap->first; *at; at = &(*at)->next) {
         fold__hole *hole = *at;
-        /* that of pages would be for speed alone */
+        /* aligning to pages would be for speed alone */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(hole);
         if (hole->size < skip || hole->size - skip < bytes)
             continue;
@@ -2992,8 +2992,8 @@ enum {
     FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
     FOLD__QUERY_LEAST = 12,                         /* the fewest, where there are many keys */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__SIGHT_SCORES = 1 << 11,                   /* by index, of a head: that stay in L1 */
-    FOLD__SIGHT_HEADS = 2,                          /* by index, side by side */
+    FOLD__SIGHT_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
+    FOLD__SIGHT_HEADS = 2,                          /* heads by index that go side by side */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
     FOLD__BYTE_GROUP = 16,                          /* columns of a weight in bytes that lie together */
     FOLD__BYTE_WIDE = 4,                            /* groups that a tile has at most */
@@ -3446,9 +3446,9 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
                          &input, first, count, columns);
 }
 
-/* Tells what tiles do: `count` of them, one below the other, on some segments, whose packs are read from
-   `offset` on, `width` floats from one weight row to the next. Chains start from and go to these columns of
-   the rows given. In the last vector `last` columns are started and written, at least one. */
+/* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
+   `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
+   of the rows given. In the last vector `last` columns are started and written, at least one. */
 typedef struct fold__span {
     int n_seg, count, last, started,
         scattered; /* not started: from is zeros; scattered: inputs are to be fetched */
@@ -3505,8 +3505,8 @@ typedef struct fold__weigher {
     fold__weigh_fn largest_uneven, exps_uneven, weights_uneven, slopes_uneven;
 } fold__weigher;
 
-/* Sums of rows: to[r] = factor[r] times the sum of weights[e] from[index[e]] over the entries e of row r,
-   first[r] to first[r + 1] - 1, a chain from zero. `width` columns from from_col and to_col on. */
+/* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
+   row r, first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
 typedef struct fold__row_sums {
     int rows, width, started;      /* started: chains continue what is in `to` */
     int heads;                     /* 1, or 2: another one's columns are `width`, */
@@ -3835,9 +3835,9 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 }
 
 /* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
-   keep the narrower operand in the second cache: it passes once for every strip of blocks, the wider one and
-   dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they pass over
-   line after line: a load of one would wait for the stores to the last. */
+   keep the narrower operand in the second cache. That operand passes once for every strip of blocks, the
+   wider one and dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they
+   pass over line after line: a load of one would wait for the stores to the last. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int apart)
@@ -3919,8 +3919,8 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* The last columns of dW, of which the transpose is summed: all of a narrow one, and fewer than fill half a
-   vector where there are rows enough. */
+/* Counts the last columns of dW whose transpose is summed: all of a narrow one or, with rows enough, those
+   that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
@@ -4117,8 +4117,8 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
     }
 }
 
-/* Some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0, whose steps
-   are given; with one of -1 it leaves out the first r of them. */
+/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
+   whose steps are given. With a ramp of -1 it leaves out the first r of them. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     int row, height, count, column, vectors;
@@ -4487,9 +4487,9 @@ typedef struct fold__byte_weight {
     size_t group, row;
 } fold__byte_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row];
-   times scale[row] and the columns' scales they are added to `from` and go to `to`: `columns` of them, from
-   from_col and to_col on. */
+/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
+   Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
+   them, from from_col and to_col on. */
 typedef struct fold__byte_span {
     const char *rows;
     const uint8_t *weights;
@@ -5047,7 +5047,7 @@ static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
 }; /* from the 8 - n th on: n of 8 lanes */
 #if FOLD__GNU_VECTORS
-/* As in memory: of no particular alignment. */
+/* They lie as in memory, with no particular alignment. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -6433,7 +6433,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
     }
 }
 
-/* By tiles that stay in the first cache; the sum's lanes run on from tile to tile. */
+/* Takes tiles that stay in the first cache; the sum's lanes run on from tile to tile. */
 FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
                                              int kept)
 {
@@ -7094,7 +7094,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with
     }
 }
 
-/* As far as the last row is weighed that goes side by side with this one. */
+/* Fills as far as the last row is weighed that goes side by side with this one. */
 FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -8416,8 +8416,8 @@ FOLD__INLINE void fold__map_row(fold__map_fn map, float *out, const float *in_a,
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* Tells how operands repeat to the shape of an output. Its axes are in groups, along each of which an operand
-   has all values one behind the other, or (a bit of `repeats`) one that repeats. */
+/* Tells how operands repeat to the shape of an output. Its axes are in groups. Along each, an operand has all
+   values one behind the other, or (a bit of `repeats`) one that repeats. */
 typedef struct fold__spread {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
@@ -8895,7 +8895,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether the bytes of a weight or of its transpose are read in an image, or among those of the model. */
+/* Tells whether the bytes of a weight or its transpose are read in an image, or among those of the model. */
 static int fold__has_stored_bytes(const fold__byte_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -9157,8 +9157,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* acc += xᵀ dy for one segment of a linear op and some columns of dy, rows in order, continuing the chains
-   of acc (the segment's rows of W). dy begins at the first of the columns. */
+/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Rows come in order and continue
+   the chains of acc (the segment's rows of W). dy begins at the first of the columns. */
 static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int segment,
                                      const fold_rows *input, const fold_rows *dy, fold__share share,
                                      float *acc)
@@ -10741,8 +10741,8 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one behind the other, run by run, FOLD__LANES floats of each: more than a run has, and what
-   comes next is written over the rest. */
+/* Copies patches one behind the other, run by run. A run takes FOLD__LANES floats, more than it has; the next
+   one is written over the rest. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -11033,7 +11033,7 @@ static void fold__list_take_backward(const fold_op_call *call)
     fold__reducer_of(engine->kernels)->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
 }
 
-/* Which rows an attention's row sees: its second attribute. */
+/* Tells which rows an attention's row sees: it is its second attribute. */
 enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
 
 /* Multi-head attention: see fold_list_attention. The second output keeps what backward computes the weights
@@ -11631,7 +11631,7 @@ static int fold__model_fail(fold_model *m, fold_status status, const char *forma
     return 0;
 }
 
-/* Whether a call on a model cannot go on: there is no model, it has an error, or something was not given. */
+/* Tells whether a call cannot go on: there is no model, it has an error, or something was not given. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -13473,7 +13473,7 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__at_place(f, f->place[id]) + row * width;
 }
 
-/* Does the same for what reads a list that was looked up, `offset` floats into it: all of its rows, this
+/* Does the same for what reads a list that was looked up, `offset` floats into it. It reads all rows, this
    being the nth, or one, which the offset tells. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
@@ -13664,8 +13664,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell's call by lists: the cell's own, in which what depends on a list is made for
-   every row, and only that. */
+/* Makes the program of a cell's call by lists. It is the cell's own, but what depends on a list, and only
+   that, is made for every row. */
 static int fold__spread_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14006,7 +14006,7 @@ enum { FOLD__TAG_BARRIER = 0x10000, FOLD__TAG_SPREAD = 0x20000, FOLD__TAG_PARAM 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
 /* Signatures stay from one recording to the next. When a block has no room left, those go that the present
-   recording does not use, so that what fits alone fits after whatever came before. Shapes stay. */
+   recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
 
 static void fold__forget_runs(fold_ctx *f);
 static void fold__fill_twins(fold_ctx *f, uint32_t size);
@@ -14232,7 +14232,7 @@ FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* Why a node is no operand: which one it is, if there are several, or -1. An error that is there stays. */
+/* Tells why a node is no operand, and which, if there are several (else -1). An error that is there stays. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -14343,8 +14343,8 @@ static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
            (uint32_t)fold__mix64(f->node_data[id]);
 }
 
-/* With the dedupe flag: the earlier node that is the same call with the same operands and data, or 0. Most
-   calls are the first that read their last operand, so that none before them can be the same: those are only
+/* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
+   Most calls are the first that read their last operand. None before them can be the same, so they are only
    noted with the operand. The others, and leaves, are found in a hash table. */
 static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
 {
@@ -14704,8 +14704,8 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->trace_over_ns ? 2 : 1);
 }
 
-/* Why there cannot be a context as it was asked for, and how large its block would have to be, as far as is
-   known. */
+/* Tells why there cannot be a context as it was asked for, and how large its block would have to be, as far
+   as that is known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -14902,8 +14902,8 @@ static size_t fold__own_place(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* The place of an input with its values. They may be the recording's own, which move when it grows; those of
-   before a reset are told by their place, or by nobody having been shown any since. */
+/* Gives an input a place, with its values. They may be the recording's own, which move when it grows. Values
+   of before a reset are told by their place, or by nobody having been shown any since. */
 static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
@@ -14998,7 +14998,7 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
     return fold__handle(f, fold__append(f, FOLD__REF, 0, 0, 0, shape_index, (uint64_t)(uintptr_t)values));
 }
 
-/* Whether the weights are still of the kind that they were at the last reset; if not, f gets the error. */
+/* Tells whether weights are of the kind that they were at the last reset; if not, f gets the error. */
 static int fold__is_of_model(fold_ctx *f)
 {
     if (f->quantized != f->model->quantized)
@@ -15251,7 +15251,7 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
     return fold__operand_of(f, fold__record_copy(f, operand, 0), "copy", operand);
 }
 
-/* The rows of W that inputs meet: all; the first, as many as inputs have values; or the last, where the
+/* Tells which rows of W inputs meet: all; the first, as many as inputs have values; or the last, where the
    product starts from the last of `in`. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
@@ -17712,7 +17712,7 @@ typedef struct fold__turn {
     fold__prepared prepared;
 } fold__turn;
 
-/* How many operands and outputs of an op have gradients. */
+/* Tells how many operands and outputs of an op have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
@@ -17890,7 +17890,7 @@ static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? fold__node_call(f, id) : id;
 }
 
-/* How many floats an input of a signature has: a fixed input or, behind those, a component of the list. */
+/* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
 FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int slot)
 {
     return fold__sig_input(f, sig, (uint32_t)slot)->size;
@@ -18764,8 +18764,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_si
     return floats;
 }
 
-/* Measures the scratch that a batch takes. It is the most that an op takes beside what grows with rows, and
-   the arrays of pointers that one op and the batch's inputs and outputs need. */
+/* Measures the scratch that a batch takes. It is the most that an op takes beside what grows with rows.
+   Arrays of pointers come to it, for one op and for the batch's inputs and outputs. */
 static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
 {
     uint32_t arrays = 0;
@@ -19226,8 +19226,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* Tells what is worth handing to other threads, in multiplications: on one they take some 20 microseconds,
-   and several times as long as waking a thread that has just worked. */
+/* Tells how much work is worth handing to other threads, in multiplications. One thread takes some 20
+   microseconds for it, several times as long as waking a thread that has just worked. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19290,7 +19290,7 @@ static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *lev
         levels->deep = deep;
 }
 
-/* How many calls the head and the tail have. */
+/* Tells how many calls the head and the tail have. */
 typedef struct fold__ends {
     uint32_t head, tail;
 } fold__ends;
@@ -20677,9 +20677,9 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
     return floats;
 }
 
-/* When the brief values of a program are in use, by numbers of ops. One that lasts for a batch is in use from
-   the first op of the span that makes it to the last of the span that reads it last. For a tile of rows runs
-   through a whole span before the next does. */
+/* Tells when the brief values of a program are in use, by numbers of ops. A value that lasts for a batch is
+   in use from the first op of the span that makes it to the last of the span that reads it last. For a tile
+   of rows runs through a whole span before the next does. */
 static void fold__live_briefly(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -20715,7 +20715,7 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
 static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
-   values that are not in use at the same time share one; not in training, where backward computes them
+   values that are not in use at the same time share one. In training they do not, as backward computes them
    again. */
 static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
@@ -21848,8 +21848,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up what ops from one on contribute to an input or a value of the program, whichever `kind` and `index`
-   of their operands tell, in trace order. Returns whether there is anything. */
+/* Adds up what ops from one on contribute to an input or a value of the program, in trace order. Their
+   operands tell which by `kind` and `index`. Returns whether there is anything. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -21872,7 +21872,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
+/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up the contributions of
    its readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__spot *grad,
                                size_t count)
@@ -22491,8 +22491,8 @@ static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
     return *fold__made_shape(program.shape, &program.op[use->op]);
 }
 
-/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors, or in slices of time
-   rows where there are more of those. */
+/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
+   is rows where there are more of those. */
 typedef struct fold__use_part {
     fold__share columns, rows;
 } fold__use_part;
@@ -23404,8 +23404,8 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* More of a node belongs to the structure: which parameter it is a leaf of, how long a list is, and the
-   scratch that an op over lists takes. Returns how many words. */
+/* Writes what else of a node belongs to the structure. This is the parameter that it is a leaf of, the length
+   of a list, and the scratch of an op over lists. Returns how many words. */
 static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[3])
 {
     int count = fold__leaf_param(f, id, words);
@@ -26260,8 +26260,8 @@ typedef struct fold__gates {
     int projected; /* the body is given the first input's products with weight (and recurrent) */
 } fold__gates;
 
-/* Makes a layer's cell once more, given its first input's products instead of that input: what contexts that
-   merge identical calls record for a looked-up word. */
+/* Makes a layer's cell once more, given its first input's products instead of that input. Contexts that merge
+   identical calls record it for a looked-up word. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -26621,9 +26621,9 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* One direction of a layer: reads the first `count` nodes of `steps`, which lie in the context's memory and
-   may move with every call that records. The states h become the `count` nodes after them or, in reverse, are
-   concatenated with what is there. */
+/* Records one direction of a layer. It reads the first `count` nodes of `steps`, which lie in the context's
+   memory and may move with every call that records. The states h become the `count` nodes after them or, in
+   reverse, are concatenated with what is there. */
 static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer, int count, int reverse,
                                         const fold_state *begin)
 {
@@ -27008,8 +27008,8 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* A name of at most so many characters, safe inside quotes: what would end them is written as an escape, what
- * is not text as '?'. */
+/* Writes a name of at most so many characters, safe inside quotes. Characters that would end them are written
+   as an escape, those that are no text as '?'. */
 static void fold__put_name(fold__text *text, const char *from, int characters)
 {
     for (; *from && characters > 0; characters--) {
