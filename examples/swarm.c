@@ -308,7 +308,7 @@ static fold_ctx *new_eager(fold_model *m)
 
 typedef struct agent { float x, y, vx, vy, alarm; } agent;
 typedef struct world {
-    int n, prey, hunted;      /* agents; the hawk hunts one of them (-1: none); for how many frames */
+    int n, prey, hunted;      /* agents; the hawk hunts one of them (-1: none), and has for so many frames */
     agent *agents, hawk;
     fold_random chance;
 } world;

@@ -1,21 +1,21 @@
-/* transformer: an encoder (Vaswani et al. 2017) over uneven sentences, trained from nothing, without padding.
+/* transformer: an encoder (Vaswani et al. 2017) reads uneven sentences, trained from nothing, without padding.
 
      cc -O2 -o transformer examples/transformer.c -lm && ./transformer
      ./transformer --data DIR
 
    A sentence is a list of words and runs as one. Word and position vectors go through two blocks of attention and
-   feed-forward layers that are normed first (fold_transformer); the mean over the words gives a class. A block is
+   feed-forward layers that are normed first (fold_transformer). The mean over the words gives a class. A block is
    recorded as a cell, attention, and a cell, however long the sentence is.
 
    Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the
-   order of the three, one of six. Every bag of words occurs as often with each order, so whoever does not see where
-   words stand is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al. 2013) as
-   DIR/sst/{train,dev,test}.txt: the words of each sentence and its class, one of five; phrases are not used.
+   order of the three, one of six. Every bag of words occurs as often with each order, so a network that does not see
+   where words stand is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al.
+   2013) as DIR/sst/{train,dev,test}.txt. It takes the words of each sentence and its class, one of five, and no phrases.
 
    The epoch that is best on the dev sentences is kept and tested. Then three things are measured, in batches of 64:
-   - Sentences a second as they are, and padded. The padded form has the same weights, but each sentence is as long as
-     the longest of its batch, and padding is computed like any other word, attention included. No mask is applied,
-     which would come on top, so the answers of the padded form are good for nothing but its time.
+   - Sentences a second, as they are and padded. The padded form has the same weights, but each sentence is as long as
+     the longest of its batch, and padding is computed like any other word, attention included. A mask would come on top
+     and is not applied, so the answers of the padded form are good for nothing but its time.
    - The part of a training step's time that attention takes, forward and backward. It comes from the trace of batches
      (fold_ctx_visit_times), which tells the time of each batch and of scheduling.
    - Whether a sentence has the same bits in a batch as alone in an eager context.
@@ -39,11 +39,11 @@
 
 enum {
     UNKNOWN = 0,                /* the word that stands for all words seen less than twice, and that pads */
-    NAMES = 3, FILLERS = 60, SHORTEST = 4, LONGEST = 48,                 /* of generated sentences */
+    NAMES = 3, FILLERS = 60, SHORTEST = 4, LONGEST = 48,                 /* the program makes up sentences of these */
     MOST_CLASSES = 6, MOST_BLOCKS = 8, TRAIN_BATCH = 32, BATCH = 64
 };
 static const float dropout_rate = 0.1f, learning_rate = 0.001f;
-static const double warm_up = 0.05;        /* the part of the training in which the rate rises, to fall thereafter */
+static const double warm_up = 0.05;        /* in this part of the training the rate rises, then it falls */
 
 typedef struct options {
     const char *data; uint64_t seed; int epochs, limit, width, heads, blocks; double seconds;
@@ -69,7 +69,7 @@ typedef struct net {
     int blocks;
     fold_norm last;
     fold_dense label;
-    int *order;                          /* 0, 1, …: the positions of the words of the longest sentence */
+    int *order;                          /* numbers the words of the longest sentence: 0, 1, … */
 } net;
 
 static fold_transformer new_block(fold_model *m, int number, int width, int heads)
@@ -153,7 +153,7 @@ static void generate_corpus(uint64_t *random, dataset *d, corpus *c, int count)
     for (int i = 0; i < count; i++) generate_sentence(random, d, c);
 }
 
-/* The leaves of each tree, which stand in order, and the class of its root. */
+/* Takes the leaves of each tree, which stand in order, and the class of its root. */
 static void read_corpus(const char *dir, const char *name, int limit, int add, data_vocab *v, dataset *d, corpus *c)
 {
     const data_ptb desc = { { add, UNKNOWN, 1, 0 }, 5, 2, (size_t)limit };
@@ -220,10 +220,10 @@ typedef struct trainer {
     fold_model *model; net n;
     fold_ctx *training, *inference, *eager;
     fold_adam adam;
-    float *logits, *alone; int *padded;   /* of all test or dev sentences; the words of a padded one */
+    float *logits, *alone; int *padded;   /* hold all test or dev sentences; the words of a padded one */
 } trainer;
 
-/* Nanoseconds of processor time, for the contexts. */
+/* Tells the contexts nanoseconds of processor time. */
 static uint64_t nanoseconds(void *user)
 {
     (void)user;
@@ -232,14 +232,14 @@ static uint64_t nanoseconds(void *user)
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
-/* The same words, and UNKNOWN up to a length. */
+/* Pads the words with UNKNOWN up to a length. */
 static const int *pad(trainer *t, const sentence *s, int length)
 {
     for (int i = 0; i < length; i++) t->padded[i] = i < s->length ? s->words[i] : UNKNOWN;
     return t->padded;
 }
 
-/* The logits of all sentences of a corpus, `batch` of them in each run. */
+/* Computes the logits of all sentences of a corpus, `batch` of them in each run. */
 static void predict(trainer *t, fold_ctx *f, const corpus *c, int batch, int padded, float *logits)
 {
     fold_node roots[BATCH];
@@ -333,7 +333,7 @@ static int add_time(const fold_seen *seen, void *user)
     return 0;
 }
 
-/* What part of the traced time of the last run attention took. */
+/* Returns the part that attention took of the traced time of the last run. */
 static double attention_part(const fold_ctx *f)
 {
     share s = { 0, 0 };
@@ -341,7 +341,7 @@ static double attention_part(const fold_ctx *f)
     return s.all > 0 ? s.attention / s.all : 0;
 }
 
-/* Attention's share of the time of training steps, of which the first only warms up; in per cent. */
+/* Measures attention's share of the time of training steps, in per cent. The first step only warms up. */
 static double attention_share(trainer *t)
 {
     const corpus *c = &t->data->train;
@@ -360,7 +360,7 @@ static double attention_share(trainer *t)
     return runs > 1 ? 100 * sum / (runs - 1) : 100 * attention_part(f);
 }
 
-/* Test sentences a second as they are, and padded, in turn, for so many seconds each. */
+/* Measures test sentences a second, as they are and padded in turn, for so many seconds each. */
 static void speeds(trainer *t, double *plain, double *padded)
 {
     const corpus *c = &t->data->test;
@@ -378,7 +378,7 @@ static void speeds(trainer *t, double *plain, double *padded)
     *padded = seconds[1] > 0 ? passes * (double)c->count / seconds[1] : 0;
 }
 
-/* Rows computed for a sentence's words in padded batches of the test sentences, beside the words there are. */
+/* Returns how many rows padded batches of the test sentences compute, divided by the words there are. */
 static double padded_words(const corpus *c)
 {
     double rows = 0;
@@ -432,7 +432,7 @@ static void finish(trainer *t)
     fold_model_free(t->model);
 }
 
-/* The accuracy on the test sentences by the same weights in 8 or 16 bits, those of tables too; in per cent. */
+/* Returns the accuracy on the test sentences by the same weights in 8 or 16 bits, those of tables too, in per cent. */
 static double quantized(const trainer *t, int bits)
 {
     const fold_quantize_desc all = { 0, 1, bits };

@@ -1,10 +1,10 @@
-/* treelstm_sick: a child-sum tree-LSTM (Tai, Socher and Manning 2015) over dependency trees tells how much two
-   sentences have to do with each other; it is timed batched and one pair at a time.
+/* treelstm_sick: a child-sum tree-LSTM over dependency trees (Tai, Socher and Manning 2015) tells how much two
+   sentences have in common. It is timed batched and one pair at a time.
 
      cc -O2 -o treelstm_sick examples/treelstm_sick.c -lm
      ./treelstm_sick --data DIR --seeds 5
 
-   Reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. A line is a
+   It reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. A line is a
    sentence's words, the number of each word's head (0: it is the root), and a score from 1 to 5. The vectors of
    DIR/sick/glove840b300d.sick.words (Pennington et al. 2014) lie in glove840b300d.sick.f32le, row by row, little
    endian. Without data it generates pairs of trees whose score tells how many words changed their meaning.
@@ -14,7 +14,7 @@
    Adagrad takes steps of 0.05 on the mean loss of 25 pairs, with an L2 of 1e-4 on all weights, for 10 epochs. Weights
    start uniform within 1 / sqrt(inputs), as Torch's did. Two things differ: forget gates start with a bias of 1, and
    evaluation uses the running average of the weights (Polyak and Juditsky 1992). The epoch with the best Pearson
-   correlation on the dev pairs is taken; the test pairs are looked at once, at the end. MSE is that of the expected
+   correlation on the dev pairs is taken. The test pairs are looked at once, at the end. MSE is that of the expected
    score. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -38,8 +38,8 @@ enum {
     WIDTH = 300, CLASSES = 5, HEAD = 50,
     BATCH = 25, CHUNK = 256,               /* pairs trained, evaluated together */
     AVERAGE_EVERY = 10, AVERAGE_POWER = 3, /* steps between updates of the running average; see update_average */
-    MAX_WORDS = 256, MAX_CHILDREN = 64,    /* of a sentence, of a word */
-    ROUNDS = 3                             /* in which the ways of running take turns to be measured */
+    MAX_WORDS = 256, MAX_CHILDREN = 64,    /* a sentence and a word have no more */
+    ROUNDS = 3                             /* so often the ways of running take turns to be measured */
 };
 static const float learning_rate = 0.05f, weight_decay = 1e-4f, epsilon = 1e-10f;
 
@@ -55,7 +55,7 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- the network -------------------------------------------------------------------------- */
 
-typedef struct node { int word, child, sibling; } node; /* first child and next sibling; -1: none */
+typedef struct node { int word, child, sibling; } node; /* -1: has no child, no next sibling */
 typedef struct pair { int root[2]; float score; } pair;
 typedef struct corpus {
     node *nodes; size_t n_nodes, cap_nodes;
@@ -96,7 +96,7 @@ static net new_net(fold_model *m, const dataset *d, int hidden)
     return n;
 }
 
-/* The state of the phrase under word `i`. */
+/* Records the state of the phrase under word `i`. */
 static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
 {
     fold_state children[MAX_CHILDREN];
@@ -105,7 +105,7 @@ static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
     return fold_child_sum_apply(f, &n->tree, fold_lookup(f, n->words, c->nodes[i].word), children, (int)count);
 }
 
-/* The classes' logits. */
+/* Records the classes' logits. */
 static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const pair *p)
 {
     const fold_node l = record_tree(f, n, c, p->root[0]).h, r = record_tree(f, n, c, p->root[1]).h;
@@ -113,7 +113,7 @@ static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const p
     return fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
 }
 
-/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
+/* Records the KL divergence from the distribution over the two classes next to the score whose mean is the score. */
 static fold_node record_loss(fold_ctx *f, const net *n, const corpus *c, const pair *p)
 {
     float target[CLASSES] = { 0 };
@@ -137,7 +137,7 @@ static void add_gradients(fold_ctx *f, const net *n, const corpus *c, const size
     }
 }
 
-/* The classes' probabilities for pairs first .. first + count, so many run together. */
+/* Computes the classes' probabilities for pairs first .. first + count, so many run together. */
 static void predict(fold_ctx *f, const net *n, const corpus *c, size_t first, size_t count, size_t together,
                     float (*p)[CLASSES])
 {
@@ -160,7 +160,7 @@ static void *allocate(size_t n, size_t size)
     return items;
 }
 
-/* Room for `n` items of `size` bytes in an array that doubles. */
+/* Makes room for `n` items of `size` bytes in an array that doubles. */
 static void *grow(void *items, size_t *cap, size_t n, size_t size)
 {
     if (n <= *cap) return items;
@@ -186,7 +186,7 @@ static pair *add_pair(corpus *c)
     return &c->pairs[c->n_pairs++];
 }
 
-/* Makes node `i` its head's first child: called from the last word to the first, children are in order. */
+/* Makes node `i` its head's first child. Call it from the last word to the first, and children are in order. */
 static void attach(corpus *c, int i, int head)
 {
     c->nodes[i].sibling = c->nodes[head].child;
@@ -230,7 +230,7 @@ static void need_text(source *t, const char *dir, const char *name)
     if (!open_text(t, dir, name)) fail("cannot open ", t->path);
 }
 
-/* The next line, ended by a 0 in place; NULL behind the last one. */
+/* Returns the next line, ended by a 0 in place, or NULL behind the last one. */
 static char *next_line(source *t)
 {
     char *line = t->at, *end;
@@ -244,7 +244,7 @@ static char *next_line(source *t)
     return line;
 }
 
-/* The next word of a line, ended by a 0 in place; NULL behind the last one. */
+/* Returns the next word of a line, ended by a 0 in place, or NULL behind the last one. */
 static char *next_word(char **line)
 {
     char *start = *line + strspn(*line, " ");
@@ -298,7 +298,7 @@ static void read_vectors(dataset *d, const char *dir, size_t n_words)
     free(t.start);
 }
 
-/* One sentence from its words and their heads; its root. */
+/* Makes a sentence from its words and their heads; returns its root. */
 static int read_tree(const data_vocab *v, source *words, source *heads, corpus *c)
 {
     char *word_line = next_line(words), *head_line = next_line(heads);
@@ -483,7 +483,7 @@ typedef struct trainer {
     const dataset *data;
     fold_model *model; net n;
     fold_ctx *training, *inference;
-    size_t *order;                            /* of the training pairs */
+    size_t *order;                            /* the order of the training pairs changes each epoch */
     float *average, *best; int n_weights;      /* running average of all weights, and that of the best epoch */
     uint64_t random, steps;
     fold_adagrad adagrad;
@@ -541,7 +541,7 @@ static void update_average(trainer *t)
     for (int i = 0; i < t->n_weights; i++) t->average[i] = values[i] + keep * (t->average[i] - values[i]);
 }
 
-/* Exchanges the model's weights with others. */
+/* Makes the model's weights `other`, and `other` what they were. */
 static void swap_weights(trainer *t, float *other)
 {
     const fold_param all = { 0, 0 };
@@ -574,7 +574,7 @@ static void train_epoch(trainer *t, int epoch)
 
 static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
 
-/* The test pairs by the same weights in bytes. */
+/* Judges the test pairs by the same weights in bytes. */
 static figures test_in_bytes(const trainer *t, int hidden)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -621,7 +621,7 @@ static figures train(trainer *t, const options *o, uint64_t seed)
 
 /* ---- batched against one at a time --------------------------------------------------------- */
 
-/* A way of running: every `step` pairs train the weights, `together` of them are recorded and run at once. */
+/* A way of running trains the weights with every `step` pairs. `together` of them are recorded and run at once. */
 typedef struct way {
     const char *name; size_t step, together;
     fold_ctx *training, *inference;
@@ -629,7 +629,7 @@ typedef struct way {
 } way;
 enum { ONE, BATCH_25, BATCH_256, WAYS };
 
-/* Whether both contexts give the same bits: all test predictions, and the gradients of one minibatch. */
+/* Tells whether both contexts give the same bits: all test predictions, and the gradients of one minibatch. */
 static int check_identical(trainer *t, const way *eager)
 {
     const size_t n = t->data->test.n_pairs, count = smaller(t->data->train.n_pairs, BATCH);
@@ -710,7 +710,7 @@ static double deviation(double sum, double squares, int n)
     return variance > 0 ? sqrt(variance) : 0;
 }
 
-/* Trains every seed, measures with the last one's model. Returns whether batching changed nothing. */
+/* Trains every seed, and measures with the last one's model. Returns whether batching changed nothing. */
 static int run(const options *o, const dataset *d, const char *data_name)
 {
     way ways[WAYS] = { { "one at a time (eager)", 256, 1, NULL, NULL, { 0, 0 }, { 0, 0 } },

@@ -1,17 +1,17 @@
-/* treelstm_sst: the sentiment of every phrase of a sentence, by a constituency tree-LSTM (Tai, Socher and
-   Manning 2015) whose word vectors start at random.
+/* treelstm_sst: a constituency tree-LSTM (Tai, Socher and Manning 2015) tells the sentiment of every phrase of a
+   sentence. Its word vectors start at random.
 
      cc -O2 -o treelstm_sst examples/treelstm_sst.c -lm
      ./treelstm_sst --data DIR
 
-   Reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt. A line is a binary tree,
+   It reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt. A line is a binary tree,
    as (3 (2 a) (3 (4 great) (2 film))). Every node has a class from 0, very negative, to 4, very positive. Without data
    it generates small trees of the same kind.
 
-   Every node is trained, roots are judged: among five classes, and among two, where sentences of class 2 are left out.
+   Every node is trained, and roots are judged: among five classes, and among two, with sentences of class 2 left out.
    The two-class answer comes from the same model: p(3) + p(4) against p(0) + p(1). Evaluation uses the running average
    of the weights (Polyak and Juditsky 1992). The epoch with the largest sum of the two accuracies on the dev trees is
-   taken; the test trees are looked at once, at the end. */
+   taken. The test trees are looked at once, at the end. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -45,7 +45,7 @@ static void fail(const char *what, const char *detail)
     exit(1);
 }
 
-/* Room for `n` items of `size` bytes in an array that doubles. */
+/* Makes room for `n` items of `size` bytes in an array that doubles. */
 static void *grow(void *items, size_t *cap, size_t n, size_t size)
 {
     if (n <= *cap) return items;
@@ -61,8 +61,8 @@ static int random_below(uint64_t *state, int n) { return (int)data_random_below(
 
 typedef struct dataset {
     data_vocab words;
-    data_trees trees;              /* of all sets */
-    data_set train, dev, test;     /* fields: 0 first node and root, 1 the root's class */
+    data_trees trees;              /* holds those of all sets */
+    data_set train, dev, test;     /* field 0 gives first node and root, 1 the root's class */
 } dataset;
 
 typedef struct net {
@@ -70,7 +70,7 @@ typedef struct net {
     fold_tree_lstm tree;
     fold_dense label;
     const dataset *data;
-    fold_state *stack;             /* of phrases, while a tree is recorded */
+    fold_state *stack;             /* holds phrases while a tree is recorded */
 } net;
 /* Recording needs this in training only. */
 typedef struct lesson {
@@ -169,7 +169,7 @@ static int add_node(dataset *d, const int *children, int word, int label)
     return node;
 }
 
-/* A leaf, one of 40 words of a kind. */
+/* Makes a leaf, one of 40 words of a kind. */
 static int generate_word(uint64_t *random, dataset *d, const char *kind, int score)
 {
     char text[32];
@@ -177,7 +177,7 @@ static int generate_word(uint64_t *random, dataset *d, const char *kind, int sco
     return add_node(d, NULL, data_vocab_add(&d->words, text, (size_t)length), score + NEUTRAL);
 }
 
-/* A phrase of `size` words whose score, -2 to 2, follows from its parts: "not" turns the sign, "very"
+/* Makes a phrase of `size` words. Its score, -2 to 2, follows from its parts: "not" turns the sign, "very"
    doubles, and else the parts add up. */
 static int generate_phrase(uint64_t *random, dataset *d, int size)
 {
@@ -251,13 +251,13 @@ typedef struct trainer {
     const options *o; const dataset *data;
     fold_model *model; net n;
     fold_ctx *training, *inference;
-    size_t *order;                            /* of the training trees */
+    size_t *order;                            /* the order of the training trees changes each epoch */
     float *average, *best; int n_weights;      /* running average of all weights, and that of the best epoch */
     uint64_t steps;
     lesson l;
 } trainer;
 
-/* Adagrad on the trees order[at .. at + count). */
+/* Takes a step of Adagrad on the trees order[at .. at + count). */
 static void train_step(trainer *t, size_t at, size_t count, const fold_adagrad *adagrad)
 {
     fold_ctx *f = t->training;
@@ -292,7 +292,7 @@ static void train_epoch(trainer *t, int epoch)
     if (isatty(2)) fputc('\r', stderr);
 }
 
-/* Exchanges the model's weights with others. */
+/* Makes the model's weights `other`, and `other` what they were. */
 static void swap_weights(trainer *t, float *other)
 {
     const fold_param all = { 0, 0 };
@@ -344,7 +344,7 @@ static void finish(trainer *t)
 
 static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
 
-/* The test trees by the same weights in bytes. */
+/* Judges the test trees by the same weights in bytes. */
 static accuracy test_in_bytes(const trainer *t)
 {
     fold_model_desc desc = fold_model_desc_default();
