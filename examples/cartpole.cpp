@@ -8,7 +8,7 @@
 
    The controller is trained by proximal policy optimisation (Schulman et al. 2017) with advantages as in Schulman et
    al. (2016). Many episodes run at once: at each step those whose poles still stand are recorded, one by one, and run
-   as one batch. Then an episode is a list as long as it lasted, 8 steps or 500: lists of all lengths are trained in the
+   as one batch. Then an episode is a list as long as it lasted, 8 steps or 500. Lists of all lengths are trained in the
    same batches, and nothing is padded. Each episode draws from a generator of its own, by its number, so the result is
    the same in every run. After each update the controller is tried without chance on 100 other episodes, and training
    ends when all their poles stand for 500 steps. The last line tells how long those of 100 new ones stand. */
@@ -50,7 +50,7 @@ struct options {
     std::exit(1);
 }
 
-/* Things of fold.h are freed with what holds them. */
+/* Frees things of fold.h with the pointers that hold them. */
 struct release {
     void operator()(fold_model *m) const { fold_model_free(m); }
     void operator()(fold_ctx *f) const { fold_ctx_free(f); }
@@ -81,7 +81,7 @@ struct cart {
         for (float *value : { &place, &speed, &angle, &spin }) *value = 0.1f * fold_random_uniform(&chance) - 0.05f;
     }
 
-    /* A fiftieth of a second under a force of 10 N; whether the pole still stands. */
+    /* Moves the cart for a fiftieth of a second under a force of 10 N. Returns whether the pole still stands. */
     bool push(int right)
     {
         constexpr float gravity = 9.8f, cart_mass = 1, pole_mass = 0.1f, half_length = 0.5f, second = 0.02f;
@@ -108,7 +108,7 @@ struct episode {
     fold_random chance;
     cart now;
     bool stands = true;
-    float after = 0; /* the value of what came after the last step: 0 when the pole fell */
+    float after = 0; /* the value of the state after the last step: 0 when the pole fell */
     std::vector<float> seen, log_chance, value, advantage, target;
     std::vector<int> action;
 
@@ -116,7 +116,7 @@ struct episode {
     int steps() const { return static_cast<int>(action.size()); }
 };
 
-/* New episodes, from `first` on, until all are over: those whose poles stand run as one batch. */
+/* Plays new episodes, from `first` on, until all are over. All whose poles stand run as one batch. */
 std::vector<episode> simulate(fold_ctx *f, const net &n, uint64_t seed, uint64_t first, int count, bool by_chance)
 {
     std::vector<episode> all;
@@ -137,7 +137,7 @@ std::vector<episode> simulate(fold_ctx *f, const net &n, uint64_t seed, uint64_t
             if (!e.stands) continue;
             const float *log_chances = fold_value(f, roots[at]), value = fold_scalar(f, roots[at + 1]);
             at += 2;
-            if (step == most_steps) { /* it stands still: what would have come counts */
+            if (step == most_steps) { /* it still stands, so the steps that would have come count */
                 e.after = value;
                 continue;
             }
@@ -154,7 +154,7 @@ std::vector<episode> simulate(fold_ctx *f, const net &n, uint64_t seed, uint64_t
     return all;
 }
 
-/* How much better each step turned out than was expected, and what should have been. A step is worth 0.01, so that
+/* Tells how much better each step turned out than was expected, and what should have been. A step is worth 0.01, so that
    standing for ever is worth 1. */
 void judge(std::vector<episode> &all)
 {
@@ -179,7 +179,7 @@ void judge(std::vector<episode> &all)
             advantage = static_cast<float>((static_cast<double>(advantage) - mean) / deviation);
 }
 
-/* The loss of an episode, summed over its steps: its rows. */
+/* Records the loss of an episode, summed over its steps: its rows. */
 fold_node loss_of(fold_ctx *f, const net &n, const episode &e)
 {
     const auto column = [&](const std::vector<float> &values) {
@@ -198,7 +198,7 @@ fold_node loss_of(fold_ctx *f, const net &n, const episode &e)
     return fold_list_sum(f, fold_sub(f, error, gain));
 }
 
-/* Several passes over the episodes, some of them at a time. */
+/* Makes several passes over the episodes, some of them at a time. */
 void train(fold_ctx *f, const net &n, const std::vector<episode> &all, const fold_adam &adam, fold_random &chance)
 {
     std::vector<int> order;
@@ -242,7 +242,7 @@ struct summary {
     }
 };
 
-/* The learning curve: how long poles stand after each update, on average, within the shortest and the longest. */
+/* Draws the learning curve: how long poles stand after each update, on average, within the shortest and the longest. */
 void draw(const char *path, const std::vector<summary> &curve)
 {
     std::FILE *file = std::fopen(path, "w");
@@ -310,7 +310,7 @@ int main(int argc, char **argv)
     const context play(fold_ctx_new(m.get(), &playing)), learn(fold_ctx_new(m.get(), &training));
     fold_adam adam = fold_adam_default();
     fold_random chance = fold_random_new(o.seed, UINT64_MAX);
-    const uint64_t test = uint64_t{ 1 } << 32; /* episodes of numbers apart */
+    const uint64_t test = uint64_t{ 1 } << 32; /* these episodes have numbers apart */
     const uint64_t start = fold_clock_monotonic(nullptr);
     const int shown = isatty(1);
     std::vector<summary> curve;

@@ -19,7 +19,7 @@
                    learn(data_floats(&digits, 0, it.index[i]), data_ints(&digits, 1, it.index[i], NULL)[0]);
 
    Errors are values: functions that can fail take a data_error, zero at first, and return 0 when all is well. The first
-   error sticks: whatever is given it afterwards fails at once. A set keeps what it held before. Files are not trusted:
+   error sticks: every call that gets it afterwards fails at once. A set keeps what it held before. Files are not trusted:
    sizes are checked before memory is taken, and nothing recurses. There are no globals. It is C99 and C++17. */
 
 #ifndef DATA_H
@@ -32,21 +32,21 @@
 extern "C" {
 #endif
 
-enum { DATA_MAX_RANK = 4, DATA_MAX_FIELDS = 8 }; /* rank: with the batch's axis */
+enum { DATA_MAX_RANK = 4, DATA_MAX_FIELDS = 8 }; /* rank counts the batch's axis */
 
 typedef struct data_error { char text[400]; long line; } data_error; /* "FILE:LINE: what is wrong"; line 0: none */
 
 /* ---- random numbers: splitmix64 (Steele et al. 2014) ---- */
 
 uint64_t data_random(uint64_t *state);
-size_t data_random_below(uint64_t *state, size_t n);  /* 0 to n - 1; n at least 1 */
+size_t data_random_below(uint64_t *state, size_t n);  /* 0 to n - 1; n is at least 1 */
 float data_random_unit(uint64_t *state);              /* [0, 1) */
 
 /* ---- sets ---- */
 
 typedef enum data_type { DATA_FLOAT, DATA_INT } data_type;
 
-/* A set provides fields: dim[0..rank) is the shape of one example, rank 1 to 3. Rank 1 and dim[0] 0: lengths vary. */
+/* A set provides fields. dim[0..rank) is the shape of one example, rank 1 to 3. With rank 1 and dim[0] 0 lengths vary. */
 typedef struct data_field {
     const char *name;     /* not copied */
     int label;            /* 1: an answer, 0: data */
@@ -59,13 +59,13 @@ typedef struct data_field {
 
 typedef struct data_set { data_field field[DATA_MAX_FIELDS]; int n_fields; size_t count; } data_set;
 
-/* Adds a field of `count` examples; its arrays stay the caller's (not copied) unless `owned`, when they are freed, by
-   free(), even if this fails. All fields have the same count, at least 1. */
+/* Adds a field of `count` examples. Its arrays stay the caller's and are not copied. With `owned` they become the set's,
+   which frees them by free(), even if this fails. All fields have the same count, at least 1. */
 int data_add(data_set *s, const data_field *field, size_t count, data_error *e);
 void data_set_free(data_set *s);
-int data_find(const data_set *s, const char *name);  /* index of the field; -1: none */
+int data_find(const data_set *s, const char *name);  /* returns the index of the field, or -1 */
 
-/* The values of one example. NULL when there is no such field or example, or it is of the other type. */
+/* Returns the values of one example, or NULL when there is no such field or example, or it is of the other type. */
 const float *data_floats(const data_set *s, int field, size_t example);
 const int32_t *data_ints(const data_set *s, int field, size_t example, size_t *length);  /* length may be NULL */
 
@@ -76,10 +76,10 @@ typedef struct data_iter_desc { size_t batch; int shuffle; uint64_t seed; } data
 typedef struct data_iter {
     const data_set *set;  /* must stay as it is */
     size_t batch;         /* examples per batch */
-    const size_t *index;  /* of this batch's `batch` examples */
+    const size_t *index;  /* holds this batch's `batch` examples */
     size_t size, pad;     /* the first `size` of them are new in this pass; the last `pad`, in a pass's last batch only,
                              repeat its first ones. size + pad = batch */
-    size_t passes;        /* data_reset so far */
+    size_t passes;        /* calls of data_reset so far */
     size_t at, *order;    /* private */
     int shuffle;
     uint64_t random;
@@ -89,7 +89,7 @@ int data_iter_new(data_iter *it, const data_set *s, const data_iter_desc *desc, 
 int data_next(data_iter *it);    /* 1: there is a next batch, in index, size, pad. 0: the pass is over */
 void data_reset(data_iter *it);  /* begins a pass, shuffled anew: the n-th pass of a seed is always the same */
 void data_iter_free(data_iter *it);
-/* A field as batches have it: the shape of one example with the batch in front. Rank 0: no such field. */
+/* Returns a field as batches have it: the shape of one example with the batch in front, or rank 0 for no such field. */
 data_field data_provide(const data_iter *it, int field);
 
 /* ---- words ---- */
@@ -98,10 +98,10 @@ typedef struct data_word { size_t text, length; int count; } data_word; /* vocab
 typedef struct data_vocab {
     data_word *words; size_t n_words, cap_words;  /* all zero: empty */
     char *text; size_t n_text, cap_text;
-    size_t *slots, n_slots;                       /* private: hash table of index + 1 */
+    size_t *slots, n_slots;                       /* private: a hash table holds index + 1 */
 } data_vocab;
 
-int data_vocab_add(data_vocab *v, const char *text, size_t length);         /* counts it; its index. -1: no memory */
+int data_vocab_add(data_vocab *v, const char *text, size_t length);         /* counts it; returns its index, -1: no memory */
 int data_vocab_find(const data_vocab *v, const char *text, size_t length);  /* -1: not there */
 void data_vocab_free(data_vocab *v);
 
@@ -115,10 +115,10 @@ typedef struct data_words {
 
 /* ---- files ---- */
 
-/* Writes dir/name to path of `size` bytes. 1 when there is such a file and it can be read. */
+/* Writes dir/name to path of `size` bytes. Returns 1 when there is such a file and it can be read. */
 int data_path(char *path, size_t size, const char *dir, const char *name);
 
-/* One field in MNIST's format: bytes, the first axis the examples. Labels stay integers, data becomes 0 to 1. */
+/* Reads a field in MNIST's format: bytes, with examples along the first axis. Labels stay integers, data becomes 0 to 1. */
 int data_load_idx(data_set *s, const char *name, int label, const char *path, data_error *e);
 
 /* Describes numbers in columns. `fields` gives name, label, type and shape of each. In order, a field takes as many
@@ -126,26 +126,26 @@ int data_load_idx(data_set *s, const char *name, int label, const char *path, da
 typedef struct data_csv { char separator; int header; const data_field *fields; int n_fields; } data_csv;
 int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_error *e);
 
-/* Every line that is not empty is an example: a field of word indices of varying length. */
+/* Makes each line that is not empty an example: a field of word indices of varying length. */
 int data_load_lines(data_set *s, const char *name, const data_words *words, data_vocab *v, const char *path,
                     data_error *e);
 
-/* Nodes of all trees, children before parents: a tree's nodes are contiguous and its root is the last. A tree may be
-   walked by recursion, or from its first node to its root by a loop. */
-typedef struct data_node { int child, sibling, word, label; } data_node; /* first child, next sibling; -1: none */
+/* Holds the nodes of all trees, children before parents. A tree's nodes are contiguous and its root is the last. Walk a
+   tree by recursion, or from its first node to its root by a loop. */
+typedef struct data_node { int child, sibling, word, label; } data_node; /* -1: has no child, no next sibling */
 typedef struct data_trees {
     data_node *nodes; size_t n_nodes, cap_nodes;  /* all zero: empty */
     size_t longest;                               /* nodes of the largest tree of any set */
 } data_trees;
-/* Appends a node whose children are there. Its index, -1 when there is no memory. */
+/* Appends a node whose children are there. Returns its index, or -1 when there is no memory. */
 int data_tree_node(data_trees *t, const int *children, int n, int word, int label);
 /* Adds two fields to the set: "tree" [2], the first node and the root of each tree, and the label "label" of the root.
    `tree` [count x 2] comes from malloc and is the set's from now on, even if this fails. */
 int data_add_trees(data_set *s, data_trees *t, int32_t *tree, size_t count, data_error *e);
 void data_trees_free(data_trees *t);
 
-/* Trees in the format of the Penn Treebank, one a line, with numbers as labels: (3 (2 a) (4 (4 great) (2 film))).
-   Adds the fields of data_add_trees. */
+/* Reads trees in the format of the Penn Treebank, one a line, with numbers as labels:
+   (3 (2 a) (4 (4 great) (2 film))). Adds the fields of data_add_trees. */
 typedef struct data_ptb {
     data_words words;
     int classes;   /* labels are 0 to classes - 1 */
@@ -169,7 +169,7 @@ int data_load_trees(data_set *s, data_trees *t, const data_ptb *desc, data_vocab
 #include <stdlib.h>
 #include <string.h>
 
-/* Notes the first error; always 1. line 0: none; path NULL: no file. */
+/* Notes the first error; returns 1, always. Line 0 means no line, path NULL no file. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -187,7 +187,7 @@ static int data__fail(data_error *e, const char *path, long line, const char *te
     return 1;
 }
 
-/* Room for n items of `size` bytes in an array that doubles. NULL: no memory, and the array stays. */
+/* Makes room for n items of `size` bytes in an array that doubles. Returns NULL without memory, and the array stays. */
 static void *data__grow(void *items, size_t *cap, size_t n, size_t size)
 {
     size_t more = *cap ? *cap : 64;
@@ -213,7 +213,7 @@ float data_random_unit(uint64_t *state) { return (float)(data_random(state) >> 4
 
 /* ---- sets ---- */
 
-/* Values of one example; 0: lengths vary. SIZE_MAX: no shape at all. */
+/* Returns the number of values of one example: 0 if lengths vary, SIZE_MAX if it is no shape at all. */
 static size_t data__size(const data_field *f)
 {
     size_t size = 1;
@@ -266,7 +266,7 @@ void data_set_free(data_set *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Returns where the values of an example begin; NULL when there are none of that kind. */
+/* Returns where the values of an example begin, or NULL when there are none of that kind. */
 static const void *data__values(const data_set *s, int field, size_t example, data_type type, size_t *length)
 {
     if (field < 0 || field >= s->n_fields || example >= s->count || s->field[field].type != type) return NULL;
@@ -345,7 +345,7 @@ data_field data_provide(const data_iter *it, int field)
     if (!it->set || field < 0 || field >= it->set->n_fields) return f;
     f = it->set->field[field];
     f.owned = 0;
-    f.values = NULL; /* a batch's examples are where they are */
+    f.values = NULL; /* the examples of a batch stay in their places */
     f.start = NULL;
     for (int i = f.rank; i > 0; i--) f.dim[i] = f.dim[i - 1];
     f.dim[0] = (int)it->batch;
@@ -414,7 +414,7 @@ void data_vocab_free(data_vocab *v)
 
 /* ---- files ---- */
 
-/* A file in memory, followed by a 0, and where reading is. */
+/* Holds a file in memory, followed by a 0, and the place of reading. */
 typedef struct data__file { const char *path; char *text, *at, *end; long line; } data__file;
 
 int data_path(char *path, size_t size, const char *dir, const char *name)
@@ -450,7 +450,7 @@ static int data__open(data__file *t, const char *path, data_error *e)
     return 0;
 }
 
-/* The next line, ended by a 0 in place, from *from to *to. 0 behind the last one, or if it holds a zero byte. */
+/* Finds the next line, ended by a 0 in place, from *from to *to. Returns 0 behind the last, or if it holds a zero byte. */
 static int data__line(data__file *t, char **from, char **to, data_error *e)
 {
     if (!t->line && t->end - t->at >= 3 && !memcmp(t->at, "\xef\xbb\xbf", 3)) t->at += 3; /* byte order mark */
@@ -528,7 +528,8 @@ int data_load_idx(data_set *s, const char *name, int label, const char *path, da
 
 /* ---- CSV ---- */
 
-/* The next cell, ended by a 0 in place; *at moves behind it, to NULL after the line's last. NULL: badly quoted. */
+/* Returns the next cell, ended by a 0 in place, or NULL if it is badly quoted. *at moves behind it, to NULL after the
+   line's last. */
 static char *data__cell(char **at, char separator)
 {
     char *cell = *at, *from = cell, *to = cell;
@@ -545,7 +546,7 @@ static char *data__cell(char **at, char separator)
     return cell;
 }
 
-/* A cell's number goes to values[i] of its type. */
+/* Writes a cell's number to values[i] of its type. */
 static const char *data__number(const char *cell, data_type type, void *values, size_t i)
 {
     char *end;
@@ -569,7 +570,7 @@ typedef struct data__csv {
     size_t cap[DATA_MAX_FIELDS], count;
 } data__csv;
 
-/* One line. Every field's array grows with it: no size is believed before it is there. */
+/* Reads one line. Every field's array grows with it, since no size is believed before it is there. */
 static int data__csv_line(data__csv *c, const data__file *t, char *at, data_error *e)
 {
     size_t column = 0;
@@ -627,7 +628,7 @@ int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_erro
 
 /* ---- lines and trees ---- */
 
-/* The index of a word, or -1 and an error. */
+/* Returns the index of a word, or -1 and an error. */
 static int data__word(const data__file *t, data_vocab *v, const data_words *w, char *text, size_t length, data_error *e)
 {
     int index;
@@ -640,7 +641,7 @@ static int data__word(const data__file *t, data_vocab *v, const data_words *w, c
     return index < 0 ? w->unknown : index;
 }
 
-/* Bytes of the UTF-8 character at `text`; a byte that begins none is a character of its own. */
+/* Counts the bytes of the UTF-8 character at `text`. A byte that begins none is a character of its own. */
 static size_t data__character(const char *text)
 {
     const unsigned char first = (unsigned char)*text;
@@ -652,7 +653,7 @@ static size_t data__character(const char *text)
 
 typedef struct data__ragged { int32_t *values; size_t *start, n, cap_values, count, cap_start; } data__ragged;
 
-/* Adds a line's words, and where the next line's begin. */
+/* Adds a line's words, and the place at which the next line's begin. */
 static int data__add_line(data__ragged *r, const data__file *t, const data_words *w, data_vocab *v, char *at,
                           data_error *e)
 {
@@ -811,7 +812,7 @@ static int data__leaf(data__parser *p, char **at, data_error *e)
     return e->text[0] != 0;
 }
 
-/* A line's tree; its root is then the only child on the list. */
+/* Reads a line's tree. Its root is then the only child on the list. */
 static int data__tree(data__parser *p, char *at, data_error *e)
 {
     const long line = p->file->line;

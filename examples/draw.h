@@ -1,4 +1,4 @@
-/* draw.h - pictures and time lines of what a context of fold.h ran, by its visitor (fold_ctx_visit).
+/* draw.h - draws pictures and time lines of a context's run, by the visitor of fold.h (fold_ctx_visit).
 
    In one C or C++ file:  #define DRAW_IMPLEMENTATION
                           #include "draw.h"                          // behind fold.h
@@ -9,12 +9,12 @@
    A picture shows the plan of the last run, or the recording by depth if something was recorded since, as fold_ctx_print
    does. Make one when batches are not what you expect, and a time line when a run takes long.
 
-   All return FOLD_OK, FOLD_IO when the writer stopped, FOLD_BAD_ARGUMENT without a context, or FOLD_NO_MEMORY: a picture
+   All return FOLD_OK, FOLD_IO when the writer stopped, FOLD_BAD_ARGUMENT without a context, or FOLD_NO_MEMORY. A picture
    takes memory by malloc, about 60 bytes a node, until it is written. They work in a context with an error too, and leave
-   its status alone. The writer may use the context. No globals; C99 and C++17. With FOLD_NO_TEXT there is nothing to
-   draw by, and this file declares nothing.
+   its status alone. The writer may use the context. There are no globals. The file is C99 and C++17. With FOLD_NO_TEXT
+   there is nothing to draw by, and it declares nothing.
 
-   It is an example of a visitor as well: draw__take copies what it needs of each call, and all else reads the copy. */
+   It shows a visitor as well: draw__take copies what it needs of each call, and all else reads the copy. */
 
 #ifndef DRAW_H
 #define DRAW_H
@@ -28,14 +28,14 @@ extern "C" {
 fold_status draw_dot(fold_ctx *f, fold_writer *write, void *user);
 
 /* Writes an SVG picture, which needs nothing else: a column for every batch, coloured by kind of call, and a legend. It
-   has at most 64 rows: of more samples the first are drawn, and the calls of all others counted. */
+   has at most 64 rows. If there are more samples, the first are drawn, and the calls of all others counted. */
 fold_status draw_svg(fold_ctx *f, fold_writer *write, void *user);
 
-/* Writes JSON in the Trace Event Format, which Perfetto and chrome://tracing show: when the last run since the reset, or
-   the last slow one (fold_ctx_desc.trace_over_ns), planned, and each batch of it ran, forward and backward, with its
-   calls and group. tid is the thread, and times are microseconds since the run began. Events beyond
-   fold_ctx_desc.trace_bytes are counted as "dropped" in otherData. Without trace_bytes or clock, and of eager contexts,
-   there are none. It takes no memory. */
+/* Writes JSON in the Trace Event Format, which Perfetto and chrome://tracing show. It tells when the last run since the
+   reset planned, and when each of its batches ran, forward and backward, with its calls and group. With
+   fold_ctx_desc.trace_over_ns that is the last slow run. tid is the thread, and times are microseconds since the run
+   began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData. There are no events without
+   trace_bytes or clock, or in eager contexts. It takes no memory. */
 fold_status draw_trace(fold_ctx *f, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -54,7 +54,7 @@ fold_status draw_trace(fold_ctx *f, fold_writer *write, void *user);
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-enum { DRAW__JSON, DRAW__XML }; /* how names are written: JSON's way is dot's too */
+enum { DRAW__JSON, DRAW__XML }; /* names are written in these ways; JSON's is dot's too */
 typedef struct draw__text {
     fold_writer *write;
     void *user;
@@ -93,7 +93,7 @@ static void draw__bytes(draw__text *text, const char *from, size_t count)
     }
 }
 
-/* Writes what takes up to 300 bytes. Names go by draw__name, whatever their length. */
+/* Writes text of up to 300 bytes. Names go by draw__name, whatever their length. */
 static void draw__put(draw__text *text, const char *format, ...)
 {
     char buffer[300];
@@ -120,8 +120,8 @@ static int draw__utf8(const char *from)
     return count;
 }
 
-/* Writes a name of at most so many characters, safe inside quotes: what would end them is written as an escape, what is
-   not text as '?'. */
+/* Writes a name of at most so many characters, safe inside quotes: a character that would end them as an escape, a byte
+   that is no text as '?'. */
 enum { DRAW__WHOLE = 0x7fffffff };
 static void draw__name(draw__text *text, const char *from, int characters)
 {
@@ -209,20 +209,20 @@ static void draw__shapes(draw__text *text, const fold_seen *seen)
 
 enum { DRAW__NOTHING, DRAW__LEAF, DRAW__CALL };
 typedef struct draw__node {
-    int is, column;         /* of a leaf, that of its first reader */
-    uint32_t call;          /* the node that it is an output of */
+    int is, column;         /* a leaf takes the column of its first reader */
+    uint32_t call;          /* the node whose output it is */
     size_t first_operand;
     int n_operands;
-    const char *name;       /* of a leaf, and what tells it from others of the name */
+    const char *name;       /* names a leaf; row tells it from others of the name */
     int rows, row, is_param;
-    int top, low;           /* where it lies in a picture */
+    int top, low;           /* its place in a picture is top; low serves to find it */
 } draw__node;
 typedef struct draw__column { int kind, number, group, first, calls, left; } draw__column; /* a batch */
 typedef struct draw__kind { fold_seen seen; int calls, batches; } draw__kind;
 typedef struct draw__plan {
     const fold_model *m;
     fold_seen run;
-    size_t n_nodes, n_operands, n_calls, n_columns, n_kinds;           /* nodes: 1 + the last */
+    size_t n_nodes, n_operands, n_calls, n_columns, n_kinds;           /* the last node + 1 */
     size_t nodes_room, operands_room, calls_room, columns_room, kinds_room;
     draw__node *node;       /* by id */
     uint32_t *operand;
@@ -342,8 +342,8 @@ static void draw__leaf(draw__text *text, const draw__node *node, size_t id, int 
     else if (!node->is_param) draw__put(text, " %lu", (unsigned long)id);
 }
 
-/* Tells the node that an operand is an output of, and whether one of the operands before is of the same node: pictures
-   show one edge for both. */
+/* Tells the node whose output an operand is, and whether an operand before it is of the same node: pictures show one
+   edge for both. */
 static uint32_t draw__operand(const draw__plan *plan, const draw__node *node, int operand)
 {
     return plan->node[plan->operand[node->first_operand + (size_t)operand]].call;
@@ -408,8 +408,8 @@ fold_status draw_dot(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* Sizes in a picture: a lane holds one node; leaves are drawn in the space before the column of their first reader. Calls
-   that would take more lanes than there are are counted, not drawn. */
+/* Sizes in a picture: a lane holds one node. Leaves are drawn in the space before the column of their first reader. Calls
+   that find no lane are counted, not drawn. */
 enum {
     DRAW__MOST_LANES = 64,
     DRAW__LANE = 24,
@@ -432,7 +432,7 @@ static int draw__count_hidden(const draw__plan *plan, const draw__column *column
 }
 
 /* Moves `count` nodes of a column apart, as little as need be: halfway between the nearest places that fit downwards and
-   upwards. There are at most DRAW__MOST_LANES, in the order of their ids. */
+   upwards. There are at most DRAW__MOST_LANES nodes, in the order of their ids. */
 static void draw__part_column(draw__plan *plan, uint32_t *ids, int count)
 {
     draw__node *node = plan->node;
@@ -452,8 +452,8 @@ static void draw__part_column(draw__plan *plan, uint32_t *ids, int count)
     for (int i = 0; i < count; i++) node[ids[i]].top = (node[ids[i]].top + node[ids[i]].low) / 2;
 }
 
-/* Whether a call has a lane: one that reads nothing has one already, another needs operands that are drawn. Then it lies at
-   their mean height. */
+/* Tells whether a call has a lane. A call that reads nothing has one already; another needs operands that are drawn, and
+   lies at their mean height. */
 static int draw__place_call(draw__plan *plan, uint32_t id, int needs_all)
 {
     draw__node *node = &plan->node[id];
@@ -471,8 +471,8 @@ static int draw__place_call(draw__plan *plan, uint32_t id, int needs_all)
     return 1;
 }
 
-/* Finds the calls of a column that are drawn: those all of whose operands are, so that samples are whole. If there is none,
-   as for what joins all samples, it finds those that read anything drawn. */
+/* Finds the calls of a column that are drawn. All their operands must be drawn, so that samples are whole. If there is no
+   such call, as in a column that joins all samples, it finds calls with any operand that is drawn. */
 static void draw__lay_out_column(draw__plan *plan, const draw__column *column)
 {
     int count = 0;
@@ -485,7 +485,7 @@ static void draw__lay_out_column(draw__plan *plan, const draw__column *column)
     draw__part_column(plan, plan->spare, count);
 }
 
-/* Leaves, and calls that read nothing, take a lane each as they were recorded, as long as there are lanes; the columns
+/* Gives leaves, and calls that read nothing, a lane each as they were recorded, as long as there are lanes. The columns
    follow from left to right. Returns the height of it all. */
 static int draw__lay_out(draw__plan *plan)
 {
@@ -603,7 +603,7 @@ fold_status draw_svg(fold_ctx *f, fold_writer *write, void *user)
     if (status) return status;
     int lanes = draw__lay_out(&plan), hidden = 0;
     for (size_t id = 0; id < plan.n_nodes; id++) hidden += plan.node[id].is && !draw__is_drawn(&plan.node[id]);
-    lanes += hidden ? DRAW__LANE : 0; /* where what is not drawn is counted */
+    lanes += hidden ? DRAW__LANE : 0; /* one lane counts the nodes that are not drawn */
     const int columns = draw__place_columns(&plan), width = columns < 560 ? 560 : columns;
     const int height = DRAW__TOP + lanes + 18 * (int)plan.n_kinds + 24;
     draw__put(&text, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ", width, height,
@@ -624,7 +624,7 @@ fold_status draw_svg(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* Writes nanoseconds as microseconds: no locale's comma. */
+/* Writes nanoseconds as microseconds, without a locale's comma. */
 static void draw__time(draw__text *text, const char *key, uint64_t ns)
 {
     draw__put(text, ",\"%s\":%.0f.%03u", key, (double)(ns / 1000), (unsigned)(ns % 1000));
