@@ -2200,7 +2200,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* The same as a conversion, without the library that small machines convert by. */
+/* Does the same as a conversion, without the library that small machines convert by. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2263,7 +2263,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* The digits of a number before `end`, and where they begin. */
+/* Writes the digits of a number before `end`; returns where they begin. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2287,7 +2287,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
     return digits >= 1000000 ? digits / 10 : digits;
 }
 
-/* A number as %g has it: six digits without the zeros at their end. Returns its length. */
+/* Writes a number as %g has it: six digits without the zeros at their end. Returns its length. */
 static size_t fold__general(char text[FOLD__NUMBER], double value)
 {
     char digits[FOLD__NUMBER];
@@ -2852,7 +2852,7 @@ static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_sh
     return fold__min_size(at, size - 1);
 }
 
-/* Row `row` of rows that may be absent: NULL then. */
+/* Returns row `row` of rows that may be absent: NULL then. */
 FOLD__INLINE float *fold__row(const fold_rows *rows, int row)
 {
     if (rows->rows)
@@ -3258,13 +3258,13 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Floats between the columns of a narrow pack: a multiple of a cache line. */
+/* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Floats between the panels of a pack of k weight rows (narrow: between its columns). */
+/* Counts the floats between the panels of a pack of k weight rows (narrow: between its columns). */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return columns < FOLD__LANES
@@ -3279,7 +3279,7 @@ static size_t fold__pack_floats(const fold__kernels *kernels, int inner, int col
                                           : fold__layout_of(kernels->panel, kernels->vector, columns).panels);
 }
 
-/* Floats by which a pack pointer advances to start at weight row `row`. */
+/* Counts the floats by which a pack pointer advances to start at weight row `row`. */
 static size_t fold__pack_row(const fold__kernels *kernels, int columns, size_t row)
 {
     return columns < FOLD__LANES || !row
@@ -3287,7 +3287,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int columns, size_t r
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Floats of scratch that the tiles of a block of at most so many rows need: a tile aside, then pointers. */
+/* Counts floats of scratch for the tiles of a block of at most so many rows: a tile aside, then pointers. */
 static size_t fold__aside_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3298,7 +3298,7 @@ static size_t fold__tile_floats(size_t rows)
     return fold__aside_floats(rows) + block * FOLD__TILE_ARRAYS * sizeof(float *) / sizeof(float);
 }
 
-/* Floats of scratch that product needs for these sizes, of at most so many rows. */
+/* Counts the floats of scratch that product needs for these sizes, of at most so many rows. */
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
 {
     const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
@@ -3309,7 +3309,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* The same for product and weight_grad, of any number of rows. */
+/* Counts the same for product and weight_grad, of any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3366,7 +3366,7 @@ typedef struct fold__mover {
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__mover;
 
-/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* Sets dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
 static void fold__transpose(const fold__mover *mover, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3611,7 +3611,7 @@ static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int hei
     }
 }
 
-/* The tile of some vectors, the last of which has `last` columns. */
+/* Returns the tile of some vectors, the last of which has `last` columns. */
 static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vectors, int last)
 {
     const int may_be_short = height == tiles->tallest && vectors <= 4 && last <= tiles->vector / 2;
@@ -3662,8 +3662,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, of 1, 2 and 4, or of
- * 1 and 2; 7 is 4 + 3. */
+/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, of 1, 2
+   and 4, or of 1 and 2; 7 is 4 + 3. */
 static int fold__tile_height(int tallest, int left)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3674,7 +3674,7 @@ static int fold__tile_height(int tallest, int left)
     return height == 3 && tallest == 4 ? 2 : height;
 }
 
-/* Rows as pointers, made where there are none. */
+/* Gives rows as pointers, made where there are none. */
 static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, int rows, float **made)
 {
     int line;
@@ -3685,8 +3685,8 @@ static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, i
     return made;
 }
 
-/* `count` tiles of `height` rows from `row` on, some segments at a time; the chains continue where they went
- * to. */
+/* Runs `count` tiles of `height` rows from `row` on, some segments at a time; the chains continue where they
+   went to. */
 static void fold__tile_block(const fold__tiles *tiles, const fold__product *product,
                              const fold__layout *layout, ptrdiff_t row, int height, int count, float *scratch)
 {
@@ -3758,7 +3758,7 @@ FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Floats of scratch for the copy of a column of row-major weights. */
+/* Counts the floats of scratch for the copy of a column of row-major weights. */
 static size_t fold__narrow_copied(const fold__product *product)
 {
     int segment, longest = 0;
@@ -3887,7 +3887,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* The same as a product of packed operands: blocks of rows are its K-segments, X transposed and dY packed. */
+/* Sums it as a product of packed operands: blocks of rows are its K-segments, X transposed and dY packed. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -3956,7 +3956,7 @@ static int fold__attention_seen(const fold__attention_call *call, int query)
     return !call->causal ? call->keys : seen > 0 ? seen : 0;
 }
 
-/* Query rows that see no key: the first ones. */
+/* Counts the query rows that see no key: the first ones. */
 static int fold__attention_blind(const fold__attention_call *call)
 {
     if (call->keys < 1)
@@ -3997,7 +3997,7 @@ static int fold__sight_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Query rows of the next block when `left` are left: even blocks of whole tiles. */
+/* Counts the query rows of the next block when `left` are left: even blocks of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4034,7 +4034,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
     return call->sight ? fold__sight_held(call, backward) : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Floats of scratch for one head at a time, whatever the number of heads. */
+/* Counts the floats of scratch for one head at a time, whatever the number of heads. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4157,7 +4157,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+/* Sets to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4190,7 +4190,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
+/* Sets to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4209,8 +4209,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->rows, width);
 }
 
-/* to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a causal
-   block the last keys are seen from its first row on, its second row on and so forth. */
+/* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
+   causal block the last keys are seen from its first row on, its second row on and so forth. */
 static void fold__attention_spread(const fold__attention_head *at, const float *weights,
                                    const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4526,8 +4526,8 @@ typedef struct fold__byte_kernels {
 } fold__byte_kernels;
 
 static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
-/* Bytes from group to group: an odd number of lines, so that groups side by side lie in other sets of a
-   cache. */
+/* Counts the bytes from group to group: an odd number of lines, so that groups side by side lie in other sets
+   of a cache. */
 static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
 /* Counts a weight in bytes with its scales, which lie behind its groups. */
 static size_t fold__byte_size(int inner, int columns)
@@ -4574,9 +4574,9 @@ static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byt
            fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
 }
 
-/* The number that 8 bits are. */
+/* Returns the number that 8 bits are. */
 static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Bytes of a row of x in scratch. */
+/* Counts the bytes of a row of x in scratch. */
 static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4698,7 +4698,7 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
     }
 }
 
-/* The product of whole weights in bytes: n_pack and col of the product are not read. */
+/* Makes the product of whole weights in bytes: n_pack and col of the product are not read. */
 static void fold__byte_product(const fold__byte_kernels *kernels, const fold__byte_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4725,7 +4725,7 @@ static void fold__byte_product(const fold__byte_kernels *kernels, const fold__by
     }
 }
 
-/* The larger of an error and that of a column, of squares that rounding changed and of its values. */
+/* Returns the larger of an error and that of a column, of squares that rounding changed and of its values. */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
@@ -4804,7 +4804,7 @@ static size_t fold__half_size(int inner, int columns) /* tiles read a bit beyond
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__HALF_GROUP * sizeof(float);
 }
 
-/* The group of a column. */
+/* Returns the group of a column. */
 static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int columns, int column)
 {
     const int groups = (columns + FOLD__HALF_GROUP - FOLD__LANES) / FOLD__HALF_GROUP,
@@ -4816,7 +4816,7 @@ static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int
     return group;
 }
 
-/* The 16 bits of a value. */
+/* Returns the 16 bits of a value. */
 static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int row, int column)
 {
     const fold__half_group group = fold__half_group_of(weight, columns, column);
@@ -4967,9 +4967,9 @@ static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only when the
-   double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd first
-   (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* Computes fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only
+   when the double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd
+   first (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     FOLD__NO_CONTRACT
@@ -5140,7 +5140,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
+/* Returns 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5324,8 +5324,8 @@ static const fold__attender *fold__attender_of(const fold__kernels *kernels)
     return set[kernels->set];
 }
 
-/* Attention, by heads first..last-1, with fold__attention_floats of scratch. Threads that share a call out by
-   heads write nothing in common. */
+/* Runs attention, by heads first..last-1, with fold__attention_floats of scratch. Threads that share a call
+   out by heads write nothing in common. */
 static void fold__attend_forward(const fold__kernels *kernels, const fold__attention_call *call, int first,
                                  int last, float *scratch)
 {
@@ -5531,8 +5531,8 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: when any is half-way or may be subnormal (and not an exact zero), all go the long
- * way. */
+/* Computes fold__fmaf in four lanes: when any is half-way or may be subnormal (and not an exact zero), all go
+   the long way. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     FOLD__NO_CONTRACT
@@ -6035,7 +6035,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t q
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(r), FOLD__ISHL(FOLD__IAND(number, FOLD__ISET(2u)), 30)));
 }
 
-/* The largest integer that is not above x. */
+/* Returns the largest integer that is not above x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
@@ -8407,7 +8407,7 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* One row of a map. */
+/* Runs one row of a map. */
 FOLD__INLINE void fold__map_row(fold__map_fn map, float *out, const float *in_a, const float *in_b,
                                 const float *in_c, float scalar, size_t count)
 {
@@ -8445,7 +8445,7 @@ static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *con
     return spread;
 }
 
-/* The last group of a row's map, where an operand is a line or one value. */
+/* Runs the last group of a row's map, where an operand is a line or one value. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8468,7 +8468,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* One row of a map whose operands may repeat. If none does in the last group, that and the one before it
+/* Runs one row of a map whose operands may repeat. If none does in the last group, that and the one before it
    are one call. */
 static void fold__map_spread(fold__map_fn map, float *out, const float *const in[3],
                              const fold__spread *spread, float scalar)
@@ -8501,7 +8501,7 @@ static void fold__map_spread(fold__map_fn map, float *out, const float *const in
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which are of equal size. */
+/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which are of equal size. */
 FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                                   const fold_rows *first, const fold_rows *second, const fold_rows *third,
                                   float scalar)
@@ -8527,7 +8527,7 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* The same of any shapes. Operands that are absent are NULL. */
+/* Does the same of any shapes. Operands that are absent are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
@@ -8607,8 +8607,8 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their floats
-   from `at` on. */
+/* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
+   floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows)
 {
@@ -8925,8 +8925,8 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* The first row of a weight in the pack that gradients of its inputs alone read, which has no columns for
-   those before it. So many that sums of wide products stay those of wide ones. */
+/* Returns the first row of a weight in the pack that gradients of its inputs alone read, which has no columns
+   for those before it. So many that sums of wide products stay those of wide ones. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8977,7 +8977,7 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
     return seg;
 }
 
-/* The product of such segments: rows of the weight, or of its transpose, in floats or in bytes. */
+/* Makes the product of such segments: rows of the weight, or of its transpose, in floats or in bytes. */
 static void fold__weight_product(const fold__engine *engine, int transposed, fold__product *product,
                                  float *scratch)
 {
@@ -9238,7 +9238,7 @@ typedef struct fold__matrix {
 /* Below so many rows a product of two values reads the right one in place: packing it would take as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* to = left right, or left rightᵀ: the sums of linear ops without bias. */
+/* Sets to = left right, or left rightᵀ: the sums of linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9264,7 +9264,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* to = left right of few rows, to the same bits. */
+/* Sets to = left right of few rows, to the same bits. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9276,7 +9276,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                                          left.values[row * left.columns + element], columns, 1, NULL);
 }
 
-/* to = leftᵀ right, as a product with the transpose of left. */
+/* Sets to = leftᵀ right, as a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9455,7 +9455,7 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* A value's lines of `inner` floats for one outer index, summed. */
+/* Sums a value's lines of `inner` floats for one outer index. */
 static void fold__sum_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
 {
     const fold_rows lines = { in, axis->inner, NULL };
@@ -9721,7 +9721,7 @@ static void fold__cumsum_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(cumsum)
 
-/* log of the sum of exp(x), by its largest and the sum of exp(x - largest) */
+/* Returns the log of the sum of exp(x), by its largest and the sum of exp(x - largest). */
 static float fold__log_sum(const fold__kernels *kernels, float largest, float sum)
 {
     FOLD__NO_CONTRACT
@@ -9790,7 +9790,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by */
+/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count)
 {
     FOLD__NO_CONTRACT
@@ -10018,7 +10018,7 @@ static fold__softmax_mean fold__softmax_mean_of(const fold_op_call *call)
     return at;
 }
 
-/* The scores of as many elements as there is room for, from one on. */
+/* Makes the scores of as many elements as there is room for, from one on. */
 static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
 {
     at->from = from;
@@ -10030,7 +10030,7 @@ static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
     }
 }
 
-/* Their exps, summed up if `sum` is given. */
+/* Makes their exps, summed up if `sum` is given. */
 static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
 {
     for (int head = 0; head < at->heads; head++) {
@@ -10067,7 +10067,7 @@ static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
     }
 }
 
-/* The shares of the elements from one on. */
+/* Makes the shares of the elements from one on. */
 static void fold__softmax_mean_shares(fold__softmax_mean *at, int from)
 {
     if (at->end - at->begin > at->room) {
@@ -10106,8 +10106,8 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* The gradients of the elements whose shares are held: of a score its share of what dout . value has more
-   than on average. */
+/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
+   more than on average. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     FOLD__NO_CONTRACT
@@ -10242,7 +10242,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     return NULL;
 }
 
-/* to = from with two axes swapped; `shape` is from's */
+/* Sets to = from with two axes swapped; `shape` is from's */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const float *from, float *to)
 {
     int dim[FOLD_MAX_RANK], step[FOLD_MAX_RANK], index[FOLD_MAX_RANK] = { 0 };
@@ -10535,7 +10535,7 @@ static fold__tap fold__tap_of(const fold__filter *filter, int line, int from, in
     return at;
 }
 
-/* A map over the same channels of some pixels. */
+/* Runs a map over the same channels of some pixels. */
 static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_rows out, fold_rows in_a,
                              fold_rows in_b, fold_rows in_c, float scalar)
 {
@@ -10679,7 +10679,7 @@ static int fold__patch_rows(int length)
     return rows < FOLD__TILE_ROWS ? FOLD__TILE_ROWS : rows > FOLD__FILTER_ROWS ? FOLD__FILTER_ROWS : rows;
 }
 
-/* The floats that pointers to the taps of a block of positions take. */
+/* Counts the floats that pointers to the taps of a block of positions take. */
 static size_t fold__filter_pointers(void)
 {
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
@@ -10722,7 +10722,7 @@ static const float *fold__run_at(const fold__filter *filter, const fold__runs *r
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
 }
 
-/* Rows of pointers to a run of each patch from a position on. */
+/* Makes rows of pointers to a run of each patch from a position on. */
 static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs *runs,
                                     const fold__padded *padded, int first, int count, int run,
                                     float **pointers)
@@ -11311,7 +11311,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* A generator for what the library draws itself, and one for a program: with the same seed, others. */
+/* Makes a generator for what the library draws itself, and one for a program: with the same seed, others. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11349,7 +11349,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11390,9 +11390,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone: they
-   are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit each
-   turns it by half and exchanges the two values. */
+/* Makes two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone:
+   they are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit
+   each turns it by half and exchanges the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     FOLD__NO_CONTRACT
@@ -11440,7 +11440,7 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* The index of the largest of logit + Gumbel's number, which is -log(-log(uniform)). */
+/* Returns the index of the largest of logit + Gumbel's number, which is -log(-log(uniform)). */
 FOLD__NOINLINE static int fold__gumbel_max(const fold_random *random, const float *logits, int count)
 {
     FOLD__NO_CONTRACT
@@ -11471,7 +11471,7 @@ FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n
     return chosen;
 }
 
-/* The last index whose weights before it leave something of the point on the line of all weights. */
+/* Returns the last index whose weights before it leave something of the point on the line of all weights. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     FOLD__NO_CONTRACT
@@ -11712,7 +11712,7 @@ static void fold__release(fold_model *m, void *memory, size_t size)
     if (memory)
         m->arena.memory.free(memory, size, m->arena.memory.user);
 }
-/* A copy of a name; NULL when memory runs out. */
+/* Returns a copy of a name; NULL when memory runs out. */
 static char *fold__copy_name(fold_model *m, const char *name)
 {
     const size_t size = strlen(name) + 1;
@@ -11808,7 +11808,7 @@ FOLD_API fold_status fold_model_seal(fold_model *m)
     return FOLD_OK;
 }
 
-/* NULL for handles that are null or another model's. */
+/* Returns NULL for handles that are null or another model's. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -12228,7 +12228,7 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     return param;
 }
 
-/* The parameter whose name is so many characters, or NULL. */
+/* Returns the parameter whose name is so many characters, or NULL. */
 static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
 {
     const uint32_t hash = fold__hash_name(name, length);
@@ -13307,9 +13307,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* The size of a block, wherever it begins, that holds the context and all that was asked for since the reset.
-   It is not counted which of the known shapes this recording had. So there is room for all of them, beside
-   those that a context in the block keeps from recordings before. */
+/* Returns the size of a block, wherever it begins, that holds the context and all that was asked for since
+   the reset. It is not counted which of the known shapes this recording had. So there is room for all of
+   them, beside those that a context in the block keeps from recordings before. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13389,7 +13389,7 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* The recording's data from a place on, which is in 16 floats. */
+/* Returns the recording's data from a place on, which is in 16 floats. */
 static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
 
 /* The table that a lookup reads, and which row of it a row of the lookup is. Draws of a list lie in the
@@ -13411,7 +13411,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Room for `floats` in the recording's data, aligned; its place (in 16 floats), or FOLD__NONE. */
+/* Makes room for `floats` in the recording's data. Returns its place (in 16 floats), or FOLD__NONE. */
 static uint32_t fold__place_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13426,7 +13426,7 @@ static uint32_t fold__place_data(fold_ctx *f, size_t floats)
    and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
    are batched or run; a run is told only that signatures were forgotten. */
 
-/* A shape that is new to the context. */
+/* Adds a shape that is new to the context. */
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
     const uint32_t count = f->n_shapes + 1;
@@ -13535,7 +13535,7 @@ FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const f
     return &f->shapes[f->keys[sig->key + sig->in_shape + input]];
 }
 
-/* The cell of a call's op. */
+/* Returns the cell of a call's op. */
 static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
 {
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
@@ -13547,7 +13547,7 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : fold__op_of(f->model, op)->name;
 }
 
-/* The program of a signature. Pointers hold until the next recording call. */
+/* Returns the program of a signature. Pointers hold until the next recording call. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -13614,7 +13614,7 @@ static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, uint32_t 
     return 1;
 }
 
-/* An operand of a program that is an input at a position of the op or cell. */
+/* Makes an operand of a program an input at a position of the op or cell. */
 static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
 {
     const uint32_t slot = fold__slot_of(sig, position);
@@ -13833,7 +13833,7 @@ static int fold__grow_table(fold_ctx *f)
     return 1;
 }
 
-/* The signature of a key, made of its draft when it is new; 0 on failure. Keys are compared in full. */
+/* Returns the signature of a key, made of its draft if new; 0 on failure. Keys are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -13864,7 +13864,7 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* The identity of a shared operand in a key: a parameter, or a place in the recording. */
+/* Returns the identity of a shared operand in a key: a parameter, or a place in the recording. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
@@ -13951,7 +13951,7 @@ static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
     return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->training));
 }
 
-/* The signature of a request by its key, made when it is new; 0 on failure. */
+/* Returns the signature of a request by its key, made when it is new; 0 on failure. */
 static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 {
     uint32_t key[17 + 3 * FOLD_MAX_IN], shared;
@@ -13990,7 +13990,7 @@ FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param
     return &f->recent[(op * 5u + param + shape * 3u) % FOLD__RECENT];
 }
 
-/* The signature of a request. Most are like one of the last: those are found without making a key. */
+/* Returns the signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
     uint32_t *recent =
@@ -14023,7 +14023,7 @@ static void fold__mark_sigs(fold_ctx *f)
     sigs[f->frame.cell ? f->frame.tag : 0].hash = 1;
 }
 
-/* The word of a body's op's key that is its call's signature. */
+/* Returns the word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
     return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
@@ -14275,7 +14275,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: whether an operand stands for a value of every list element of the call. */
+/* In a body: tells whether an operand stands for a value of every list element of the call. */
 static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__ELEMS ||
@@ -14325,7 +14325,7 @@ static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
     return !differ;
 }
 
-/* The operand of a call that was recorded last; 0: it has none. */
+/* Returns the operand of a call that was recorded last; 0: it has none. */
 static uint32_t fold__last_operand(const fold_ctx *f, uint32_t id)
 {
     uint32_t last = 0;
@@ -14434,7 +14434,7 @@ static fold_node fold__found_twin(fold_ctx *f, uint32_t id, uint32_t twin)
     return fold__note_found(f, twin, twin) ? fold__handle(f, twin) : fold__null;
 }
 
-/* The node of a parameter in this recording, and behind it that of its per-sample copy; 0: not made yet. */
+/* Returns a parameter's node in this recording; behind it lies its per-sample copy's. 0: not made yet. */
 static uint32_t *fold__use_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -14534,7 +14534,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* The same for what a caller or a body asks for: the one way in. */
+/* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (f->frame.cell && f->frame.ordinal < FOLD__TAG_BARRIER)
@@ -14606,7 +14606,7 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
     return fold__record(f, &request);
 }
 
-/* An element-wise, reducing or otherwise simple op of up to four nodes. */
+/* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -14749,7 +14749,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
                             (double)memory->block_size, (double)least);
 }
 
-/* A context of settings that are good; NULL where memory runs out, which a block refuses. */
+/* Makes a context of settings that are good; NULL where memory runs out, which a block refuses. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15016,7 +15016,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* The shape of a table's rows, remembered until another table is looked into. */
+/* Returns the shape of a table's rows, remembered until another table is looked into. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     fold_shape shape = fold_shape1(whole->rank == 1 ? 1 : whole->dim[1]);
@@ -15067,7 +15067,7 @@ static void fold__renew_tables(fold_ctx *f)
     f->tables_version = f->model->version;
 }
 
-/* The lookup with this id, whose table may be one in bytes. */
+/* Returns the lookup with this id, whose table may be one in bytes. */
 static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
     if (fold__has_floats(fold__lookup_table(f, id)))
@@ -17291,7 +17291,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* A call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
+/* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -17884,7 +17884,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* The call that makes a value: its own node or, of an output behind the first, the call's. */
+/* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? fold__node_call(f, id) : id;
@@ -17900,12 +17900,12 @@ FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const f
 {
     return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
 }
-/* The program of a signature in this run. */
+/* Returns the program of a signature in this run. */
 FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* A row of a slab, for a call or a list element. The region begins where the group's slabs do. */
+/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, size_t row)
 {
     return region + buffer->offset + row * buffer->size;
@@ -17997,7 +17997,7 @@ static int fold__reserve_workers(fold_ctx *f)
     return 1;
 }
 
-/* Room for all that a run knows of nodes, calls and edges. */
+/* Makes room for all that a run knows of nodes, calls and edges. */
 static int fold__node_arrays(fold_ctx *f)
 {
     fold__carver carver = { NULL, 0 };
@@ -18023,7 +18023,7 @@ static int fold__node_arrays(fold_ctx *f)
    order. The uses of shared operands and parameters are summed one by one, each over its rows in record
    order; rows of the head (what samples share by merging) come last. */
 
-/* Eager: whether a node is the copy that stands for an output of a call. */
+/* Eager: tells whether a node is the copy that stands for an output of a call. */
 static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__is_eager(f) && fold__is_op(f, id) ? f->sigs[f->sig[id]].tag_op : 0;
@@ -18078,7 +18078,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return fold__is_eager(f) ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
 }
 
-/* Eager: which input of a call an op with this tag copies, or NONE. */
+/* Eager: tells which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_BARRIER;
@@ -18338,7 +18338,7 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->counts.kept++] = source;
 }
 
-/* The node from which on a run looks at all. */
+/* Returns the node from which on a run looks at all. */
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
 
 /* Tells whether the run computes a call. An eager context computes calls when they are recorded, for the run
@@ -18509,7 +18509,7 @@ static int fold__slot_sends(const fold__slots *slots, int slot)
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
 }
 
-/* Eager: whether a node is the copy of an input of a cell, or of an element of its list. */
+/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
 static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
@@ -18554,7 +18554,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: whether a signature is of an op in a cell's body that takes lists row by row. */
+/* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 /* Tells whether a call takes few rows. */
@@ -18564,7 +18564,7 @@ static int fold__takes_few(const fold_ctx *f, uint32_t id)
            fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
 }
 
-/* The call that an edge is of. */
+/* Returns the call that an edge is of. */
 static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 {
     uint32_t id = 1;
@@ -18690,7 +18690,7 @@ static int fold__grad_is_outer(const fold__value_info *info)
     return info->mode == FOLD__GRAD_WHOLE && info->out >= 0;
 }
 
-/* Scratch floats of the product of an op, of at most so many rows of a batch. */
+/* Counts scratch floats of the product of an op, of at most so many rows of a batch. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -18700,7 +18700,7 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                 fold__is_eager(f) ? fold__in_training(f) : fold__goes_back(f->run));
 }
 
-/* Scratch floats an op needs beside its operands, whatever the number of rows. */
+/* Counts scratch floats an op needs beside its operands, whatever the number of rows. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op)
 {
     const fold_op_desc *own = fold__desc_of(f->model, op->op);
@@ -18720,7 +18720,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Bytes of scratch that a call of an op over whole lists takes beside that. */
+/* Counts bytes of scratch that a call of an op over whole lists takes beside that. */
 static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -18753,7 +18753,7 @@ static int fold__grows_with_rows(const fold_ctx *f, const fold__body_op *op)
     return op->op == FOLD__OP_linear && !fold__goes_back(f->run);
 }
 
-/* Scratch floats that an op of a signature takes at most, in batches of at most so many rows. */
+/* Counts scratch floats that an op of a signature takes at most, in batches of at most so many rows. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_sig,
                                   const fold__program *program, size_t rows)
 {
@@ -19023,7 +19023,7 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* The signature of a call in this run. */
+/* Returns the signature of a call in this run. */
 static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
@@ -19124,8 +19124,8 @@ static int fold__analyse_signatures(fold_ctx *f)
    programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
    a group is ordered. */
 
-/* The last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the head tie
-   nothing together. */
+/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
+   head tie nothing together. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19217,7 +19217,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* About how many multiplications so many calls of a signature make, with so many elements of lists. */
+/* Tells about how many multiplications so many calls of a signature make, with so many elements of lists. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19233,7 +19233,7 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
 #endif
 static int fold__worth_sharing(double work) { return work >= FOLD__SHARED_WORK; }
 
-/* The same of all calls of the run. */
+/* Counts the same of all calls of the run. */
 static double fold__all_work(const fold_ctx *f)
 {
     double work = 0;
@@ -19509,7 +19509,7 @@ static void fold__list_leaves(fold_ctx *f)
    signatures that feed each other. It sorts them so that producers come first. Calls: what a run knows. Sees
    signatures and operands, never sizes or floats; must not know policies. */
 
-/* The signature in its group that makes a value. */
+/* Returns the signature in its group that makes a value. */
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->group_sig[f->run->maker[id]];
@@ -20061,7 +20061,7 @@ static void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->tail = call;
 }
 
-/* The index of the gathered call that makes an operand, or NONE. */
+/* Returns the index of the gathered call that makes an operand, or NONE. */
 static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t source)
 {
     return f->run->maker[source] - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
@@ -20177,8 +20177,8 @@ static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, ui
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* The signature to run next, or NONE. Only those that changed are compared anew, one by one where they are
-   few. */
+/* Returns the signature to run next, or NONE. Only those that changed are compared anew, one by one where
+   they are few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20282,7 +20282,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
     return 1;
 }
 
-/* The end of the component that begins with a signature. */
+/* Returns the end of the component that begins with a signature. */
 static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t sig)
 {
     uint32_t end = sig + 1;
@@ -20583,7 +20583,7 @@ typedef struct fold__places {
     uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
 } fold__places;
 
-/* The bytes of memory that placing takes for so many buffers and times. */
+/* Counts the bytes of memory that placing takes for so many buffers and times. */
 static size_t fold__places_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
@@ -21339,7 +21339,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* The first call of a batch whose elements do not begin before this one. */
+/* Returns the first call of a batch whose elements do not begin before this one. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -21708,7 +21708,7 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* The worker's row that nobody reads, for a call that must write one. */
+/* Returns the worker's row that nobody reads, for a call that must write one. */
 static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22281,7 +22281,7 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
            (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
 }
 
-/* A signature's number in a group, or NONE. */
+/* Returns a signature's number in a group, or NONE. */
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
 {
     const fold__run *run = f->run;
@@ -22481,8 +22481,8 @@ static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__prog
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
 
-/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A sum that
-   calls share is made in one go: [1]. */
+/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
+   sum that calls share is made in one go: [1]. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22783,7 +22783,7 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
     return 1;
 }
 
-/* The signature that a call has in a batched context. */
+/* Returns the signature that a call has in a batched context. */
 static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
 {
     fold__row_request made;
@@ -22869,8 +22869,8 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* The address of a value that is there: an input, a parameter, or what was computed and kept. The rows of a
-   list that was looked up have no address in common. */
+/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
+   rows of a list that was looked up have no address in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -23347,7 +23347,7 @@ typedef struct fold__plans {
     fold__kept_plan plan[FOLD__PLANS];
 } fold__plans;
 
-/* The context's plans, or NULL when it keeps none. */
+/* Returns the context's plans, or NULL when it keeps none. */
 static fold__plans *fold__plans_of(const fold_ctx *f)
 {
     const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
@@ -23697,7 +23697,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* How many floats of the recording's data roots and kept values take. Earlier runs' have their places. */
+/* Tells how many floats of the recording's data roots and kept values take. Earlier runs' have places. */
 static size_t fold__result_floats(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -23986,7 +23986,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->kind = (kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE)) & 3u;
 }
 
-/* A count as an int; what is larger than one reads INT_MAX. */
+/* Returns a count as an int; what is larger than one reads INT_MAX. */
 static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
 
 static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worker)
@@ -24233,7 +24233,7 @@ static int fold__has_phase(const fold__run *run, int phase)
     }
 }
 
-/* The group of a phase with which it begins. */
+/* Sets the group with which a phase begins. */
 static void fold__enter_phase(const fold__run *run, fold__progress *progress)
 {
     const int phase = progress->phase;
@@ -24359,7 +24359,7 @@ static void fold__first_stretch(const fold__run *run, fold__progress *progress)
     fold__next_stretch(run, progress);
 }
 
-/* The batch of a step, or NONE: it is the sums. */
+/* Returns the batch of a step, or NONE: it is the sums. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -24842,13 +24842,13 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
     return 1;
 }
 
-/* The first of the nodes with indices of the caller that a run reads anew. */
+/* Returns the first of the nodes with indices of the caller that a run reads anew. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
 {
     return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
 }
 
-/* One try of a run. */
+/* Tries a run once. */
 static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25335,8 +25335,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* The same for a node whose values are asked for. While a body is traced there are none, and what the body
-   made of them would become part of the cell. */
+/* Does the same for a node whose values are asked for. While a body is traced there are none, and what the
+   body made of them would become part of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -25849,8 +25849,8 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* The sum of n squares. Chunks go by the dot kernel, those whose sum may have left the range of float by
- * double. */
+/* Returns the sum of n squares. Chunks go by the dot kernel, those whose sum may have left the range of float
+   by double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     FOLD__NO_CONTRACT
@@ -25868,7 +25868,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
     return sum;
 }
 
-/* The sum of squares of all gradients that may not be zero, or when `factor` is not 1 scales them. */
+/* Returns the sum of squares of all gradients that may not be zero, or when `factor` is not 1 scales them. */
 static double fold__each_grad(fold_model *m, float factor)
 {
     double sum = 0;
@@ -28565,7 +28565,7 @@ static int fold__json_escape(fold__json *json, char **out)
     return 1;
 }
 
-/* A string, or NULL when there is none or it is not text. */
+/* Returns a string, or NULL when there is none or it is not text. */
 static char *fold__json_string(fold__json *json)
 {
     if (!fold__json_take(json, '"'))
@@ -28817,7 +28817,7 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
     return out;
 }
 
-/* Array `which` of the file with room for so many bytes, or NULL when there is no memory. */
+/* Returns array `which` of the file with room for so many bytes, or NULL when there is no memory. */
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
@@ -28906,7 +28906,7 @@ static int fold__load_header(fold__file *file)
     return 1;
 }
 
-/* The tensor whose name is three parts joined, or NULL. */
+/* Returns the tensor whose name is three parts joined, or NULL. */
 static fold__tensor *fold__find_tensor(const fold__file *file, const char *const joined[3])
 {
     for (uint32_t low = 0, high = file->count; low < high;) {
@@ -29170,12 +29170,12 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
     }
 }
 
-/* A float of a file. */
+/* Returns a float of a file. */
 static float fold__float_at(const unsigned char *in)
 {
     return fold__float_of((uint32_t)fold__number_at(in, 4));
 }
-/* The scale of the byte at `at`. */
+/* Returns the scale of the byte at `at`. */
 static float fold__scale_at(const fold__tensor *tensor, size_t at)
 {
     const uint32_t last = (uint32_t)fold__shape_last(&tensor->shape);
