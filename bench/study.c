@@ -32,7 +32,7 @@
 
 enum { MAX_SIZES = 16, MAX_HIDDEN = 4, N_CORPORA = 2, N_MODES = 2 };
 
-/* Real trees, from which batches are drawn. Without them the workloads make random trees. */
+/* Batches are drawn from these real trees. Without them the workloads make random trees. */
 typedef struct corpus { const char *name, *title; recording trees; data_vocab words; } corpus;
 static corpus corpora[N_CORPORA] = { { .name = "sst", .title = "SST" }, { .name = "sick", .title = "SICK" } };
 
@@ -455,7 +455,7 @@ static void draw_picture(const settings *o)
 
 enum { LEAVES = 128, ALONE = 8, TIMES = 3 };
 
-/* A tree split in halves. */
+/* Makes a tree whose nodes split their leaves in halves. */
 static int balanced_tree(recording *r, const sizes *s, uint64_t *random, int leaves)
 {
     if (leaves == 1) return new_item(r, random_below(random, s->words), -1, -1, 0);

@@ -92,7 +92,7 @@ static uint64_t nanoseconds(void *user)
 
 /* ---- the network -------------------------------------------------------------------------- */
 
-/* Lines of characters; symbol 0 stands before a line and for its end. */
+/* Holds lines of characters. Symbol 0 stands before a line and for its end. */
 typedef struct corpus {
     unsigned char *text; size_t n_text, cap_text;
     size_t *first; size_t n_lines, cap_lines;   /* line i is text[first[i]] .. text[first[i + 1]] */

@@ -105,7 +105,7 @@ int data_vocab_add(data_vocab *v, const char *text, size_t length);         /* c
 int data_vocab_find(const data_vocab *v, const char *text, size_t length);  /* -1: not there */
 void data_vocab_free(data_vocab *v);
 
-/* How text becomes words. */
+/* Says how text becomes words. */
 typedef struct data_words {
     int add;         /* new words enter the vocabulary, else they are read as `unknown` */
     int unknown;     /* index; -1: an unknown word is an error */
@@ -749,7 +749,7 @@ void data_trees_free(data_trees *t)
     memset(t, 0, sizeof *t);
 }
 
-/* A node whose ')' is still to come. Its children so far are the last on the list of children. */
+/* Holds a node whose ')' is still to come. Its children so far are the last on the list of children. */
 typedef struct data__begun { int label, word; size_t children; } data__begun;
 typedef struct data__parser {
     const data__file *file;
@@ -760,7 +760,7 @@ typedef struct data__parser {
     int *children; size_t n_children, cap_children;
 } data__parser;
 
-/* "(label": begins a node. */
+/* Begins a node, at "(label". */
 static int data__begin(data__parser *p, char **at, data_error *e)
 {
     const long line = p->file->line;
@@ -782,7 +782,7 @@ static int data__begin(data__parser *p, char **at, data_error *e)
     return 0;
 }
 
-/* ")": the node is complete, and a child of the one begun before it. */
+/* Completes a node, at ")". It becomes a child of the one begun before it. */
 static int data__end(data__parser *p, data_error *e)
 {
     const data__begun *b = &p->begun[p->depth - 1];

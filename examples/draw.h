@@ -247,7 +247,7 @@ static int draw__grow(void *items, size_t *room, size_t wanted, size_t size)
     return 1;
 }
 
-/* The visitor: copies a leaf or a call. */
+/* Copies a leaf or a call; it is the visitor. */
 static int draw__take(const fold_seen *seen, void *user)
 {
     draw__plan *plan = (draw__plan *)user;

@@ -55,7 +55,7 @@ static int append(const void *from, size_t size, void *user)
 
 /* -- the policy --------------------------------------------------------------------------------------------- */
 
-/* One sample: what the policy observes, and what it must do at every moment. */
+/* Holds a sample: what the policy observes, and what it must do at every moment. */
 static void moments(fold_random *random, float observed[MOMENTS][OBSERVED], float wanted[MOMENTS][ACTIONS])
 {
     for (int at = 0; at < MOMENTS; at++) {

@@ -261,7 +261,7 @@ static void run_part(int i, void *user)
     h->task(i, h->user);
     w->in_network--;
 }
-/* The callback fold_ctx_desc.parallel_for: hands the tasks to the pool, and counts. */
+/* Hands the tasks to the pool, and counts. It is the callback fold_ctx_desc.parallel_for. */
 static void hand_over(int n, fold_task *task, void *user, void *of_counters)
 {
     counters *c = (counters *)of_counters;
@@ -435,7 +435,7 @@ static void make_frame(world *w)
 
 typedef struct looking { world *w; view *v; float middle_x, middle_y; } looking;
 
-/* A robot sees of a ball where it is, where and when it will be nearest, and how near it is now. */
+/* A robot sees where a ball is, where and when it will be nearest, and how near it is now. */
 static void see_ball(const body *robot, const body *ball, float distance, float *values)
 {
     const float x = (ball->x - robot->x) / sight, y = (ball->y - robot->y) / sight;
@@ -471,7 +471,7 @@ static void see_balls(const world *w, view *v, int i)
     }
 }
 
-/* The rule pushes away from where balls will be nearest, and to the middle of the robots. */
+/* The rule pushes away from the places at which balls will be nearest, and to the middle of the robots. */
 static void apply_rule(const looking *l, int i)
 {
     const body *b = &l->w->now[i];
@@ -516,7 +516,7 @@ static void look(world *w, view *v)
 
 enum { LESSONS = 8, PUPILS = 64, LESSON_BALLS = 700, SKIPPED = 4, LOOK_BACK = 50 };
 
-/* Lessons are simulated a few frames ahead of what is learned from. */
+/* Lessons are simulated a few frames ahead of learning. */
 typedef struct school {
     fold_model *m;
     fold_ctx *f;

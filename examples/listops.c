@@ -70,7 +70,7 @@ static int random_below(uint64_t *state, int n) { return (int)(random_unit(state
 
 /* ---- the network ---- */
 
-/* in: the operator's vector; each argument's distribution. out: the list's distribution; its logits. */
+/* Takes the operator's vector and each argument's distribution, gives the list's distribution and its logits. */
 static void list_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;

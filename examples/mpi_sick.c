@@ -97,7 +97,7 @@ static fold_node record_tree(fold_ctx *f, const net *n, const tree *t)
     return record_node(f, n, t, root).h;
 }
 
-/* KL divergence from the distribution over the two classes next to the score whose mean is the score. */
+/* Records the KL divergence from the distribution over the two classes next to the score whose mean is the score. */
 static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
 {
     float target[CLASSES] = { 0 };
@@ -216,7 +216,7 @@ static pair *read_pairs(const char *dir, const char *set, data_vocab *words, dat
     return pairs;
 }
 
-/* A folder asked for must have the data; FOLD_DATA may lack it. */
+/* Reads the pairs, or makes them up. A folder asked for must have them; FOLD_DATA may lack them. */
 static corpus load_corpus(const options *o)
 {
     corpus c = { NULL, NULL, o->pairs, HELD_OUT, MEANINGS * SYNONYMS, "generated" };

@@ -1,12 +1,12 @@
-/* notebook: the first pages of TorchFold's notebook and the first program of MXNet Fold, on values small enough to check
-   by hand.
+/* notebook: does the first pages of TorchFold's notebook and the first program of MXNet Fold, on values small enough to
+   check by hand.
 
      cc -O2 -o notebook examples/notebook.c -lm && ./notebook
 
-   1.1: powers of two, each a chain of calls. 1.2: calls with two results. Both are written once and run twice, batched
-   and eager. Then a model for inference only, and immediate and deferred computing mixed: values that one context
-   computes at once decide what another records. At last a value that all rows of a batch share, and equal calls that
-   are made one. Every value is checked; the first wrong one ends it with status 1. */
+   1.1 computes powers of two, each by a chain of calls. 1.2 has calls with two results. Both are written once and run
+   twice, batched and eager. Then comes a model for inference only. Immediate and deferred computing are mixed: values
+   that one context computes at once decide what another records. At last all rows of a batch share a value, and equal
+   calls are made one. Every value is checked, and the first wrong one ends the program with status 1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -25,7 +25,7 @@ static void fail(const char *message)
     exit(1);
 }
 
-/* Shows a value. All those here are small whole numbers, on which float arithmetic makes no error. */
+/* Shows a value. All values here are small whole numbers, on which float arithmetic makes no error. */
 static void show(const char *name, float value, float expected)
 {
     printf(" %s%g", name, (double)value);
@@ -63,7 +63,7 @@ static fold_cell new_cell(fold_model *m, const char *name, int n_in, int n_out)
     return fold_cell_new(m, &desc);
 }
 
-/* The table of the numbers 0 to 9: looking one up takes an integer as argument. */
+/* Makes the table of the numbers 0 to 9. Looking one up takes an integer as argument. */
 static fold_model *new_model(net *n, int inference)
 {
     float values[NUMBERS];
@@ -103,7 +103,7 @@ static fold_node doubled(fold_ctx *f, const net *n, fold_node x, int times)
     return x;
 }
 
-/* d = D(bd, C(bc, a3)) where bc, bd = B(a1, a2); integers, which are looked up */
+/* Records d = D(bd, C(bc, a3)) with bc, bd = B(a1, a2). The arguments are integers, which are looked up. */
 static fold_node record_d(fold_ctx *f, const net *n, int a1, int a2, int a3)
 {
     const fold_node a[2] = { fold_lookup(f, n->numbers, a1), fold_lookup(f, n->numbers, a2) };
@@ -130,7 +130,7 @@ static void run_pages(fold_ctx *f, const net *n, const char *name)
 
 /* ---- inference only ---- */
 
-/* The same pages from a model that has no gradients, and what asking for some gives. */
+/* Runs the same pages with a model that has no gradients, and shows what asking for some gives. */
 static void run_inference(void)
 {
     net n;
@@ -179,8 +179,8 @@ static void run_mixed(fold_ctx *now, fold_ctx *later, const net *n)
 
 /* ---- shared values and equal calls ---- */
 
-/* 15 lookups, concatenated, are one row that is marked shared: it is not copied for each of the 100 products with it,
-   which run as one batch. Only 10 of these differ. With dedupe those alone are computed. */
+/* 15 concatenated lookups are one row that is marked shared. The 100 products with it run as one batch, and it is not
+   copied for each. Only 10 of the products differ. With dedupe only these are computed. */
 static void run_shared(fold_model *m, const net *n, int dedupe)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();

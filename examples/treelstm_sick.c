@@ -377,7 +377,7 @@ static void generate_pair(uint64_t *random, corpus *c)
     }
 }
 
-/* The vectors of a meaning's words are its own, disturbed. */
+/* Makes up vectors: those of a meaning's words are its own, disturbed. */
 static void generate_vectors(uint64_t *random, dataset *d)
 {
     d->n_words = MEANINGS * SYNONYMS;

@@ -1,4 +1,5 @@
-/* What the page calls of the swarm of ../swarm.c, compiled to WebAssembly by `make web`. main of the swarm is not linked.
+/* The page calls these functions of the swarm of ../swarm.c, compiled to WebAssembly by `make web`. main of the swarm is
+   not linked.
 
    page.html makes an instance of it for the flight, and another one beside it that learns. Networks pass from one to
    the other as files in memory, in `file`. */
@@ -8,7 +9,7 @@
 
 enum { SEED = 1 }; /* the default of the program */
 
-/* Where something is, the direction in which it flies, and how alarmed it says it is. */
+/* Tells where something is, the direction in which it flies, and how alarmed it says it is. */
 typedef struct shown { float x, y, along_x, along_y, alarm; } shown;
 
 static struct {
@@ -24,7 +25,7 @@ static struct {
     size_t file_size;
 } page;
 
-/* A network that has learnt nothing, and some agents. */
+/* Begins with a network that has learnt nothing, and some agents. */
 void PAGE(begin)(int agents)
 {
     static int allocations;
@@ -68,7 +69,7 @@ static shown show(const agent *a, float alarm)
     return s;
 }
 
-/* All agents, and last the hawk. */
+/* Returns all agents, and last the hawk. */
 const shown *PAGE(show_all)(void)
 {
     const int n = page.world.n;
@@ -82,7 +83,7 @@ uint64_t PAGE(hash)(void) { return hash_of_swarm(&page.world, page.state); }
 
 /* ---- learning ---- */
 
-/* The next of so many steps of training; returns its loss. */
+/* Takes the next of so many steps of training; returns its loss. */
 float PAGE(learn_more)(int steps)
 {
     if (!page.school) page.school = new_school(page.model, SEED, steps);
