@@ -2215,7 +2215,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* strcmp is 700 bytes of a small machine's library. */
+/* Compares two texts: strcmp is 700 bytes of a small machine's library. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2274,7 +2274,7 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* The first six digits of a value that is not negative, and the exponent of the first of them. */
+/* Finds the first six digits of a value that is not negative, and the exponent of the first of them. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     *exponent = 0;
@@ -2601,7 +2601,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_holes(before);
 }
 
-/* All of a block is one hole; of a small one, none. */
+/* Makes one hole of all of a block; of a small one, none. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -3739,7 +3739,7 @@ static void fold__product_wide(const fold__tiles *tiles, const fold__product *pr
     }
 }
 
-/* n floats, at most five. */
+/* Copies n floats, at most five. */
 FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
 {
     if (count >= 4) {
@@ -3780,7 +3780,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
+/* Computes some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -4302,7 +4302,7 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
-/* One head. */
+/* Runs one head. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4323,7 +4323,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* One head. Weights are computed again; the mean of their slopes needs no output. */
+/* Runs one head. Weights are computed again; the mean of their slopes needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4534,7 +4534,7 @@ static size_t fold__byte_size(int inner, int columns)
 {
     return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
 }
-/* The same as files have it. */
+/* Counts the same as files have it. */
 static size_t fold__saved_size(int inner, int columns)
 {
     return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
@@ -4824,7 +4824,7 @@ static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int 
     return fold__bits_of(*word) >> 16 * (row % 2) & 0xffffu;
 }
 
-/* A line of a table [rows x columns], which the weight holds, or its transpose. */
+/* Reads a line of a table [rows x columns], which the weight holds, or its transpose. */
 static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
                             int columns, int transposed, int line, float *to)
 {
@@ -4840,7 +4840,7 @@ static void fold__half_read(const fold__half_kernels *halves, const fold__byte_w
     }
 }
 
-/* Rows of a block from a column on, pointers to them where they are scattered. */
+/* Gives rows of a block from a column on, and pointers to them where they are scattered. */
 static fold_rows fold__half_rows(const fold_rows *rows, ptrdiff_t row, int count, int column, float **made)
 {
     fold_rows block = *rows;
@@ -4880,8 +4880,8 @@ static size_t fold__half_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__HALF_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* A block of rows, over one group, which becomes floats in `weights`. The chains continue from one part of
-   its rows to the next. */
+/* Multiplies a block of rows by one group, which becomes floats in `weights`. The chains continue from one
+   part of its rows to the next. */
 static void fold__half_block(const fold__half_kernels *halves, const fold__half_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -4937,7 +4937,7 @@ static uint32_t fold__half_of(uint32_t bits)
     return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
 }
 
-/* As fold__byte_pack. */
+/* Does the same as fold__byte_pack. */
 static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -5128,7 +5128,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* The register state the operating system saves. */
+/* Reads the register state the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5739,7 +5739,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* exp of x <= 89. The bounds are written so that NaN passes. */
+/* Computes exp of x <= 89. The bounds are written so that NaN passes. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5800,7 +5800,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
 }
 
-/* From exp(-|x|), which cannot overflow. */
+/* Computes sigmoid from exp(-|x|), which cannot overflow. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
@@ -5810,7 +5810,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* For those that need it beside much else: one copy. */
+/* Serves those that need it beside much else: one copy. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
@@ -5844,7 +5844,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
     return FOLD__VADD(above, FOLD__ISA(log_core)(fraction, FOLD__VSEL(large, one, zero)));
 }
 
-/* a b - c rounded once, where c is near a b. */
+/* Computes a b - c rounded once, where c is near a b. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, FOLD__V c)
 {
     FOLD__NO_CONTRACT
@@ -6417,7 +6417,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     return padded[0];
 }
 
-/* to = exp(from - largest) */
+/* Sets to = exp(from - largest). */
 FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float largest, size_t count)
 {
     FOLD__NO_CONTRACT
@@ -7521,7 +7521,7 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
 
 /* ---- sums of products, column by column ---- */
 
-/* Two vectors of columns at a time: their chains run side by side. */
+/* Takes two vectors of columns at a time: their chains run side by side. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -8651,9 +8651,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* The gradient of a repeated operand: its full-size gradient summed over the groups of axes along which it
-   repeats, the last first. There are two at most: of four axes, every other one. `full` has as much room
-   behind it. */
+/* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
+   first. There are two at most: of four axes, every other one. `full` has as much room behind it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__spread *spread)
 {
@@ -8958,7 +8957,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* A segment of a product in which op reads `inner` rows of its weight, or of its transpose, from `row` on. */
+/* Gives a segment of a product in which op reads `inner` rows of a weight, or its transpose, from `row`. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8997,8 +8996,8 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     engine->kernels->product(product, scratch);
 }
 
-/* Rows of `lines` lines each as one long run of rows, where memory allows it; else one sample at a time by
-   the caller. */
+/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
+   sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -9217,7 +9216,7 @@ static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, fl
     }
 }
 
-/* acc += some columns of every line of every row, in order; dy begins at the first of them. */
+/* Adds to acc some columns of every line of every row, in order; dy begins at the first of them. */
 static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
                            int count, fold__share share, float *acc)
 {
@@ -9684,7 +9683,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* The product of all others, which a zero does not hide: of those before it times those behind. */
+/* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
@@ -11013,7 +11012,7 @@ static void fold__mean_pool_backward(const fold_op_call *call)
 
 /* -- over whole lists ------------------------------------------------------------------------ */
 
-/* Rows by index. */
+/* Takes rows by index. */
 static void fold__list_take_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -11650,7 +11649,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 FOLD__ZEROS_BY_DEFAULT(fold_model_desc)
 
-/* Memory for a model, and where it takes more from; NULL when there is none. */
+/* Takes memory for a model, and notes where it takes more from; NULL when there is none. */
 static fold_model *fold__place_model(const fold_memory *given)
 {
     fold_memory memory = fold__memory_or_default(given);
@@ -12034,7 +12033,7 @@ static size_t fold__place_packs(const fold_model *m, fold__param_data *param, si
     return packs;
 }
 
-/* Rows of a table whose gradients are sparse. */
+/* Counts the rows of a table whose gradients are sparse. */
 static size_t fold__marked_rows(const fold_model *m, const fold__param_data *param)
 {
     return fold__can_train(m) && (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
@@ -12091,7 +12090,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* FNV-1a, by Fowler, Noll and Vo. */
+/* Hashes by FNV-1a, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12499,14 +12498,14 @@ static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, cons
 {
     return m->forms[param->form];
 }
-/* The bytes of a weight, or those of its transpose. */
+/* Gives the bytes of a weight, or those of its transpose. */
 static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
     return fold__weight_of(fold__byte_kernels_of(m, param), fold__bytes(m), param, transposed);
 }
 
-/* Values [from, from + count) of a table that has bytes alone, which begin and end with lines of its last
-   axis. */
+/* Reads values [from, from + count) of a table that has bytes alone. They begin and end with lines of its
+   last axis. */
 static void fold__read_lines(const fold_model *m, const fold__param_data *param, size_t from, int count,
                              float *to)
 {
@@ -12684,7 +12683,7 @@ static void fold__forget_grad(fold_model *m, fold__param_data *param)
     param->grad_clear = 1;
 }
 
-/* Nothing wrote it since it was cleared. */
+/* Tells whether nothing wrote it since it was cleared. */
 static int fold__grad_is_zero(const fold__param_data *param) { return param->grad_clear && !param->touched; }
 
 static void fold__clear_grad(fold_model *m, fold__param_data *param)
@@ -13392,8 +13391,8 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
 /* Returns the recording's data from a place on, which is in 16 floats. */
 static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
 
-/* The table that a lookup reads, and which row of it a row of the lookup is. Draws of a list lie in the
-   recording's data. */
+/* These two tell which table a lookup reads, and which row of it a row of the lookup is. Draws of a list lie
+   in the recording's data. */
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 {
     return &fold__params(f->model)[fold__node_table(f, id)];
@@ -13529,7 +13528,7 @@ static void fold__clear_request(fold__request *request)
     memset(request, 0, offsetof(fold__request, list_shape));
 }
 
-/* The shape and size of an input of a signature; those of the list's components follow the fixed inputs. */
+/* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[f->keys[sig->key + sig->in_shape + input]];
@@ -14245,7 +14244,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* A node of a call as an operand, if it is a live node of this context; 0 otherwise. */
+/* Takes a node of a call as an operand, if it is a live node of this context; 0 otherwise. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -14265,7 +14264,7 @@ FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, 
     return fold__input_of(f, &node, -1, who, operand);
 }
 
-/* All nodes of a call. */
+/* Takes all nodes of a call. */
 FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, const char *who,
                                  fold__operand *operands)
 {
@@ -14440,7 +14439,7 @@ static uint32_t *fold__use_node(const fold_ctx *f, uint32_t param)
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* Element e of component c of a list whose handles were checked. Edges lie component by component. A
+/* Finds element e of component c of a list whose handles were checked. Edges lie component by component. A
    parameter stands for its per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
@@ -15029,7 +15028,7 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
     return f->row_shape;
 }
 
-/* A table that may be looked into here; an error otherwise. */
+/* Returns a table that may be looked into here; an error otherwise. */
 FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
 {
     const fold__param_data *param = fold__param_or_fail(f, table, who);
@@ -15342,7 +15341,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
 
 /* -- windows --------------------------------------------------------------------------------- */
 
-/* The attributes of a window. 0 with an error when a number is out of range or x has another rank. */
+/* Writes the attributes of a window. 0 with an error when a number is out of range or x has another rank. */
 static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *shape, int rank,
                              const int size[2], const fold_conv_desc *desc, int32_t attr[4])
 {
@@ -15464,7 +15463,7 @@ static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_nod
     const int32_t attr[1] = { fold__float_attr(number) };
     return fold__op(f, code, &node, 1, attr, 0);
 }
-/* An axis below 0 counts from the end. */
+/* Counts an axis below 0 from the end. */
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
 
 /* The public calls of ops by their form in FOLD__OPS. */
@@ -16035,7 +16034,7 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
     return list.id ? fold__looked_up(f, list.id) : list;
 }
 
-/* A list among the operands of a call that takes one; an error otherwise. */
+/* Takes a list among the operands of a call that takes one; an error otherwise. */
 static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__operand_of(f, x, who, operand))
@@ -16119,7 +16118,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* A list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
+/* Takes a list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__list_operand_of(f, x, who, operand))
@@ -16327,7 +16326,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* Queries, keys and values of an attention, and whether its heads divide them. q may be a single node. */
+/* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
@@ -16422,7 +16421,7 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
     return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place);
 }
 
-/* q, k and v of a step: three single values, or three lists of one length. */
+/* Takes q, k and v of a step: three single values, or three lists of one length. */
 static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[3], fold__operand operand[3])
 {
     int rows[3];
@@ -16994,7 +16993,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* The live ops of a trace become the cell's program; its arrays are large enough for all of them, and its
+/* Makes the live ops of a trace the cell's program. Its arrays are large enough for all of them, and its
    shapes are there. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
@@ -17045,7 +17044,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* The tracer's error becomes the model's. */
+/* Makes the tracer's error the model's. */
 static int fold__tracing_failed(fold_model *m, const char *name)
 {
     const fold__error *error = &m->tracer->error;
@@ -17067,7 +17066,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* One block holds a cell: its names, trace and program. out: the nodes that its body gave. */
+/* Stores a cell in one block: its names, trace and program. out: the nodes that its body gave. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -17221,7 +17220,7 @@ static void fold__cells_free(fold_model *m)
 
 /* -- calls ----------------------------------------------------------------------------------- */
 
-/* The fixed inputs of a call. */
+/* Checks the fixed inputs of a call. */
 FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                                     fold__operand *operand)
 {
@@ -17237,7 +17236,7 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
     return fold__inputs_of(f, in, n_in, cell->name, operand);
 }
 
-/* The operands of a call and the shapes of its list's components. */
+/* Checks the operands of a call and the shapes of its list's components. */
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                             const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
 {
@@ -17437,7 +17436,7 @@ FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in,
     return fold__call(f, cell, in, n_in, list, count);
 }
 
-/* The components of a call's list that are whole lists. */
+/* Checks the components of a call's list that are whole lists. */
 static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
                              fold__operand *operand, fold__request *request, fold__list *list)
 {
@@ -17946,7 +17945,7 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
 }
 
-/* Each worker has its part of the scratch. */
+/* Gives each worker its part of the scratch. */
 static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20970,7 +20969,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* The rows of a spot that moves otherwise. */
+/* Finds the rows of a spot that moves otherwise. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
@@ -20989,7 +20988,7 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
         fold__shift_rows(worker, rows, worker->row, spot->offset, count);
 }
 
-/* The rows of a spot, `count` of them from the tile's first on. */
+/* Finds the rows of a spot, `count` of them from the tile's first on. */
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE)) {
@@ -21542,7 +21541,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* An op over any number of rows, for each row of what it gives over those that an index tells
+/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
    (fold__place_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
@@ -21727,7 +21726,7 @@ static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__work
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* From one row of a list to the next, how many floats on an edge's contribution goes. */
+/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
@@ -22697,7 +22696,7 @@ static int fold__reserve_sums(fold_ctx *f)
 /* The body runs op by op. Copies at its inputs and outputs stand for the borders that the call has in a
    batched context. They are called barriers. */
 
-/* A copy of one operand, as an op beside the traced ones. */
+/* Makes a copy of one operand, as an op beside the traced ones. */
 static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
 {
     const uint32_t ordinal = f->frame.ordinal;
@@ -22749,7 +22748,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* The call's inputs as the body sees them: copies of what was given, markers for the list's components. */
+/* Makes the call's inputs as a body sees them: copies of what was given, markers for list components. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               const fold__list *list, fold_node *body_in)
 {
@@ -22925,7 +22924,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* One row of an input, or of contributions to it, as an op takes it; all of them where it takes a list. */
+/* Gives one row of an input, or of contributions to it, as an op takes it; all where it takes a list. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -22934,7 +22933,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* The call of one recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Sets the call of one recorded op, or of its nth row. The rows of its inputs are found already. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -22980,7 +22979,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__whole_bytes(f, id) / sizeof(float *);
 }
 
-/* Scratch for one op; where pointers to rows begin. */
+/* Makes scratch for one op; returns where pointers to rows begin. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23218,7 +23217,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     }
 }
 
-/* A use's rows of the head or of all else, one at a time in record order. */
+/* Sums a use's rows of the head or of all else, one at a time in record order. */
 static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
 {
     const fold__run *run = f->run;
@@ -23379,8 +23378,8 @@ typedef struct fold__extent {
     size_t bytes;
 } fold__extent;
 
-/* The arrays of a recording's structure, the first of which make the hash. Words of leaves of parameters and
-   of lists, and the roots, belong to the structure too. */
+/* Lists the arrays of a recording's structure, the first of which make the hash. Words of leaves of
+   parameters and of lists, and the roots, belong to the structure too. */
 static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCTURE_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
@@ -23417,7 +23416,7 @@ static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[
     return count;
 }
 
-/* The arrays of a plan beside those of nodes, as far as they are in use. */
+/* Lists the arrays of a plan beside those of nodes, as far as they are in use. */
 static void fold__plan_arrays(const fold_ctx *f, const fold__counts *counts,
                               fold__extent extents[FOLD__PLAN_PARTS])
 {
@@ -24505,7 +24504,7 @@ static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
 }
-/* One for each row, unless one index is that of all rows of a list. */
+/* Counts one for each row, unless one index is that of all rows of a list. */
 static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
@@ -24561,7 +24560,7 @@ static int fold__is_stale(const fold_ctx *f)
     return f->any_done && (f->done_version != f->model->version || fold__is_torn(f));
 }
 
-/* A value is not there any more; where it was named to be kept, the next run computes it. */
+/* Forgets a value; where it was named to be kept, the next run computes it. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
     if ((f->kind[id] & FOLD__KEEP) && fold__makes_value(f->kind[id]) && id < f->first_keep)
@@ -24751,7 +24750,7 @@ static void fold__commit_steps(fold_ctx *f)
 
 static void fold__give_outputs(fold_ctx *f, int again);
 
-/* The next run looks at what is recorded from now on. */
+/* Lets the next run look at what is recorded from now on. */
 static void fold__note_old(fold_ctx *f)
 {
     f->old_nodes = f->n_nodes;
@@ -25381,7 +25380,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* It tells why a run's value is not there: it was not finished, there was none, or it had no reason to keep
+/* Tells why a run's value is not there: it was not finished, there was none, or it had no reason to keep
    that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
@@ -25665,7 +25664,7 @@ FOLD_API fold_adam fold_adam_default(void)
     return settings;
 }
 
-/* The steps that its state comes from. */
+/* Counts the steps that its state comes from. */
 static uint64_t fold__steps_of(const fold_model *m, enum fold__rule rule)
 {
     return m->rule == (int)rule ? m->steps : 0;
@@ -26004,7 +26003,7 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
     return fold__activate(f, layer->activation, fold_linear(f, x, layer->W, layer->b));
 }
 
-/* A dense layer that is a part of another layer. */
+/* Makes a dense layer that is a part of another layer. */
 static fold_dense fold__named_dense(fold_model *m, const char *name, const char *part, int inputs,
                                     int outputs, fold_activation activation)
 {
@@ -26157,7 +26156,7 @@ static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *
     out[2] = fold_dense_apply(f, &layer->attention.value, x);
 }
 
-/* in: x, and what attention found. out: the layer's result. */
+/* Takes in: x, and what attention found. Makes out: the layer's result. */
 static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -26305,15 +26304,15 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int
     return cell;
 }
 
-/* The gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
+/* Makes the gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
 static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, fold_node *gate)
 {
     fold_split(f, fold_sigmoid(f, fold_slice(f, gates, 0, 0, (count - 1) * hidden)), count - 1, gate);
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al. 2015,
- * equations 6-8). */
+/* Makes c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al.
+   2015, equations 6-8). */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -26459,7 +26458,7 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *laye
     return state;
 }
 
-/* The outputs of a cell's call. */
+/* Gives the outputs of a cell's call. */
 static fold_state fold__state_of(fold_node call, int has_c)
 {
     fold_state state;
@@ -26484,7 +26483,7 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *laye
 
 /* -- unrolling ------------------------------------------------------------------------------- */
 
-/* The given state, or zeros; 0 with an error when it is not one of this cell. */
+/* Takes the given state, or zeros; 0 with an error when it is not one of this cell. */
 static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fold_state *begin,
                               fold_state *state)
 {
@@ -26676,7 +26675,7 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
 
 FOLD__ZEROS_BY_DEFAULT(fold_unroll_desc)
 
-/* The states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
+/* Makes the states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
 static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_node *state)
 {
     if (fold__broken(f))
@@ -26911,8 +26910,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Bytes of the well-formed UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0 when there is
-   none. */
+/* Counts the bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: it is none. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -27117,7 +27115,7 @@ static int fold__shallower(const void *view, uint32_t one, uint32_t other)
     return f->sig[one] != f->sig[other] ? f->sig[one] < f->sig[other] : one < other;
 }
 
-/* All calls recorded, those of equal depth and signature as a batch. */
+/* Views all calls recorded, those of equal depth and signature as a batch. */
 static void fold__view_by_depth(fold__view *view)
 {
     const fold_ctx *f = view->ctx;
@@ -27261,7 +27259,7 @@ static int fold__is_shown(const fold__view *view, uint32_t id)
 static int fold__is_leaf(const fold__view *view, uint32_t id) { return (view->at[id] & FOLD__LEAF) != 0; }
 static uint32_t fold__column(const fold__view *view, uint32_t id) { return (view->at[id] & ~FOLD__LEAF) - 1; }
 
-/* An attribute of an op: a number, or all axes. */
+/* Writes an attribute of an op: a number, or all axes. */
 static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
 {
     if (fold__attr_is_float(op))
@@ -27479,7 +27477,7 @@ static void fold__put_head(fold__text *text, const fold__view *view)
                   fold__is_eager(view->ctx) ? " by depth; the context is eager" : " by depth, not run yet");
 }
 
-/* Rows looked up in each table, and other leaves. */
+/* Writes the rows looked up in each table, and other leaves. */
 static void fold__put_leaves(fold__text *text, const fold__view *view)
 {
     const fold_ctx *f = view->ctx;
@@ -27981,7 +27979,7 @@ static const struct fold__dtype {
                      { "U32", 4 }, { "I64", 8 }, { "U64", 8 },  { "C64", 8 }, { "another", 0 } };
 enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
-/* A span of the model: part 0 is the values, 1 and 2 the optimiser's state. */
+/* Returns a span of the model: part 0 is the values, 1 and 2 the optimiser's state. */
 static float *fold__part(const fold_model *m, int part)
 {
     static const int which[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -28073,7 +28071,7 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
     return param && !fold__has_floats(param) && param->form != FOLD__IN_HALVES ? param : NULL;
 }
 
-/* 0 and an error when there is something that a file cannot hold. */
+/* Returns 0 and an error when there is something that a file cannot hold. */
 static int fold__can_save(fold_model *m, const fold_save_desc *desc)
 {
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -28117,8 +28115,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
     return at < param->size;
 }
 
-/* A tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have the shape
-   that Python multiplies them by. */
+/* Writes a tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have
+   the shape that Python multiplies them by. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int form, unsigned long long *at)
 {
@@ -28187,7 +28185,7 @@ static int fold__write_floats(fold_writer *write, void *user, const float *value
     return 0;
 }
 
-/* The same of bytes, or of halves, as they lie in a file: row-major. */
+/* Writes the same of bytes, or of halves, as they lie in a file: row-major. */
 static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m,
                              const fold__param_data *param)
 {
@@ -28213,7 +28211,7 @@ static int fold__write_bytes(fold_writer *write, void *user, const fold_model *m
     return 0;
 }
 
-/* The same of a tensor. */
+/* Writes the same of a tensor. */
 static int fold__write_tensor(fold_writer *write, void *user, const fold_model *m,
                               const fold__param_data *param, int part, int form)
 {
@@ -28328,7 +28326,7 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
+/* Returns nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
@@ -28342,7 +28340,7 @@ static int fold__disk_sync(int file)
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 
-/* `path` is cut to its folder. A folder that cannot be opened is left to the system. */
+/* Cuts `path` to its folder. A folder that cannot be opened is left to the system. */
 static int fold__disk_sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -28524,7 +28522,7 @@ static int fold__json_take(fold__json *json, char character)
            fold__json_fail(json, expected[strchr(what, character) - what]);
 }
 
-/* Four hexadecimal digits; more than 0xffff when they are not there. */
+/* Reads four hexadecimal digits; more than 0xffff when they are not there. */
 static uint32_t fold__json_hex(fold__json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -28622,7 +28620,7 @@ typedef struct fold__tensor {
     const unsigned char *data;
 } fold__tensor;
 
-/* A shape; `count` gets the product of its dimensions. */
+/* Reads a shape; `count` gets the product of its dimensions. */
 static int fold__json_shape(fold__json *json, fold_shape *shape, uint64_t *count)
 {
     uint64_t dim;
@@ -28826,7 +28824,7 @@ static char *fold__file_need(fold__file *file, int which, size_t bytes)
     return NULL;
 }
 
-/* A number of a file, in so many bytes. */
+/* Reads a number of a file, in so many bytes. */
 static uint64_t fold__number_at(const unsigned char *from, int width)
 {
     uint64_t number = 0;
@@ -29145,7 +29143,7 @@ static int fold__load_data(fold__file *file)
     return 1;
 }
 
-/* IEEE 754 binary16 */
+/* Makes a float of IEEE 754 binary16. */
 static float fold__half(uint32_t bits)
 {
     const uint32_t sign = bits >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
@@ -29154,7 +29152,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* The floats of a tensor from `in` on go to `out`, `step` apart. */
+/* Reads the floats of a tensor from `in` on; they go to `out`, `step` apart. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -29580,7 +29578,7 @@ static size_t fold__from_file(void *bytes, size_t count, void *file)
     return fread(bytes, 1, count, (FILE *)file);
 }
 
-/* NULL, and an error of the model, when it cannot be opened. */
+/* Returns NULL, and an error of the model, when it cannot be opened. */
 static FILE *fold__open_to_load(fold_model *m, const char *path)
 {
     FILE *stream = NULL;
@@ -29831,7 +29829,7 @@ static fold__torch_pair fold__torch_take_pair(fold_torch *torch, const char *nam
 
 /* -- values ---------------------------------------------------------------------------------- */
 
-/* Values [from, from + count) of a tensor, `step` apart in `out`. */
+/* Reads values [from, from + count) of a tensor, `step` apart in `out`. */
 static void fold__torch_read(const fold__tensor *tensor, size_t from, size_t count, float *out, size_t step)
 {
     const fold__fp saved = fold__fp_enter();
@@ -29847,7 +29845,7 @@ static float fold__torch_value(const fold__tensor *tensor, int index)
     return value;
 }
 
-/* Rows [from, from + count) of a weight become columns of `out`, whose rows have `width` values. There the
+/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values. There the
    weights of an output lie side by side, [outputs x inputs x taps] of a filter; here the outputs do, [taps x
    inputs x outputs]. */
 static void fold__torch_columns(const fold__tensor *weight, int from, int count, float *out, int width)
@@ -29861,7 +29859,7 @@ static void fold__torch_columns(const fold__tensor *weight, int from, int count,
                              out + input * (size_t)width + row, inputs * (size_t)width);
 }
 
-/* A vector from a place on; zeros that no training changes where the module has none. */
+/* Loads a vector from a place on; zeros that no training changes where the module has none. */
 static void fold__torch_vector(fold_model *m, const fold__tensor *tensor, int from, fold_param param)
 {
     const int count = fold_param_shape(m, param).dim[0];
@@ -29954,7 +29952,7 @@ FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_c
     return layer;
 }
 
-/* A gain and a bias that do what the running statistics of batch norm do, and its own gain and bias. */
+/* Makes a gain and a bias that do what the running statistics of batch norm do, and its own gain and bias. */
 static void fold__torch_fix(fold_model *m, const fold_norm *norm, fold__torch_pair pair,
                             const fold__tensor *mean, const fold__tensor *variance)
 {
@@ -30054,7 +30052,7 @@ static fold__torch_cell fold__torch_take_cell(fold_torch *torch, const char *nam
     return cell;
 }
 
-/* The gates of a bias, and of another that is added where it is not NULL, in fold.h's order. */
+/* Loads the gates of a bias, and of another that is added where it is not NULL, in fold.h's order. */
 static void fold__torch_gate_bias(fold_model *m, const fold__torch_gates *gates, fold_param param,
                                   const fold__tensor *one, const fold__tensor *other)
 {
@@ -30359,7 +30357,7 @@ static int fold__fit_start(fold__training *training)
     return 1;
 }
 
-/* The samples, in their own order or shuffled. */
+/* Lists the samples, in their own order or shuffled. */
 static void fold__fit_order(fold__training *training)
 {
     fold_random random = fold__random_of(training->desc.seed, (uint64_t)training->report.epoch + 1);
@@ -30399,7 +30397,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
     return factor;
 }
 
-/* The factor of the rate at the step of a batch that begins with sample `first` of the order. */
+/* Returns the factor of the rate at the step of a batch that begins with sample `first` of the order. */
 static float fold__fit_factor(const fold__training *training, int first)
 {
     const int batch = training->desc.batch;
@@ -30510,7 +30508,7 @@ static void fold__fit_save(fold__training *training, const char *path, int state
 }
 #endif
 
-/* The metric, what is kept for it, and whether to go on. */
+/* Measures the metric, keeps what is kept for it, and tells whether to go on. */
 static int fold__fit_epoch_end(fold__training *training)
 {
     fold_fit_report *report = &training->report;
@@ -30545,7 +30543,7 @@ static int fold__fit_epoch_end(fold__training *training)
     return !report->ended;
 }
 
-/* One epoch; whether to go on. */
+/* Runs one epoch; returns whether to go on. */
 static int fold__fit_epoch(fold__training *training)
 {
     const int samples = training->desc.samples, batch = training->desc.batch;
