@@ -12090,7 +12090,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Hashes by FNV-1a, by Fowler, Noll and Vo. */
+/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12793,7 +12793,7 @@ static int fold__states_ready(fold_model *m, int states)
      RUN    a member of the run; RUN_BRIEF: and what it holds need not stay */
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, BRIEF, RUN, RUN_BRIEF)                                                \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* the node's kind, and flags */                               \
+    NODE(KIND, uint8_t, kind)                 /* tells the node's kind, and flags */                         \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
     NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a window, another */   \
     NODE(OFFSET, uint32_t, offset)            /* a window begins there in that value, in floats */           \
@@ -12930,7 +12930,7 @@ typedef struct fold__program {
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE, whole values, each once */
+    const fold__ref *out; /* FROM_VALUE: whole values, each of which is there once */
 } fold__program;
 
 /* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
@@ -17792,7 +17792,7 @@ typedef struct fold__identity {
     TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */    \
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
-    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
+    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */          \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__FEW_ROWS */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
@@ -18020,7 +18020,7 @@ static int fold__node_arrays(fold_ctx *f)
    computes its contribution from zero. A single contribution is written in place, and so are several to
    different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
    order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order; rows of the head (what samples share by merging) come last. */
+   order. Rows of the head (what samples share by merging) come last. */
 
 /* Eager: tells whether a node is the copy that stands for an output of a call. */
 static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
@@ -20009,7 +20009,7 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
     }
 }
 
-/* -- policies over mixed signatures ---------------------------------------------------------- */
+/* -- policies that choose among signatures --------------------------------------------------- */
 
 /* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
    not run. */
@@ -20036,7 +20036,7 @@ typedef struct fold__greedy {
     fold__ready *queue; /* each signature has one */
     uint32_t *counts;   /* pending calls, by signature and length of chain */
     uint32_t *changed;  /* signatures to compare anew */
-    uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: the larger of both below */
+    uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: has the larger of both below */
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
 
@@ -22137,7 +22137,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== room: autodiff, sums of uses ==========================================================
    Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
-   looked-up rows of tables get. Each use of a run has a sum; groups add to it in record order; a parameter's
+   looked-up rows of tables get. Each use of a run has a sum. Groups add to it in record order. A parameter's
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
@@ -23653,9 +23653,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Tells what a batch will take: the line through what others took by their rows, with neither a negative
-   slope nor less than nothing for no rows. If others were much alike, or much smaller, it is in proportion: a
-   little noise would turn the line far from them. */
+/* Tells what a batch will take, by the line through what others took for their rows. Its slope is not
+   negative, and no rows take no less than nothing. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -28340,7 +28339,7 @@ static int fold__disk_sync(int file)
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 
-/* Cuts `path` to its folder. A folder that cannot be opened is left to the system. */
+/* Cuts `path` to its folder, and waits for the disk. A folder that cannot be opened is left to the system. */
 static int fold__disk_sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
