@@ -11981,8 +11981,8 @@ FOLD__INLINE int fold__has_back_pack(const fold__param_data *param)
     return forward && forward != FOLD__PACK_BOTH;
 }
 
-/* Before a gradient of an input: from now on the rows of the pack that it reads are kept. Many weights never
-   need them (a first layer's), or only those that multiply states. */
+/* Keeps from now on the rows of the pack that a gradient of an input reads. Many weights never need them (a
+   first layer's), or only those that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12544,8 +12544,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* The bytes of all weights that can have them. Their parameters tell of it, but values are where they were;
-   0 with an error, and nothing told, when that fails. */
+/* Makes the bytes of all weights that can have them. Their parameters tell of it, but values stay where they
+   were. Returns 0 with an error when that fails; then nothing is told. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     const size_t had = m->bytes;
@@ -17835,7 +17835,7 @@ typedef struct fold__run {
     int again;          /* it computes again what was there */
     int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
     uint32_t torn_salt; /* the recording whose values are of two runs, as a begun one did not end */
-    int asked_backward; /* by fold_backward, though it may turn out that nothing needs a gradient */
+    int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
     uint32_t version;    /* the model's when it began, */
     fold__recorded from; /* and what was recorded by then */
     uint64_t executions;
@@ -18223,8 +18223,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Tells what marking reads and writes, found before its loop: bytes that are written may lie anywhere for all
-   the compiler knows, in a context too. */
+/* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
+   written may lie anywhere, in a context too. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -29845,7 +29845,7 @@ static float fold__torch_value(const fold__tensor *tensor, int index)
 }
 
 /* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values. There the
-   weights of an output lie side by side, [outputs x inputs x taps] of a filter; here the outputs do, [taps x
+   weights of an output lie side by side, [outputs x inputs x taps] of a filter. Here the outputs do, [taps x
    inputs x outputs]. */
 static void fold__torch_columns(const fold__tensor *weight, int from, int count, float *out, int width)
 {
