@@ -15143,7 +15143,6 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-
 /* Records a linear op over operands, which are the parts of concatenation `whole` unless that is 0. In a list
    cell, leading segments that do not depend on the element become an op of their own per call, which the
    elements' op continues. */
@@ -27877,7 +27876,6 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 }
 
 /* -- a model --------------------------------------------------------------------------------- */
-
 
 /* Counts its values, or the bytes that stand for them. */
 static size_t fold__param_bytes(const fold_model *m, const fold__param_data *param)
