@@ -1638,8 +1638,8 @@ typedef struct fold_seen {
     const char *attr_name[4]; /* names each, such as "axis"; "": of an op of yours; NULL: an inner one */
     int n_in, n_list, n_out;  /* count inputs, components of a list's elements, outputs */
     uint32_t shared;          /* has bit i if all calls of the batch read one value as input i */
-    fold_shape in[2 * FOLD_MAX_IN]; /* have the shapes of inputs, then of components */
-    fold_shape out[FOLD_MAX_OUT];
+    const fold_shape *in[2 * FOLD_MAX_IN]; /* have the shapes of inputs, then of components */
+    const fold_shape *out[FOLD_MAX_OUT];
     int kind;                 /* counts from 0: calls of one kind can share a batch */
     fold_node node;           /* is the first output; the ids of all others follow it */
     const uint32_t *operand;  /* has the ids of nodes that it reads: an input's, then all of each component */
@@ -11703,8 +11703,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 /* Tells what an error of memory says of the block. */
 static const char *fold__when_full(const fold_model *m)
 {
-    return m->heap.block ? ": the model's block is full; in a larger one fold_model_measure tells its size"
-                         : "";
+    return m->heap.block ? ": the model's block is full: measure in a larger one (fold_model_measure)" : "";
 }
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
@@ -14873,7 +14872,7 @@ FOLD_API fold_status fold_ctx_status(const fold_ctx *f)
 FOLD_API const char *fold_ctx_message(const fold_ctx *f)
 {
     if (!f)
-        return "no context: fold_ctx_new returned NULL, as without a model or memory, or was not called";
+        return "no context: fold_ctx_new returned NULL";
     if (f->error.status)
         return f->error.text;
     return f->model->error.status ? f->model->error.text : f->read_error.text;
@@ -27726,9 +27725,9 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
     seen->n_out = signature->n_out;
     seen->shared = signature->shared;
     for (int input = 0; input < signature->n_in + signature->n_list; input++)
-        seen->in[input] = *fold__sig_in_shape(f, signature, input);
+        seen->in[input] = fold__sig_in_shape(f, signature, input);
     for (int output = 0; output < signature->n_out; output++)
-        seen->out[output] = f->shapes[signature->out_shape[output]].shape;
+        seen->out[output] = &f->shapes[signature->out_shape[output]].shape;
     if (signature->is_cell)
         return;
     const fold__body_op *op = fold__program_of(f, signature).op;
@@ -27792,7 +27791,7 @@ static void fold__see_leaf(const fold__view *view, uint32_t id, fold_seen *seen)
     uint32_t param;
     memset(seen, 0, sizeof *seen);
     seen->n_out = 1;
-    seen->out[0] = f->shapes[f->shape[id]].shape;
+    seen->out[0] = &f->shapes[f->shape[id]].shape;
     if (fold__is_op(f, id))
         fold__see_signature(f, f->sig[id], seen);
     fold__see_node(view, id, seen);
@@ -27805,39 +27804,46 @@ static void fold__see_leaf(const fold__view *view, uint32_t id, fold_seen *seen)
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
+/* Visits all of a view; whether the visitor stopped. */
+static FOLD__NOINLINE int fold__visit_view(const fold__view *view, fold_visitor *visit, void *user)
+{
+    const fold_ctx *f = view->ctx;
+    fold_seen seen;
+    memset(&seen, 0, sizeof seen);
+    seen.name = view->planned ? fold__schedule_name(f) : fold__is_eager(f) ? "eager" : NULL;
+    seen.calls = (int)view->n_calls;
+    seen.batch = (int)view->n_batches;
+    seen.group = (int)view->n_groups;
+    seen.lower_bound = (int)view->bound;
+    int stopped = !visit || visit(&seen, user);
+    for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
+        if (!fold__is_leaf(view, id))
+            continue;
+        fold__see_leaf(view, id, &seen);
+        stopped = visit(&seen, user);
+    }
+    for (uint32_t batch = 0; batch < view->n_batches && !stopped; batch++) {
+        const fold__seen_batch *from = &view->batch[batch];
+        fold__see_signature(f, from->sig, &seen);
+        seen.what = FOLD_SEEN_CALL;
+        seen.kind = (int)view->sig_at[from->sig] - 1;
+        seen.calls = (int)from->count;
+        for (uint32_t i = 0; i < from->count && !from->prologue && !stopped; i++) {
+            fold__see_node(view, view->call[from->first + i], &seen);
+            stopped = visit(&seen, user);
+        }
+    }
+    return stopped;
+}
+
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user)
 {
     fold__view view;
-    fold_seen seen;
     const fold_status made = fold__view_make(f, &view);
     if (made)
         return made;
     fold__number_samples(&view);
-    memset(&seen, 0, sizeof seen);
-    seen.name = view.planned ? fold__schedule_name(f) : fold__is_eager(f) ? "eager" : NULL;
-    seen.calls = (int)view.n_calls;
-    seen.batch = (int)view.n_batches;
-    seen.group = (int)view.n_groups;
-    seen.lower_bound = (int)view.bound;
-    int stopped = !visit || visit(&seen, user);
-    for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
-        if (!fold__is_leaf(&view, id))
-            continue;
-        fold__see_leaf(&view, id, &seen);
-        stopped = visit(&seen, user);
-    }
-    for (uint32_t batch = 0; batch < view.n_batches && !stopped; batch++) {
-        const fold__seen_batch *from = &view.batch[batch];
-        fold__see_signature(f, from->sig, &seen);
-        seen.what = FOLD_SEEN_CALL;
-        seen.kind = (int)view.sig_at[from->sig] - 1;
-        seen.calls = (int)from->count;
-        for (uint32_t i = 0; i < from->count && !from->prologue && !stopped; i++) {
-            fold__see_node(&view, view.call[from->first + i], &seen);
-            stopped = visit(&seen, user);
-        }
-    }
-    return fold__view_end(&view, stopped ? FOLD_IO : FOLD_OK);
+    return fold__view_end(&view, fold__visit_view(&view, visit, user) ? FOLD_IO : FOLD_OK);
 }
 
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user)

@@ -193,15 +193,15 @@ static void draw__shapes(draw__text *text, const fold_seen *seen)
 {
     for (int input = 0, same; input < seen->n_in + seen->n_list; input += same) {
         const int end = input < seen->n_in ? seen->n_in : seen->n_in + seen->n_list;
-        for (same = 1; input + same < end && !memcmp(&seen->in[input], &seen->in[input + same], sizeof *seen->in);) same++;
+        for (same = 1; input + same < end && !memcmp(seen->in[input], seen->in[input + same], sizeof **seen->in);) same++;
         if (same < 3) same = 1;
         draw__put(text, "%s%s", input ? ", " : "", input >= seen->n_in ? "list of " : "");
         if (same > 1) draw__put(text, "%d of ", same);
-        draw__shape(text, &seen->in[input]);
+        draw__shape(text, seen->in[input]);
     }
     for (int output = 0; output < seen->n_out; output++) {
         draw__put(text, output ? ", " : " -> ");
-        draw__shape(text, &seen->out[output]);
+        draw__shape(text, seen->out[output]);
     }
 }
 

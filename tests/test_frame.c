@@ -1567,7 +1567,7 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         memset(got, 0, sizeof got);
         CHECK_INT(build(m, &size, got), less ? FOLD_NO_MEMORY : FOLD_OK);
-        if (less) CHECK_TEXT(fold_model_message(m), "the model's block is full; in a larger one fold_model_measure tells its size");
+        if (less) CHECK_TEXT(fold_model_message(m), "the model's block is full: measure in a larger one (fold_model_measure)");
         else CHECK_BITS(got, want, FLOATS_OF_IT);
         fold_model_free(m);
         free(block);

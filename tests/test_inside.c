@@ -792,8 +792,8 @@ static int describe(const fold_seen *s, void *user)
     if (s->cell) at += sprintf(at, " in %s", s->cell);
     for (int i = 0; i < 2 && !fold_param_is_null(s->param[i]); i++) at += sprintf(at, " p%d", (int)s->param[i].id);
     for (int i = 0; i < s->n_attr && s->attr_name[i]; i++) at += sprintf(at, s->attr[i] == FOLD_ALL ? " %s=all" : " %s=%g", s->attr_name[i], s->attr[i]);
-    for (int i = 0; i < s->n_in + s->n_list; i++) at += sprintf(at, "%s%d", i ? "," : " [", s->in[i].dim[0]);
-    at += sprintf(at, "%s->[%d]", s->n_in + s->n_list ? "]" : "", s->out[0].dim[0]);
+    for (int i = 0; i < s->n_in + s->n_list; i++) at += sprintf(at, "%s%d", i ? "," : " [", s->in[i]->dim[0]);
+    at += sprintf(at, "%s->[%d]", s->n_in + s->n_list ? "]" : "", s->out[0]->dim[0]);
     for (int i = 0; i < s->n_operands; i++)
         at += sprintf(at, " %d%s%d", (int)s->operand[i], s->offset[i] >> 31 ? "*" : "+", (int)(s->offset[i] & 0x7fffffff));
     if (s->rows >= 0) at += sprintf(at, " rows %d", s->rows);
@@ -861,7 +861,7 @@ static int note_time(const fold_seen *s, void *user)
     if (s->prologue) return CHECK(!t->name[s->batch]) - 1;
     CHECK_INT(s->calls, t->calls[s->batch]);
     CHECK_INT(s->group, t->group[s->batch]);
-    return CHECK(s->batch < 64 && t->name[s->batch] == s->name && s->out[0].rank == 1) - 1;
+    return CHECK(s->batch < 64 && t->name[s->batch] == s->name && s->out[0]->rank == 1) - 1;
 }
 static int stop_at_once(const fold_seen *s, void *user) { (void)s; (void)user; return 1; }
 static void times(void)
