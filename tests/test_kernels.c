@@ -1330,7 +1330,13 @@ static void one_long_list(void)
             }
             check(!time || slice_count > 50, "long list: slices", "", training, time, slice_count);
             if (!time && training) memcpy(want, fold_param_grad(m, W), sizeof want);
-            if (training) check(!memcmp(fold_param_grad(m, W), want, sizeof want), "long list: gradient", "", training, time, 0);
+            int wrong = 0; /* bits are those of a run at once, but for cblas */
+            const int equal = strcmp(fold_model_isa(m), "cblas") != 0;
+            for (int i = 0; i < WIDE * WIDE && training; i++) {
+                const float got = fold_param_grad(m, W)[i];
+                wrong += equal ? got != want[i] : !(fabsf(got - want[i]) <= 1e-5f * (1 + fabsf(want[i])));
+            }
+            check(!wrong, "long list: gradient", fold_model_isa(m), training, time, wrong);
         }
         fold_ctx_free(f);
         fold_model_free(m);
