@@ -139,7 +139,7 @@ class Tree:
     """A copy of fold.h and its tests, and what does not change with fold.h's inside: their objects."""
 
     def __init__(self, folder, options=()):
-        self.folder, self.options = folder, list(options)  # of the compiler
+        self.folder, self.options, self.level = folder, list(options), "-O1"  # of the compiler; of the implementation
         shutil.rmtree(folder, ignore_errors=True)
         for part in ("tests", "examples"):
             shutil.copytree(os.path.join(ROOT, part), os.path.join(folder, part))
@@ -215,8 +215,8 @@ class Tree:
     def build_object(self, name):
         """The implementation: plain, with the test of its kernels, or shared out among threads."""
         if name == "fold":
-            return self.compile(name, WARNINGS + ["-O1", "-Dmain=hosted_main", "-c", "-o", "build/fold.o", "tests/test_kernels.c"])
-        return self.compile(name, WARNINGS + SHARING + ["-O1", "-c", "-o", "build/second.o", "build/implementation.c"])
+            return self.compile(name, WARNINGS + [self.level, "-Dmain=hosted_main", "-c", "-o", "build/fold.o", "tests/test_kernels.c"])
+        return self.compile(name, WARNINGS + SHARING + [self.level, "-c", "-o", "build/second.o", "build/implementation.c"])
 
     def program(self, name, wanted):
         """Makes a test program; whether it could."""
