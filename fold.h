@@ -105,9 +105,9 @@
 
    2 CONTRACTS
      Names     A thing gives its name to its calls and is their first argument: fold_model_…, fold_ctx_…,
-               fold_param_… (a model and a parameter). Calls that record, run or read nodes take a context and
-               have bare names: fold_add, fold_run, fold_value. Calls that work on all parameters at once take
-               the model: fold_grads_…, fold_values_…, fold_sgd_step.
+               fold_param_… (a model and a parameter). Calls that record, run or read nodes take a context
+               and have bare names: fold_add, fold_run, fold_value. Calls that work on all parameters at once
+               take the model: fold_grads_…, fold_values_…, fold_sgd_step.
                - _new makes a thing (fold_weight_new and its kin a parameter), and _apply records a layer.
                - _desc describes a thing, and _default gives the settings of a desc or an optimiser.
                Counts are int, bytes size_t, and zero is the default. Outputs come last. `user` is the last
@@ -602,7 +602,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
    alone batch together. All other numbers are structure. */
 
-/* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs]. Gives [.., outputs].
+/* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs], to [.., outputs].
    A concatenation that it reads is never copied. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
