@@ -781,7 +781,7 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    and fold_keep_grad are errors: make an output of what is wanted. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Runs what the n roots and kept nodes need, which fold_keep or fold_output_ref named; n may be 0.
+/* Runs what the n roots need, and what fold_keep and fold_output_ref name; n may be 0.
    More may be recorded afterwards and run again: this costs what is new, as long as it reads of before
    only roots, kept nodes and inputs. Anything else is computed again from those, and the run looks at all
    nodes from there on (fold_stats.seen_nodes). When all is there, it does nothing. After a change of
