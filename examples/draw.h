@@ -218,7 +218,11 @@ typedef struct draw__node {
     int top, low;           /* its place in a picture is top; low serves to find it */
 } draw__node;
 typedef struct draw__column { int kind, number, group, first, calls, left; } draw__column; /* a batch */
-typedef struct draw__kind { fold_seen seen; int calls, batches; } draw__kind;
+typedef struct draw__kind {
+    fold_seen seen; /* its shapes are those below: what a visitor sees holds until it returns */
+    fold_shape in[2 * FOLD_MAX_IN], out[FOLD_MAX_OUT];
+    int calls, batches;
+} draw__kind;
 typedef struct draw__plan {
     const fold_model *m;
     fold_seen run;
@@ -245,6 +249,13 @@ static int draw__grow(void *items, size_t *room, size_t wanted, size_t size)
     memcpy(items, &grown, sizeof grown);
     *room = more;
     return 1;
+}
+
+static void draw__take_kind(const fold_seen *seen, draw__kind *kind)
+{
+    kind->seen = *seen;
+    for (int input = 0; input < seen->n_in + seen->n_list; input++) kind->in[input] = *seen->in[input];
+    for (int output = 0; output < seen->n_out; output++) kind->out[output] = *seen->out[output];
 }
 
 /* Copies a leaf or a call; it is the visitor. */
@@ -281,7 +292,7 @@ static int draw__take(const fold_seen *seen, void *user)
         kind->batches++;
     }
     last->calls++;
-    if (!kind->calls++) kind->seen = *seen;
+    if (!kind->calls++) draw__take_kind(seen, kind);
     if (plan->n_kinds < (size_t)kinds) plan->n_kinds = (size_t)kinds;
     plan->call[plan->n_calls++] = (uint32_t)id;
     node->first_operand = plan->n_operands;
@@ -308,6 +319,10 @@ static fold_status draw__copy(fold_ctx *f, draw__plan *plan)
     plan->m = fold_ctx_model(f);
     fold_status status = fold_ctx_visit(f, draw__take, plan);
     if (status == FOLD_IO) status = FOLD_NO_MEMORY; /* the visitor stops for no other reason */
+    for (draw__kind *kind = plan->kind; kind < plan->kind + plan->n_kinds; kind++) {
+        for (int input = 0; input < kind->seen.n_in + kind->seen.n_list; input++) kind->seen.in[input] = &kind->in[input];
+        for (int output = 0; output < kind->seen.n_out; output++) kind->seen.out[output] = &kind->out[output];
+    }
     plan->spare = status ? NULL : (uint32_t *)calloc(plan->n_calls + 1, sizeof *plan->spare);
     column_of = plan->spare ? (int *)calloc((size_t)plan->run.batch + 1, sizeof *column_of) : NULL;
     if (!status && !column_of) status = FOLD_NO_MEMORY;
