@@ -93,8 +93,14 @@ static inline void ref_add(ref_operand *o, int i, double term, double magnitude)
 /* A unit in the last place of a float of this size. */
 static inline double ref_ulp(double size)
 {
+    uint64_t bits;
     if (!(fabs(size) < 1e300)) return size;
-    return ldexp(1, size == 0 || ilogb(size) < -126 ? -149 : ilogb(size) - 23);
+    memcpy(&bits, &size, sizeof bits);
+    bits = bits >> 52 & 0x7ff; /* the exponent and 1023; in the same place the unit's is put */
+    bits = (bits > 1023 - 126 ? bits : 1023 - 126) - 23;
+    bits <<= 52;
+    memcpy(&size, &bits, sizeof size);
+    return size;
 }
 
 /* ---- shapes of results -------------------------------------------------------------------------- */
@@ -849,8 +855,7 @@ static void ref_norm_slope(ref_call *c, ref_line at)
 static void ref_norm_forward(ref_call *c) { REF_EACH_LAST(c, ref_norm_line); }
 static void ref_norm_backward(ref_call *c) { REF_EACH_LAST(c, ref_norm_slope); }
 
-/* ---- moving values
-   ------------------------------------------------------------------------------------------ */
+/* ---- moving values --------------------------------------------------------------------------- */
 
 static void ref_concat_shape(ref_call *c)
 {
@@ -937,8 +942,7 @@ REF_MOVES(reshape)
 REF_MOVES(transpose)
 REF_MOVES(pick)
 
-/* ---- losses: each gives [1]; targets get no gradient
-   ------------------------------------------------------------ */
+/* ---- losses: each gives [1]; targets get no gradient ----------------------------------------- */
 
 static ref_line ref_all(const ref_call *c)
 {
@@ -1053,8 +1057,7 @@ REF_PAIRED(huber, fabs(d) <= p ? d * d / 2 : p * (fabs(d) - p / 2),
            fabs(d) <= p ? d * d / 2 : p * (fabs(d) + p / 2), ref_bounded(d, p), -ref_bounded(d, p),
            fabs(ref_bounded(d, p)))
 
-/* ---- over whole lists
-   --------------------------------------------------------------------------------------------- */
+/* ---- over whole lists ------------------------------------------------------------------------ */
 
 /* Rows of x by index: of a list, or of a table, whose first axis has them. The result is a list, or with i[0]
    a node. */
@@ -1304,8 +1307,7 @@ static void ref_attention_backward(ref_call *c)
         }
 }
 
-/* ---- the table
-   ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* name; the functions; shape of the result; whether it sees whole lists, and only moves values; the accuracy
    of values and of gradients, in units in the last place of the magnitude of the terms, to which half a unit
@@ -1401,15 +1403,14 @@ static const struct ref_row {
     REF_OPS(REF_ROW)
 };
 
-/* ---- the tape
-   -------------------------------------------------------------------------------------------------------- */
+/* ---- the tape -------------------------------------------------------------------------------- */
 
 /* rows: of a list, or REF_NODE. v and b: the values, and how far floats may be from them. Of the gradient: g
-   itself, the sum of its contributions' magnitudes m, the sum of what they may be wrong by gb, and how many
-   there are. */
+   itself, the sum of its contributions' magnitudes m, the sum of what they may be wrong by gb, how many there
+   are (n), and of how many terms: an engine may add these in any order, not contribution by contribution. */
 typedef struct ref_value {
     ref_shape shape;
-    int rows, n;
+    int rows, n, terms;
     double *v, *b, *g, *m, *gb;
 } ref_value;
 typedef struct ref_step { int op, out, n; const int *in; ref_attr a; } ref_step;
@@ -1463,7 +1464,7 @@ static inline int ref_new(ref_tape *t, ref_shape shape, int rows)
     ref_value *x = &t->value[t->n_values];
     x->shape = shape;
     x->rows = rows;
-    x->n = 0;
+    x->n = x->terms = 0;
     const size_t n = ref_count(x);
     x->v = ref_doubles(t, 5 * n);
     x->b = x->v + n;
@@ -1507,7 +1508,7 @@ static inline double ref_moved(ref_tape *t, double x, double by)
 }
 static inline double ref_bound(double units, double terms, double size)
 {
-    return size > 0 || isnan(size) ? (units + 0.5 * terms) * ref_ulp(size) + ldexp(units + terms, -149) : 0;
+    return size > 0 || isnan(size) ? (units + 0.5 * terms) * ref_ulp(size) + (units + terms) * ref_ulp(0) : 0;
 }
 
 /* The operands of a step, of one row or whole. to: where gradients go, NULL in forward. */
@@ -1597,7 +1598,7 @@ static inline int ref_apply(ref_tape *t, int op, const ref_attr *a, const int *i
 static inline void ref_complete(ref_tape *t, ref_value *x)
 {
     for (size_t i = 0; i < ref_count(x) && x->n > 1; i++) {
-        const double bound = ref_bound(0, x->n - 1, x->m[i]);
+        const double bound = ref_bound(0, x->terms - 1, x->m[i]);
         x->g[i] = ref_moved(t, x->g[i], bound);
         x->gb[i] += bound;
     }
@@ -1624,14 +1625,15 @@ static inline void ref_differentiate(ref_tape *t, const ref_step *s)
         ref_value *x = &t->value[s->in[k]];
         const size_t count = ref_count(x);
         const int beside = x->rows == REF_NODE && !(op->flags & REF_WHOLE) && out->rows > 1; /* a list */
+        const double terms = in[k].terms + (beside ? out->rows : 0);
         for (size_t i = 0; i < count; i++) {
-            const double bound =
-                ref_bound(op->units[1], in[k].terms + (beside ? out->rows : 0), to[k][count + i]);
+            const double bound = ref_bound(op->units[1], terms, to[k][count + i]);
             x->g[i] += ref_moved(t, to[k][i], bound + to[k][2 * count + i]);
             x->m[i] += fabs(to[k][i]);
             x->gb[i] += bound + to[k][2 * count + i] + moved[k][i];
         }
         x->n++;
+        x->terms += terms > 1 ? (int)terms : 1;
     }
     t->used = used;
 }
@@ -1677,7 +1679,10 @@ static inline void ref_move_all(ref_tape *t, ref_seed *seed, const void *user)
         t->noise = (uint64_t)k + 1;
         for (int i = 0; i < t->n_steps; i++) ref_compute(t, &t->step[i]);
         if (seed) ref_seeded_backward(t, seed, user);
-        for (size_t i = 0; i < used; i++) far[i] = fmax(far[i], fabs(t->pool[i] - kept[i]));
+        for (size_t i = 0; i < used; i++) {
+            const double by = fabs(t->pool[i] - kept[i]);
+            far[i] = by > far[i] ? by : far[i];
+        }
     }
     memcpy(t->pool, kept, used * sizeof *kept);
     for (int v = 0; v < t->n_values; v++) {
@@ -1700,8 +1705,7 @@ static inline void ref_gradients(ref_tape *t, ref_seed *seed, const void *user)
     if (ref_rounds(t) == REF_OP_COUNT) ref_move_all(t, seed, user);
 }
 
-/* ---- ops by name
-   ------------------------------------------------------------------------------------------------------- */
+/* ---- ops by name ----------------------------------------------------------------------------- */
 
 static inline ref_attr ref_attrs(double x, int a, int b, int c, int d)
 {

@@ -430,7 +430,7 @@ static struct {
     uint8_t own[MAX_VALUES];         /* is no earlier value under another name */
     double value[MOST_FLOATS], grad[MOST_FLOATS];     /* as the engine has them */
     double want[MOST_FLOATS], size[MOST_FLOATS], bound[MOST_FLOATS]; /* of gradients */
-    int terms[MAX_VALUES + 200];
+    int uses[MAX_VALUES + 200], terms[MAX_VALUES + 200]; /* contributions to gradients, and their terms */
     ref_tape tape;
     draws draws[MAX_ITEMS + 1]; /* before each item */
     uint64_t drawn;         /* in one run */
@@ -501,7 +501,7 @@ static int read_floats(fold_ctx *f, const net *n, const graph *g, int training)
             held.want[p->at + i] = held.size[p->at + i] = held.bound[p->at + i] = 0;
         }
         held.bears[v] = grad != NULL;
-        held.terms[v] = 0;
+        held.uses[v] = held.terms[v] = 0;
         if (v < MAX_VALUES) continue;
         const ref_param named = { fold_param_name(n->m, param), to_ref(shape), held.value + p->at, -1 };
         held.tape.param[held.tape.n_params++] = named;
@@ -588,7 +588,8 @@ static void set_gradients(ref_tape *t, const void *of)
             y->m[i] += inside ? held.size[at] : fabs(held.grad[at]);
             y->gb[i] += bound;
         }
-        y->n += inside ? held.terms[v] : 1;
+        y->n += inside ? held.uses[v] : 1;
+        y->terms += inside ? held.terms[v] : 1;
     }
 }
 
@@ -644,7 +645,8 @@ static void add_gradient(int v, const ref_value *x)
         held.size[at] += x->m[i];
         held.bound[at] += x->gb[i];
     }
-    held.terms[held.place[v].base] += x->n; /* an item may be several calls, of which each contributes */
+    held.uses[held.place[v].base] += x->n; /* an item may be several calls, of which each contributes */
+    held.terms[held.place[v].base] += x->terms;
 }
 static int last_op[MAX_VALUES + 200]; /* the op that gave a value all of its gradient */
 static void differentiate_item(const net *n, const graph *g, const item *it, const int *in, const int *out)
@@ -654,13 +656,13 @@ static void differentiate_item(const net *n, const graph *g, const item *it, con
     ref_gradients(t, set_gradients, &r);
     for (int i = 0; i < it->n_in; i++) {
         const int v = g->operands[it->in0 + i];
-        last_op[held.place[v].base] = held.terms[held.place[v].base] ? REF_OP_COUNT : ref_rounds(t);
+        last_op[held.place[v].base] = held.uses[held.place[v].base] ? REF_OP_COUNT : ref_rounds(t);
         add_gradient(v, &t->value[in[i]]);
     }
     for (int i = 0; i < t->n_params; i++) {
-        const int v = param_place(n->m, t->param[i].name);
         if (t->param[i].on_tape < 0) continue;
-        last_op[v] = held.terms[v] ? REF_OP_COUNT : ref_rounds(t);
+        const int v = param_place(n->m, t->param[i].name);
+        last_op[v] = held.uses[v] ? REF_OP_COUNT : ref_rounds(t);
         add_gradient(v, &t->value[t->param[i].on_tape]);
     }
 }
@@ -682,18 +684,18 @@ static int compare_number(const graph *g, int v, int i, int op, double want, dou
 static int compare_gradient(const graph *g, int v)
 {
     const place_of *p = &held.place[v];
-    const int terms = held.terms[p->base];
+    const int uses = held.uses[p->base], terms = held.terms[p->base];
     for (int i = 0; i < p->rows * p->size; i++) {
         const size_t at = float_at(v, i);
-        const double bound = held.bound[at] + (terms > 1 ? ref_bound(0, terms - 1, held.size[at]) : 0);
-        if (!compare_number(g, v, i, terms == 1 ? last_op[p->base] : REF_OP_COUNT, held.want[at], bound))
+        const double bound = held.bound[at] + (uses > 1 ? ref_bound(0, terms - 1, held.size[at]) : 0);
+        if (!compare_number(g, v, i, uses == 1 ? last_op[p->base] : REF_OP_COUNT, held.want[at], bound))
             return 0;
     }
     return 1;
 }
 static int compare_inside(const graph *g, int v, const ref_value *y)
 {
-    held.terms[v] = 1;
+    held.uses[v] = held.terms[v] = 1;
     for (size_t i = 0; i < ref_count(y); i++) { /* windows of it show the whole, too */
         held.want[held.place[v].at + i] = y->g[i];
         held.bound[held.place[v].at + i] = y->gb[i];
@@ -737,11 +739,11 @@ static int compare_graph(const net *n, const graph *g, int root, int training)
     }
     if (!training) return 1;
     held.want[float_at(root, 0)] = held.size[float_at(root, 0)] = 1;
+    held.uses[held.place[root].base]++;
     held.terms[held.place[root].base]++;
     for (int k = g->n_items - 1; k >= 0; k--)
         if (!compare_item(n, g, k, in, out)) return 0;
-    for (int v = 0; v < g->n_values;
-         v++) /* windows, and values under other names: those of their base are complete */
+    for (int v = 0; v < g->n_values; v++) /* windows, and values under other names */
         if (held.place[v].base != v && held.bears[v] && !compare_gradient(g, v)) return 0;
     for (int v = MAX_VALUES; v < MAX_VALUES + held.n_params; v++) {
         const place_of *p = &held.place[v];
@@ -752,8 +754,7 @@ static int compare_graph(const net *n, const graph *g, int root, int training)
     return 1;
 }
 
-/* -- a session's graphs in its contexts
-   ------------------------------------------------------------------------ */
+/* -- a session's graphs in its contexts ----------------------------------------------------------- */
 
 static void set_values(const net *n)
 {
