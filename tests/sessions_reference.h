@@ -508,14 +508,15 @@ static int read_floats(fold_ctx *f, const net *n, const graph *g, int training)
     }
     return 1;
 }
-/* With dedupe stacks of the same are windows of one concatenation. */
+/* With dedupe stacks of the same floats are windows of one concatenation. */
 static int same_stack(const graph *g, int a, int b)
 {
     const item *s = &g->items[g->values[a].item], *t = &g->items[g->values[b].item];
     int same = held.merges && s->op == OP_stack && t->op == OP_stack && s->n_in == t->n_in;
-    for (int i = 0; i < s->n_in && same; i++)
-        same = !memcmp(&held.node[g->operands[s->in0 + i]], &held.node[g->operands[t->in0 + i]],
-                       sizeof *held.node);
+    for (int i = 0; i < s->n_in && same; i++) {
+        const place_of *p = &held.place[g->operands[s->in0 + i]], *q = &held.place[g->operands[t->in0 + i]];
+        same = p->base == q->base && p->start == q->start && p->step == q->step && p->size == q->size;
+    }
     return same;
 }
 /* Values that are windows, or earlier values under other names: an op that does nothing, a twin. */
