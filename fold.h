@@ -20703,9 +20703,6 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
                 read->last = last;
         }
     }
-    for (int output = 0; output < program->n_out; output++)
-        if (buffer[program->out[output].index].place > FOLD__SLAB)
-            buffer[program->out[output].index].last = (uint32_t)program->n_ops;
 }
 
 /* Tells how many floats the brief buffers of a batch may take before it runs in parts. */
@@ -27003,11 +27000,11 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Writes a name of at most so many characters, safe inside quotes. Characters that would end them are written
-   as an escape, those that are no text as '?'. */
-static void fold__put_name(fold__text *text, const char *from, int characters)
+/* Writes a name that is safe inside quotes. Characters that would end them are written as an escape, those
+   that are no text as '?'. */
+static void fold__put_name(fold__text *text, const char *from)
 {
-    for (; *from && characters > 0; characters--) {
+    while (*from) {
         const int count = fold__utf8(from);
         const char character = count == 1 ? *from : 0;
         if (!count || (count == 1 && ((unsigned char)character < 32 || character == 127))) {
@@ -27022,10 +27019,7 @@ static void fold__put_name(fold__text *text, const char *from, int characters)
         }
         from += count ? count : 1;
     }
-    if (*from && characters == 0)
-        fold__put_bytes(text, "..", 2);
 }
-#define FOLD__WHOLE 0x7fffffff
 
 static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 {
@@ -27271,14 +27265,14 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];
-    fold__put_name(text, fold__request_name(f, signature->op), FOLD__WHOLE);
+    fold__put_name(text, fold__request_name(f, signature->op));
     if (signature->is_cell)
         return;
     const fold__program program = fold__program_of(f, signature);
     const char *open = "(";
     for (int i = 0; i < 2 && program.op->param[i]; i++, open = ", ") {
         fold__put(text, "%s", open);
-        fold__put_name(text, fold__params(f->model)[program.op->param[i] - 1].name, FOLD__WHOLE);
+        fold__put_name(text, fold__params(f->model)[program.op->param[i] - 1].name);
     }
     for (int attribute = 0; attribute < fold__op_of(f->model, signature->op)->n_attr; attribute++) {
         const char *name = fold__attr_name(signature->op, attribute);
@@ -27293,7 +27287,7 @@ static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t si
     if (!signature->tag_cell)
         return;
     fold__put_bytes(text, " in ", 4);
-    fold__put_name(text, fold__request_name(f, f->sigs[signature->tag_cell].op), FOLD__WHOLE);
+    fold__put_name(text, fold__request_name(f, f->sigs[signature->tag_cell].op));
 }
 
 static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *sig, int input)
@@ -27386,7 +27380,7 @@ static void fold__put_makers(fold__text *text, const fold__makers *maker)
         if (i)
             fold__put_bytes(text, "|", 1);
         if (i < 3)
-            fold__put_name(text, maker->seen[i].name, FOLD__WHOLE);
+            fold__put_name(text, maker->seen[i].name);
         else
             fold__put_bytes(text, "..", 2);
         if (i < 3 && maker->seen[i].out >= 0)
@@ -27500,7 +27494,7 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
         fold__put(text, "%s", before);
         fold__put_count(text, rows, "row");
         fold__put_bytes(text, " of ", 4);
-        fold__put_name(text, param->name, FOLD__WHOLE);
+        fold__put_name(text, param->name);
         fold__put_bytes(text, " ", 1);
         fold__put_shape(text, &param->shape);
         before = ", ";
@@ -27534,7 +27528,7 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
     const fold__error *error = view.error.status ? &view.error : &f->model->error;
     if (error->status) {
         fold__put(&text, "error: ");
-        fold__put_name(&text, error->text, FOLD__WHOLE);
+        fold__put_name(&text, error->text);
         fold__put_bytes(&text, "\n", 1);
     }
     return fold__view_end(&view, fold__text_end(&text));
@@ -27545,7 +27539,7 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_t param)
 {
     if (param)
-        fold__put_name(text, fold__params(f->model)[param - 1].name, FOLD__WHOLE);
+        fold__put_name(text, fold__params(f->model)[param - 1].name);
     else
         fold__put(text, "none");
 }
@@ -27629,7 +27623,7 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
 {
     const fold_ctx *f = view->ctx;
     const uint32_t op = f->sigs[view->sig[first].sig].op;
-    fold__put_name(text, fold__request_name(f, op), FOLD__WHOLE);
+    fold__put_name(text, fold__request_name(f, op));
     fold__put(text, ": %lu signatures\n", count);
     for (uint32_t sig = first; sig < view->n_sigs; sig++) {
         const fold__sig *signature = &f->sigs[view->sig[sig].sig], *like = NULL;
@@ -27900,7 +27894,7 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
 {
     char shape[64];
     const size_t length = fold__shape_text(shape, sizeof shape, 0, &param->shape);
-    fold__put_name(text, param->name, FOLD__WHOLE);
+    fold__put_name(text, param->name);
     fold__put_spaces(text, strlen(param->name), widest);
     fold__put(text, "  %s", shape);
     fold__put_spaces(text, length, 18);
@@ -27947,7 +27941,7 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
         if (cell_data->is_projected)
             continue;
         fold__put(&text, "cell ");
-        fold__put_name(&text, cell_data->name, FOLD__WHOLE);
+        fold__put_name(&text, cell_data->name);
         fold__put(&text, ": ");
         fold__put_count(&text, (size_t)cell_data->program.n_in, "input");
         if (cell_data->program.n_list)
@@ -28131,7 +28125,7 @@ static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__
     else if (form == FOLD__AS_SCALES)
         shape = fold_shape1(fold__matrix_columns(param));
     fold__put(text, ",\"%s", fold__part_name(m->rule, part));
-    fold__put_name(text, param->name, FOLD__WHOLE);
+    fold__put_name(text, param->name);
     fold__put(text, "%s\":{\"dtype\":\"%s\",\"shape\":", form == FOLD__AS_SCALES ? FOLD__SCALES : "",
               type[form]);
     for (int axis = 0; axis < shape.rank; axis++)
@@ -28151,7 +28145,7 @@ static void fold__put_header(fold__text *text, const fold_model *m, const fold_s
         fold__put(text, ",\"steps\":\"%llu\"", (unsigned long long)m->steps);
     if (desc->config) {
         fold__put(text, ",\"config\":\"");
-        fold__put_name(text, desc->config, FOLD__WHOLE);
+        fold__put_name(text, desc->config);
         fold__put(text, "\"");
     }
     fold__put(text, "}");
@@ -29527,7 +29521,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
         const size_t size = (size_t)(tensor->end - tensor->begin);
         if (tensor->shape.rank <= FOLD_MAX_RANK)
             fold__shape_text(shape, sizeof shape, 0, &tensor->shape);
-        fold__put_name(text, tensor->name, FOLD__WHOLE);
+        fold__put_name(text, tensor->name);
         fold__put_spaces(text, strlen(tensor->name), widest);
         fold__put(text, "  %-18s  %-8s%12lu\n", shape, fold__dtypes[tensor->dtype].name, (unsigned long)size);
         bytes += size;
@@ -29536,9 +29530,9 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put(text, ", %lu bytes of data", (unsigned long)bytes);
     if (file->optimizer && file->steps) {
         fold__put(text, "; optimizer ");
-        fold__put_name(text, file->optimizer, FOLD__WHOLE);
+        fold__put_name(text, file->optimizer);
         fold__put(text, ", steps ");
-        fold__put_name(text, file->steps, FOLD__WHOLE);
+        fold__put_name(text, file->steps);
     }
     if (file->config)
         fold__put(text, "; config of %lu bytes", (unsigned long)strlen(file->config));

@@ -1145,6 +1145,10 @@ static void wide_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
     const fold_node wide = fold_concat2(f, in[0], in[0]);
     out[0] = fold_call(f, *(const fold_cell *)user, &wide, 1);
 }
+static void lonely_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = fold_call(f, *(const fold_cell *)user, in, 0);
+}
 static void forgetful_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     (void)user;
@@ -1213,6 +1217,8 @@ static void mistakes_in_cells(void)
     MODEL_SAYS((d = cell_desc("c", calling_body), d.user = &summing, fold_cell_new(m, &d)), FOLD_BAD_CELL,
                "cell 's': a cell with a list cannot be called in a cell body");
     MODEL_SAYS((d = cell_desc("c", wide_body), d.user = &inner, fold_cell_new(m, &d)), FOLD_BAD_SHAPE, "cell 'c'");
+    MODEL_SAYS((d = cell_desc("o", lonely_body), d.user = &inner, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT,
+               "cell 'o': cell 'c': takes 1 inputs, got 0");
     const fold_op whole = op_like(m, 0, 1), by_list = op_like(m, 1, 0), plain = op_like(m, 0, 0);
     MODEL_SAYS((d = cell_desc("c", own_op_body), d.user = &by_list, fold_cell_new(m, &d)), FOLD_BAD_CELL,
                "copy: list ops of your own cannot be used in a cell body");

@@ -545,7 +545,7 @@ static void each_request(void)
 }
 
 /* Calls that record, each alone, and what they give; `x` is a vector, `list` a list of three. */
-enum { CALLS = 38 };
+enum { CALLS = 39 };
 static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_node list)
 {
     static float memory[1024];
@@ -591,6 +591,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 32: return fold_transpose(f, fold_reshape(f, x, fold_shape2(2, 2)), 0, 1);
     case 35: return fold_concat(f, two, 4, 0);
     case 34: return fold_list_lookup(f, w->thin, words, STEPS);
+    case 36: return fold_list_attention_weights(f, list, list, 2, 0);
     case 33: return fold_list_take(f, fold_list_input_ref(f, numbers, 6 * H, fold_shape1(1)), three, STEPS);
     default:
         memset(&cache, 0, sizeof cache);

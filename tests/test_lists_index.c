@@ -934,8 +934,9 @@ static void layer_steps(void)
    one occurs twice. A query that sees nothing gives nothing. */
 static void weights_of_attention(void)
 {
-    enum { QUERIES = 5, KEYS = 7, SIZE = 6, HEADS = 2, EDGES = 8, ALL_KEYS = 0, EARLIER, SINGLE, ALONG, WAYS };
+    enum { QUERIES = 5, KEYS = 7, SIZE = 6, HEADS = 2, EDGES = 8, MANY = 50000, ALL_KEYS = 0, EARLIER, SINGLE, ALONG, WAYS };
     static const int from[EDGES] = { 0, 6, 3, 3, 1, 2, 5, 4 }, to[EDGES] = { 0, 0, 1, 1, 1, 4, 4, 3 };
+    static float zeros[MANY];
     check_random r = { 26 };
     float q[QUERIES * SIZE], k[KEYS * SIZE], got[QUERIES * HEADS * KEYS];
     random_fill(&r, q, QUERIES * SIZE, -2, 2);
@@ -972,6 +973,10 @@ static void weights_of_attention(void)
         CHECK(fold_node_is_null(fold_list_attention_weights(f, some, how ? none : some, how ? HEADS : 0, 0)));
         CHECK_SAYS(!strcmp(fold_ctx_message(f), how ? "list_attention_weights: there are 2 heads and 0 keys" : "list_attention_weights: there are 0 heads and 7 keys"),
                    "%s", fold_ctx_message(f));
+        fold_ctx_reset(f);
+        const fold_node many = fold_list_input(f, zeros, MANY, fold_shape1(1));
+        CHECK(fold_node_is_null(fold_list_attention_weights(f, many, many, 1, 0)));
+        CHECK_TEXT(fold_ctx_message(f), "list_attention_weights: 50000 rows of 50000 values are more than a list can have");
         fold_ctx_free(f);
     }
     fold_model_free(m);
