@@ -508,11 +508,15 @@ static int read_floats(fold_ctx *f, const net *n, const graph *g, int training)
     }
     return 1;
 }
-/* With dedupe stacks of the same floats are windows of one concatenation. */
-static int same_stack(const graph *g, int a, int b)
+static int joins_first_axes(const item *t)
+{
+    return t->op == OP_stack || t->op == OP_concat2 || (t->op == OP_concat && t->i[0] == 0);
+}
+/* With dedupe stacks and concatenations of the same floats are windows of one concatenation. */
+static int same_join(const graph *g, int a, int b)
 {
     const item *s = &g->items[g->values[a].item], *t = &g->items[g->values[b].item];
-    int same = held.merges && s->op == OP_stack && t->op == OP_stack && s->n_in == t->n_in;
+    int same = held.merges && joins_first_axes(s) && joins_first_axes(t) && s->n_in == t->n_in;
     for (int i = 0; i < s->n_in && same; i++) {
         const place_of *p = &held.place[g->operands[s->in0 + i]], *q = &held.place[g->operands[t->in0 + i]];
         same = p->base == q->base && p->start == q->start && p->step == q->step && p->size == q->size;
@@ -525,7 +529,7 @@ static void find_places(const net *n, const graph *g)
     for (int v = 0; v < g->n_values; v++) {
         int same = v;
         for (int before = 0; before < v && same == v; before++)
-            if (!memcmp(&held.node[before], &held.node[v], sizeof *held.node) || same_stack(g, before, v))
+            if (!memcmp(&held.node[before], &held.node[v], sizeof *held.node) || same_join(g, before, v))
                 same = before;
         held.own[v] = same == v;
         const item *t = &g->items[g->values[v].item];
