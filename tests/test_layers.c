@@ -105,6 +105,7 @@ typedef struct optimiser {
 static const optimiser optimisers[] = {
     { "sgd", 0.1, 0, 0, 0, 0, 0 },                    { "sgd, decay", 0.1, 0, 0, 0, 0.01, 0 },
     { "momentum", 0.1, 0.9, 0, 0, 0, 0 },             { "momentum, decay", 0.1, 0.9, 0, 0, 0.01, 0 },
+    { "momentum 1", 0.1, 1, 0, 0, 0, 0 },
     { "adagrad", 0.05, 0, 0, 1e-8, 0, 1 },            { "adagrad, decay", 0.05, 0, 0, 1e-8, 0.01, 1 },
     { "rmsprop", 0.01, 0.9, 0, 1e-8, 0, 2 },          { "rmsprop, decay", 0.01, 0.9, 0, 1e-8, 0.01, 2 },
     { "adam", 0.01, 0.9, 0.999, 1e-8, 0, 3 },         { "adam, decay", 0.01, 0.9, 0.999, 1e-8, 0.01, 3 },
