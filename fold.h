@@ -2195,7 +2195,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
 /* Returns a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
-    if (size && count > SIZE_MAX / 2 / size)
+    if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
         return SIZE_MAX;
     return count * size + more;
 }

@@ -1073,6 +1073,15 @@ static void small_contexts(void)
     }
 }
 
+/* Sums and products of bytes stop at SIZE_MAX, which no allocator grants. */
+static void sizes_stop(void)
+{
+    const size_t most = SIZE_MAX, half = SIZE_MAX / 2;
+    CHECK(fold__size(2, 3, 4) == 10 && fold__size(half / 8, 8, 6) == half / 8 * 8 + 6 && fold__size(5, 0, 1) == 1);
+    CHECK(fold__size(half / 8 + 1, 8, 0) == most && fold__size(half, half, 0) == most);
+    CHECK(fold__size(1, 1, most) == most && fold__size(0, 1, half + 1) == most && fold__size(2, 3, fold__size(half, 2, 0)) == most);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1093,5 +1102,6 @@ int main(int argc, char **argv)
     check_run("memory: names are copied", copied_names);
     check_run("memory: own values as inputs", own_values);
     check_run("memory: small contexts", small_contexts);
+    check_run("memory: sizes stop at the largest", sizes_stop);
     return check_finish();
 }
