@@ -3489,7 +3489,7 @@ typedef struct fold__weighing {
     size_t stride;
     float *scores, *slopes, *lanes;
     const float *largest, *factor;
-    const int *first; /* the uneven forms: row r has first[r + 1] - first[r] scores, and the next row begins
+    const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
                          at the next multiple of FOLD__LANES; there is no seen, grow or stride */
 } fold__weighing;
 typedef void (*fold__weigh_fn)(const fold__weighing *with);
@@ -3499,10 +3499,6 @@ typedef struct fold__weigher {
     fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
     fold__weigh_fn weights; /* the same times factor; lanes of the sum of weight times slope */
     fold__weigh_fn slopes;  /* slopes become weight (slope - factor) scale */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
-    void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
-    void (*fill_uneven)(const fold__weighing *with, float *scores, float value);
-    fold__weigh_fn largest_uneven, exps_uneven, weights_uneven, slopes_uneven;
 } fold__weigher;
 
 /* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
@@ -3570,7 +3566,9 @@ typedef struct fold__tiles {
 /* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__weigher weigher;
+    fold__weigher weigher[2]; /* the first takes even rows, the other uneven ones */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
+    void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
     /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
@@ -4256,43 +4254,45 @@ static fold__weighing fold__attention_weighing(const fold__attention_head *at)
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
 static void fold__attention_exps(const fold__attention_head *at, int head)
 {
-    const fold__weigher *weigher = &at->attender->weigher;
+    const fold__attender *attender = at->attender;
     const fold__weighing with = fold__attention_weighing(at);
+    const fold__weigher *weigher = &attender->weigher[with.first != NULL];
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
     int row;
-    (with.first ? weigher->fill_uneven : weigher->fill)(&with, at->scores, -INFINITY);
-    (with.first ? weigher->largest_uneven : weigher->largest)(&with);
-    weigher->join_largest(at->largest, at->lanes, at->rows);
-    (with.first ? weigher->exps_uneven : weigher->exps)(&with);
+    weigher->fill(&with, at->scores, -INFINITY);
+    weigher->largest(&with);
+    attender->join_largest(at->largest, at->lanes, at->rows);
+    weigher->exps(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
-    at->attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
+    attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
     for (row = 0; norm && row < at->rows; row++, norm += norms->stride) {
         norm[0] = at->largest[row];
         norm[1] = at->factor[row];
     }
-    weigher->invert(at->factor, at->rows);
+    attender->invert(at->factor, at->rows);
 }
 
 /* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
 static void fold__attention_slopes(const fold__attention_head *at, int head)
 {
-    const fold__weigher *weigher = &at->attender->weigher;
+    const fold__attender *attender = at->attender;
     const fold__weighing with = fold__attention_weighing(at);
+    const fold__weigher *weigher = &attender->weigher[with.first != NULL];
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
     int row;
-    (with.first ? weigher->fill_uneven : weigher->fill)(&with, at->scores, -INFINITY);
-    (with.first ? weigher->fill_uneven : weigher->fill)(&with, at->slopes, 0.0f);
+    weigher->fill(&with, at->scores, -INFINITY);
+    weigher->fill(&with, at->slopes, 0.0f);
     for (row = 0; row < at->rows; row++, norm += norms->stride) {
         at->largest[row] = norm[0];
         at->factor[row] = norm[1];
     }
-    weigher->invert(at->factor, at->rows);
-    (with.first ? weigher->weights_uneven : weigher->weights)(&with);
+    attender->invert(at->factor, at->rows);
+    weigher->weights(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor); /* from here on the mean of slopes */
-    at->attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    (with.first ? weigher->slopes_uneven : weigher->slopes)(&with);
+    attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
+    weigher->slopes(&with);
 }
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
@@ -5196,52 +5196,6 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* The products of bytes that go with a kernel set. */
-static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *kernels)
-{
-#if FOLD__X86
-    if (fold__same_text(kernels->name, "portable"))
-        return &fold__byte_table__portable;
-#if FOLD__VNNI
-    if (fold__best_pass() == 512 && !fold__same_text(kernels->name, "avx2")) {
-        uint32_t registers[4];
-        fold__cpuid(7, registers);
-        if (registers[2] >> 11 & 1)
-            return &fold__byte_table__avx512;
-    }
-#endif
-    return fold__best_pass() >= 256 ? &fold__byte_table__avx2 : &fold__byte_table__portable;
-#elif FOLD__NEON
-    if (fold__same_text(kernels->name, "portable"))
-        return &fold__byte_table__portable;
-#if FOLD__SDOT
-    enum { HAS_DOT_PRODUCTS = 1 << 20 }; /* Linux's HWCAP_ASIMDDP */
-    if (getauxval(AT_HWCAP) & HAS_DOT_PRODUCTS)
-        return &fold__byte_table__sdot;
-#endif
-    return &fold__byte_table__neon;
-#else
-    (void)kernels;
-    return &fold__byte_table__portable;
-#endif
-}
-
-/* The products of halves that go with a kernel set. */
-static const fold__byte_kernels *fold__half_kernels_for(const fold__kernels *kernels)
-{
-#if FOLD__X86
-    const int best = fold__same_text(kernels->name, "portable") ? 1 : fold__best_pass();
-    if (best == 512 && !fold__same_text(kernels->name, "avx2"))
-        return &FOLD__AVX512(half_table);
-    return best >= 256 ? &fold__half_table__avx2 : &fold__half_table__portable;
-#elif FOLD__NEON
-    return fold__same_text(kernels->name, "portable") ? &fold__half_table__portable : &fold__half_table__neon;
-#else
-    (void)kernels;
-    return &fold__half_table__portable;
-#endif
-}
-
 /* Around all that computes: denormals on, round to nearest, whatever the program had; and back. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
@@ -5321,6 +5275,29 @@ static const fold__reducer *fold__reducer_of(const fold__kernels *kernels)
 static const fold__attender *fold__attender_of(const fold__kernels *kernels)
 {
     static const fold__attender *const set[] = FOLD__SETS(attender);
+    return set[kernels->set];
+}
+static const fold__byte_kernels *fold__half_kernels_for(const fold__kernels *kernels)
+{
+    static const fold__byte_kernels *const set[] = FOLD__SETS(half_table);
+    return set[kernels->set];
+}
+
+/* The products of bytes that go with a kernel set, by what the processor has for them. */
+static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *kernels)
+{
+    static const fold__byte_kernels *const set[] = FOLD__LIGHT_SETS(byte_table);
+#if FOLD__VNNI
+    uint32_t registers[4] = { 0, 0, 0, 0 };
+    if (kernels->set == 2)
+        fold__cpuid(7, registers);
+    if (registers[2] >> 11 & 1)
+        return &fold__byte_table__avx512;
+#elif FOLD__SDOT
+    enum { HAS_DOT_PRODUCTS = 1 << 20 }; /* Linux's HWCAP_ASIMDDP */
+    if (kernels->set == 1 && getauxval(AT_HWCAP) & HAS_DOT_PRODUCTS)
+        return &fold__byte_table__sdot;
+#endif
     return set[kernels->set];
 }
 
@@ -7667,10 +7644,12 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
 
 static const fold__attender FOLD__ISA(attender) = {
     &FOLD__ISA(tiles),
-    { FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights),
-      FOLD__ISA(weigh_slopes), FOLD__ISA_8(join_largest), FOLD__ISA_8(weigh_invert),
-      FOLD__ISA(weigh_fill_uneven), FOLD__ISA(weigh_largest_uneven), FOLD__ISA(weigh_exps_uneven),
-      FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven) },
+    { { FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights),
+        FOLD__ISA(weigh_slopes) },
+      { FOLD__ISA(weigh_fill_uneven), FOLD__ISA(weigh_largest_uneven), FOLD__ISA(weigh_exps_uneven),
+        FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven) } },
+    FOLD__ISA_8(join_largest),
+    FOLD__ISA_8(weigh_invert),
     { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) },
     FOLD__ISA(gather),
     FOLD__ISA_8(sight_products)
