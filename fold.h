@@ -5055,24 +5055,6 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-#if FOLD__NEON
-/* The rest of a row of a map goes through a buffer and the map itself, as one vector. */
-FOLD__NOINLINE static void fold__map_rest(fold__map_fn map, float *out, const float *in_a, const float *in_b,
-                                          const float *in_c, float scalar, size_t at, size_t count)
-{
-    float padded[4][4] = { { 0.0f } };
-    const size_t bytes = (count - at) * sizeof(float);
-    if (in_a)
-        memcpy(padded[0], in_a + at, bytes);
-    if (in_b)
-        memcpy(padded[1], in_b + at, bytes);
-    if (in_c)
-        memcpy(padded[2], in_c + at, bytes);
-    map(padded[3], padded[0], padded[1], padded[2], scalar, 4, 1, NULL);
-    memcpy(out + at, padded[3], bytes);
-}
-#endif
-
 /* ---- The passes, by bits of a vector. 1 is portable. ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -5262,8 +5244,9 @@ typedef uint64_t fold__fp;
     static const fold__map_fn fold__maps_##name[] = FOLD__LIGHT_SETS(map_##name);
 FOLD__MADE_MAPS(FOLD__MAP_SETS, FOLD__LIGHT_MAP_SETS)
 #ifdef FOLD_INFERENCE
-#define FOLD__NO_MAP(name, expression) static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
-FOLD__SLOPES(FOLD__NO_MAP, FOLD__NO_MAP)
+#define FOLD__NO_SLOPE(name, expression) \
+    static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
+FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
 #endif
 /* A map of the same set as these kernels. */
 #define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
@@ -6070,6 +6053,19 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 
 /* ---- maps ---- */
 
+/* The expressions of FOLD__MAPS read these. */
+#define FOLD__A va
+#define FOLD__B vb
+#define FOLD__C vc
+#define FOLD__S scalars
+#define FOLD__MAP_LOAD(LOAD)                                         \
+    const FOLD__V va = LOAD(in_a), vb = LOAD(in_b), vc = LOAD(in_c); \
+    (void)va;                                                        \
+    (void)vb;                                                        \
+    (void)vc;
+#define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
+#define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
+
 /* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for
    all a compiler knows. An input that the map does not use is out. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
@@ -6090,10 +6086,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #if FOLD__SIMD_PASS == 1
 /* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder
    of a row goes through a buffer and the same loop again. */
-#define FOLD__A a
-#define FOLD__B b
-#define FOLD__C c
-#define FOLD__S scalars
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6105,8 +6097,8 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     FOLD__MAP_BEGIN(out, in_a, in_b, in_c)
     for (;;) {
         for (at = 0; at + FOLD__W <= count; at += FOLD__W) {
-            const FOLD__V a = FOLD__VLOAD(in_a + at), b = FOLD__VLOAD(in_b + at), c = FOLD__VLOAD(in_c + at);
             FOLD__V result = scalars;
+            FOLD__MAP_LOAD(FOLD__MAP_WHOLE)
             switch (map) {
                 FOLD__MADE_MAPS(FOLD__MAP_CASE, FOLD__MAP_CASE) default : break;
             }
@@ -6133,43 +6125,8 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
         FOLD__ISA(map)(FOLD__MAP_##name, out, in_a, in_b, in_c, scalar, count, rows, all);                 \
     }
 
-#elif FOLD__SIMD_PASS == 128
-#define FOLD__A FOLD__VLOAD(in_a + at)
-#define FOLD__B FOLD__VLOAD(in_b + at)
-#define FOLD__C FOLD__VLOAD(in_c + at)
-#define FOLD__S FOLD__VSET(scalar)
-#define FOLD__MAP_DEFINE(name, expression)                                                                 \
-    static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b, const float *in_c, \
-                                      float scalar, size_t count, size_t rows, const fold_rows *all)       \
-    {                                                                                                      \
-        FOLD__NO_CONTRACT                                                                                  \
-        size_t row = 0, at;                                                                                \
-        FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                             \
-        for (;;) {                                                                                         \
-            for (at = 0; at + FOLD__W <= count; at += FOLD__W)                                             \
-                FOLD__VSTORE(out + at, expression);                                                        \
-            if (at < count)                                                                                \
-                fold__map_rest(FOLD__ISA(map_##name), out, in_a, in_b, in_c, scalar, at, count);           \
-            if (++row >= rows)                                                                             \
-                return;                                                                                    \
-            FOLD__MAP_NEXT(out, in_a, in_b, in_c)                                                          \
-        }                                                                                                  \
-    }
-
 #else
 /* One loop for rows and vectors, so that constants are set once; what is left of a row is under a mask. */
-#define FOLD__A va
-#define FOLD__B vb
-#define FOLD__C vc
-#define FOLD__S FOLD__VSET(scalar)
-#define FOLD__MAP_LOAD(LOAD)                                         \
-    const FOLD__V va = LOAD(in_a), vb = LOAD(in_b), vc = LOAD(in_c); \
-    (void)va;                                                        \
-    (void)vb;                                                        \
-    (void)vc;
-#define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
-#define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
-
 #if FOLD__SIMD_PASS == 512
 /* Rows of at most eight floats go two by two. */
 #define FOLD__MAP_TWO(in)                                                                           \
@@ -6193,7 +6150,6 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
 #else
 #define FOLD__MAP_PAIRS(expression)
 #endif
-
 #define FOLD__MAP_DEFINE(name, expression)                                                             \
     FOLD__TARGET static void FOLD__ISA(map_##name)(float *out, const float *in_a, const float *in_b,   \
                                                    const float *in_c, float scalar, size_t count,      \
@@ -6201,9 +6157,10 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     {                                                                                                  \
         FOLD__NO_CONTRACT                                                                              \
         const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                           \
+        const FOLD__V scalars = FOLD__VSET(scalar);                                                    \
         size_t row = 0, at = 0;                                                                        \
         FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                         \
-        (void)scalar;                                                                                  \
+        (void)scalars;                                                                                 \
         if (!count)                                                                                    \
             return;                                                                                    \
         FOLD__MAP_PAIRS(expression)                                                                    \
@@ -6224,11 +6181,11 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 #endif
 #if FOLD__SIMD_PASS == 512
-#define FOLD__LIGHT(name, expression)
+#define FOLD__NO_MAP(name, expression)
+FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 #else
-#define FOLD__LIGHT FOLD__MAP_DEFINE
+FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
-FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__LIGHT)
 
 /* ---- sixteen lanes, in as many vectors as that takes ---- */
 
@@ -6364,7 +6321,7 @@ FOLD__TARGET static float FOLD__ISA(sum)(const float *from, size_t count)
     return FOLD__ISA(lanes_sum)(lanes);
 }
 
-FOLD__TARGET static float FOLD__ISA(dot)(const float *left, const float *right, size_t count)
+FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_dot)(const float *left, const float *right, size_t count)
 {
     FOLD__L lanes = FOLD__ISA(lanes_set)(0.0f);
     for (; count >= FOLD__LANES; count -= FOLD__LANES, left += FOLD__LANES, right += FOLD__LANES)
@@ -6372,7 +6329,12 @@ FOLD__TARGET static float FOLD__ISA(dot)(const float *left, const float *right, 
     if (count)
         lanes = FOLD__ISA(lanes_fma)(FOLD__ISA(lanes_load_n)(left, (int)count),
                                      FOLD__ISA(lanes_load_n)(right, (int)count), lanes);
-    return FOLD__ISA(lanes_sum)(lanes);
+    return lanes;
+}
+
+FOLD__TARGET static float FOLD__ISA(dot)(const float *left, const float *right, size_t count)
+{
+    return FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_dot)(left, right, count));
 }
 
 FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
@@ -7187,13 +7149,15 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
+/* The vector from column `at` on of a row: how many of its floats the row has, and their mask. */
+#define FOLD__TAIL_OF(width)                                                                           \
+    const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
+    const FOLD__MASK tail = FOLD__TAIL(have);
 FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int count)
 {
     const FOLD__V by = FOLD__VSET(divisor);
-    int at;
-    for (at = 0; at < count; at += FOLD__W) {
-        const int have = count - at < FOLD__W ? count - at : FOLD__W;
-        const FOLD__MASK tail = FOLD__TAIL(have);
+    for (size_t at = 0; at < (size_t)count; at += FOLD__W) {
+        FOLD__TAIL_OF(count)
         FOLD__VSTORE_M(values + at, FOLD__VDIV(FOLD__VLOAD_M(values + at, tail), by), tail, have);
     }
 }
@@ -7205,22 +7169,13 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
-    const size_t whole = width - width % FOLD__LANES;
-    const int rest = (int)(width - whole);
     int done, row;
     for (done = 0; done < count; done += 8) {
         const int rows_now = count - done < 8 ? count - done : 8;
         float lanes[8 * FOLD__LANES], sums[8] = { 0.0f };
         for (row = 0; row < 8; row++) {
-            FOLD__L sum = FOLD__ISA(lanes_set)(0.0f);
             const float *right = fold__at(rows, first + done + (row < rows_now ? row : 0)) + col;
-            size_t at;
-            for (at = 0; at < whole; at += FOLD__LANES)
-                sum = FOLD__ISA(lanes_fma)(FOLD__ISA(lanes_load)(left + at),
-                                           FOLD__ISA(lanes_load)(right + at), sum);
-            if (rest)
-                sum = FOLD__ISA(lanes_fma)(FOLD__ISA(lanes_load_n)(left + whole, rest),
-                                           FOLD__ISA(lanes_load_n)(right + whole, rest), sum);
+            const FOLD__L sum = FOLD__ISA(lanes_dot)(left, right, width);
             FOLD__ISA(lanes_store)(lanes + row * FOLD__LANES, &sum);
         }
         FOLD__ISA_8(add_lanes)(sums, lanes, 8);
@@ -7235,31 +7190,24 @@ FOLD__TARGET static void FOLD__ISA(scale_rows)(const float *from, const float *f
     for (row = 0; row < count; row++) {
         const FOLD__V by = FOLD__VSET(factor[row]);
         float *to = fold__at(rows, first + row) + col;
-        size_t at;
-        for (at = 0; at < width; at += FOLD__W) {
-            const int have = width - at < FOLD__W ? (int)(width - at) : FOLD__W;
-            const FOLD__MASK tail = FOLD__TAIL(have);
+        for (size_t at = 0; at < width; at += FOLD__W) {
+            FOLD__TAIL_OF(width)
             FOLD__VSTORE_M(to + at, FOLD__VMUL(FOLD__VLOAD_M(from + at, tail), by), tail, have);
         }
     }
 }
 
-/* Every vector of a row: body, with `at` its first column, `have` of its floats there, and their mask. */
-#define FOLD__EACH_VECTOR(body)                                               \
-    for (at = 0; at < width; at += FOLD__W) {                                 \
-        const int have = width - at < FOLD__W ? (int)(width - at) : FOLD__W;  \
-        const FOLD__MASK tail = FOLD__TAIL(have);                             \
-        body                                                                  \
-    }
 FOLD__TARGET static void FOLD__ISA(take_rows)(const int *index, int rows, const fold_rows *from,
                                               const fold_rows *to, size_t width)
 {
     int row;
-    size_t at;
     for (row = 0; row < rows; row++) {
         const float *taken = fold__at(from, index[row]);
         float *put = fold__at(to, row);
-        FOLD__EACH_VECTOR(FOLD__VSTORE_M(put + at, FOLD__VLOAD_M(taken + at, tail), tail, have);)
+        for (size_t at = 0; at < width; at += FOLD__W) {
+            FOLD__TAIL_OF(width)
+            FOLD__VSTORE_M(put + at, FOLD__VLOAD_M(taken + at, tail), tail, have);
+        }
     }
 }
 
@@ -7268,13 +7216,14 @@ FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const f
 {
     FOLD__NO_CONTRACT
     int row;
-    size_t at;
     for (row = 0; row < rows; row++) {
         const float *part = fold__at(from, row);
         float *sum = fold__at(to, index[row]);
-        FOLD__EACH_VECTOR(
+        for (size_t at = 0; at < width; at += FOLD__W) {
+            FOLD__TAIL_OF(width)
             const FOLD__V before = FOLD__VLOAD_M(sum + at, tail);
-            FOLD__VSTORE_M(sum + at, FOLD__VADD(before, FOLD__VLOAD_M(part + at, tail)), tail, have);)
+            FOLD__VSTORE_M(sum + at, FOLD__VADD(before, FOLD__VLOAD_M(part + at, tail)), tail, have);
+        }
     }
 }
 
@@ -7282,8 +7231,8 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
                                                  int count, size_t width)
 {
     int row;
-    size_t at;
-    FOLD__EACH_VECTOR(
+    for (size_t at = 0; at < width; at += FOLD__W) {
+        FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
         FOLD__V nan = most; /* once there was one */
         for (row = 1; row < count; row++) {
@@ -7291,7 +7240,8 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
             most = FOLD__VMAX(next, most);
         }
-        FOLD__VSTORE_M(largest + at, FOLD__VSEL(FOLD__VLE(nan, nan), most, nan), tail, have);)
+        FOLD__VSTORE_M(largest + at, FOLD__VSEL(FOLD__VLE(nan, nan), most, nan), tail, have);
+    }
 }
 
 FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float *largest,
@@ -7299,8 +7249,8 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
                                                   ptrdiff_t first, int count, size_t width)
 {
     int row;
-    size_t at;
-    FOLD__EACH_VECTOR(
+    for (size_t at = 0; at < width; at += FOLD__W) {
+        FOLD__TAIL_OF(width)
         FOLD__V rest = FOLD__VLOAD_M(from + at, tail);
         const FOLD__V most = FOLD__VLOAD_M(largest + at, tail);
         for (row = 0; row < count; row++) {
@@ -7308,7 +7258,8 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
             const FOLD__V given = FOLD__VGIVE(rest, value, most);
             FOLD__VSTORE_M(fold__at(to, first + row) + at, given, tail, have);
             rest = FOLD__VXOR(rest, given);
-        })
+        }
+    }
 }
 
 /* ---- rows by index ---- */
@@ -8244,16 +8195,11 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__ISHL
 #undef FOLD__ISHR
 #undef FOLD__PARTS
-#undef FOLD__A
-#undef FOLD__B
-#undef FOLD__C
-#undef FOLD__S
 #undef FOLD__MAP_PAIRS
 #undef FOLD__MAP_DEFINE
 #undef FOLD__VPP
 #undef FOLD__KEEP
 #undef FOLD__APART
-#undef FOLD__LIGHT
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__WEIGH_ALL
 #undef FOLD__TILE_LIMITS
