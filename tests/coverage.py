@@ -4,7 +4,7 @@ Compiles fold.h at -O0 with gcc's --coverage in the ways of tests/run (plain, sh
 want it whole), runs tests/test_*.c and adds up what gcov counts. The n-th branch of a line counts once, however many functions,
 instruction sets and builds have a copy of it, and is covered if it is taken in one of them; so nothing is inlined here. Lines
 that were never run are listed, and with --list the branches that were never taken. It fails where a share is below what is
-wanted."""
+wanted. Which lines each test ran stands in build/coverage/by_test.json, for tests/mutate.py."""
 
 import argparse
 import collections
@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-from mutate import Tree, ROOT
+from mutate import BY_TEST, ROOT, Tree, key_of
 
 WORK = os.path.join(ROOT, "build", "coverage")
 Counts = collections.namedtuple("Counts", "lines branches")
@@ -27,17 +27,21 @@ def counted(tree, notes):
             yield from file["lines"]
 
 
-def merged(tree):
-    """{line: how often it ran} and {(line, number of the branch): how often it was taken}."""
-    lines, branches = collections.Counter(), collections.Counter()
+def add_up(tree, into):
+    """Adds {line: how often it ran} and {(line, number of the branch): how often it was taken} of the test that was run."""
+    ran = set()
     for notes in sorted(os.listdir(os.path.join(tree.folder, "build"))):
-        if not notes.endswith(".gcno"):
+        data = os.path.join(tree.folder, "build", notes[:-5] + ".gcda")
+        if not notes.endswith(".gcno") or not os.path.exists(data):
             continue
         for record in counted(tree, os.path.join("build", notes)):
-            lines[record["line_number"]] += record["count"]
+            line = record["line_number"]
+            ran.update([line] if record["count"] else [])
+            into.lines[line] += record["count"]
             for number, branch in enumerate(record["branches"]):
-                branches[record["line_number"], number] += branch["count"]
-    return Counts(lines, branches)
+                into.branches[line, number] += branch["count"]
+        os.remove(data)
+    return sorted(ran)
 
 
 def main():
@@ -52,12 +56,16 @@ def main():
     for name in ("fold", "second"):
         if not tree.build_object(name):
             sys.exit("fold.h does not compile")
+    result, by_test = Counts(collections.Counter(), collections.Counter()), {}
     for name, wanted in tree.tests:
         failure = tree.test(name, wanted)
         print("%-20s %s" % (name, failure or "%.1f s" % tree.usual[name]), flush=True)
         if failure:
             return 1
-    result, text = merged(tree), tree.text.split("\n")
+        by_test[name] = add_up(tree, result)
+    with open(BY_TEST, "w", encoding="utf-8") as file:
+        json.dump({"of": key_of(tree.text), "known": sorted(result.lines), "tests": by_test}, file)
+    text = tree.text.split("\n")
     missed = sorted(line for line, runs in result.lines.items() if not runs)
     untaken = collections.Counter(line for (line, _), taken in result.branches.items() if not taken)
     for line in missed:

@@ -5,7 +5,8 @@ the seed and spread evenly over the rooms of fold.h. Where a change compiles wit
 was, another is drawn. Where tcc is installed, those tests that pass with it within ten seconds run first, as it compiles
 them; what they find is found. For all others the implementation is compiled as tests/run does it, at -O1, where compiling
 and running take the least time together, and tests/test_*.c run, the quickest first, up to the first that fails. One that
-takes five times its usual time has failed, too.
+takes five times its usual time has failed, too. Where `make coverage` has been run on the same fold.h, those tests alone run
+that run a line of the statement; of kernels, which have many forms, and of what gcov has no lines for, all do.
 
 Results stand in build/mutate/seed_N, a line a mutant; a second run goes on where the first one ended, and --again runs those
 anew that no test found. What survives gets a test, or its code goes, or it is named in tests/mutants_kept.txt: as `same` if
@@ -15,6 +16,7 @@ a seed draws depends on the text of each line and not on where it stands, so the
 import argparse
 import collections
 import hashlib
+import json
 import os
 import re
 import resource
@@ -28,6 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 WORK = os.path.join(ROOT, "build", "mutate")
 KEPT = os.path.join(HERE, "mutants_kept.txt")
+BY_TEST = os.path.join(ROOT, "build", "coverage", "by_test.json")
 CC = os.environ.get("CC", "cc")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wdouble-promotion",
             "-Wno-parentheses", "-Werror"]
@@ -132,6 +135,41 @@ def mutants_of(text, seed):
     return rooms
 
 
+# ---- which tests run a line --------------------------------------------------------------------------
+
+
+def key_of(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Coverage:
+    """What tests/coverage.py saw of this fold.h, if it did."""
+
+    def __init__(self, text):
+        self.lines, self.known, self.tests = text.split("\n"), set(), {}
+        if os.path.exists(BY_TEST):
+            with open(BY_TEST, encoding="utf-8") as file:
+                seen = json.load(file)
+            if seen["of"] == key_of(text):
+                self.known = set(seen["known"])
+                self.tests = {name: set(lines) for name, lines in seen["tests"].items()}
+
+    def statement(self, at):
+        """The numbers, from 1, of the lines of the statement at a line, from 0."""
+        ends = lambda line: re.search(r"[;{}:]$|\*/$|^$", line.strip())
+        first = last = at
+        while first and not ends(self.lines[first - 1]):
+            first -= 1
+        while last + 1 < len(self.lines) and not ends(self.lines[last]):
+            last += 1
+        return set(range(first + 1, last + 2))
+
+    def runs(self, test, mutant):
+        """Whether a test may run what a mutant changes."""
+        lines = self.statement(mutant.line)
+        return "kernels" in mutant.room or not lines & self.known or bool(lines & self.tests.get(test, lines))
+
+
 # ---- a tree of the files, in which one mutant after the other is built and tested -------------------------
 
 
@@ -146,6 +184,7 @@ class Tree:
         os.mkdir(os.path.join(folder, "build"))
         with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
             self.text = file.read()
+        self.coverage = Coverage(self.text)
         self.write("build/main.c", "int hosted_main(int, char **);\n"
                    "int main(int count, char **words) { return hosted_main(count, words); }\n")
         self.write("build/implementation.c", '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n')
@@ -268,6 +307,8 @@ class Tree:
             if not self.compile("warnings", WARNINGS + ["-fsyntax-only", "build/implementation.c"]):
                 return "no mutant", "-", "it does not compile"
             for name in self.quick:
+                if not self.coverage.runs(name, mutant):
+                    continue
                 failure = self.test("quick_" + name, None)
                 if failure:
                     return "found", name, failure
@@ -280,6 +321,8 @@ class Tree:
         if not differs("fold") and (not built["fold"] or not differs("second")):
             return "no mutant", "-", "nothing changes" if all(built.values()) else "it does not compile"
         for name, wanted in self.tests:
+            if not self.coverage.runs(name, mutant):
+                continue
             if wanted not in built and wanted and not self.build_object(wanted):
                 return "no mutant", "-", "it does not compile"
             built[wanted] = True
@@ -440,6 +483,7 @@ def main():
         trees = [Tree(os.path.join(WORK, "tree_%d_%d" % (option.seed, job))) for job in range(option.jobs)]
         for tree in trees:
             tree.as_it_is()
+            print("coverage: %s" % (BY_TEST if tree.coverage.tests else "unknown, so all tests run"))
             print("unchanged: %s" % ", ".join(
                 "%s %.1f s" % (name, tree.usual[name]) for name in ["quick_" + name for name in tree.quick] +
                 [name for name, _ in tree.tests]), flush=True)
