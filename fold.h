@@ -1891,7 +1891,7 @@ FOLD_API int fold_finite(const float *values, int n);
 
    Look here when
      the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
-     the order of a run is decided             fold__execute, fold__run_samples
+     the order of a run is decided             fold__find_stretch, called by fold__execute
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
      memory is used again                      fold__place, called for every group by fold__plan_group
      large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
@@ -1993,9 +1993,8 @@ FOLD_API int fold_finite(const float *values, int n);
      slot        the row of a call in its signature's buffers
      link        a value or gradient that crosses between the head or tail and the samples
      wave        the groups that run at the same time, one on each thread
-     phase       a part of a run: the head, samples or the tail, forward or backward
-     stretch     one group in one direction, as a run in slices takes it; its steps are its batches and,
-                 behind those of backward, its sums
+     stretch     one group in one direction, as a run takes it: the head, samples or the tail, forward or
+                 backward. Its steps are its batches and, behind those of backward, its sums
      turn        one op as a stage runs it: its function, and the places of its operands
      spot        the place of the rows of one operand, for all batches of a stage (fold__spot)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
@@ -17568,19 +17567,12 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
 enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its rest, forward and backward */
 
-/* Tells how far a begun run is: in a phase, with one group forward or backward, before its nth batch (or,
+/* Tells how far a run is: in a stretch, which is one group forward or backward, before its nth batch (or,
    when all ran backward, its sums). So many rows of that, or so much work, are done. */
-enum {
-    FOLD__HEAD_FORWARD,
-    FOLD__TAIL_BACKWARD,
-    FOLD__SAMPLES,
-    FOLD__TAIL_FORWARD,
-    FOLD__HEAD_BACKWARD,
-    FOLD__ALL_RUN
-};
 typedef struct fold__progress {
-    int phase, backward;
+    uint32_t stretch; /* see fold__find_stretch; NONE: all is run */
     uint32_t group, at;
+    int backward;
     uint64_t done;
 } fold__progress;
 
@@ -24097,33 +24089,65 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, wave.threads, fold__sum_wave, &wave);
 }
 
-/* Runs the groups of samples. In inference they are shared out among the threads all at once. In training as
-   many run at a time as there are threads, which then share out the sums that these groups add to. So every
-   sum goes on in the order of groups. A group that is left alone is shared out batch by batch. */
-static void fold__run_samples(fold_ctx *f)
+/* Tells how many steps a stretch has: its group's batches and, behind those of backward, the sums. */
+static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *progress)
+{
+    const fold__group *group = &run->group[progress->group];
+    return group->end_batch - group->first_batch + (uint32_t)progress->backward;
+}
+
+/* Goes on to the next stretch that has something to do, this one or one behind it. In order they are the
+   head, the tail backward, each group of samples forward and backward, the tail, and the head backward.
+   Gradients pass through the tail before there are values, and through the head when all samples have added
+   theirs. */
+static void fold__find_stretch(const fold__run *run, fold__progress *progress)
+{
+    const uint32_t from = fold__samples_from(run), tail = 2 + 2 * (fold__samples_to(run) - from);
+    progress->at = 0;
+    for (; progress->stretch <= tail + 1; progress->stretch++) {
+        const uint32_t nth = progress->stretch;
+        const int of_head = nth == 0 || nth == tail + 1, of_tail = nth == 1 || nth == tail;
+        progress->backward = nth & 1;
+        progress->group = of_head ? 0 : of_tail ? run->counts.groups - 1 : from + (nth - 2) / 2;
+        if ((of_head && !run->counts.head) || (of_tail && !run->counts.tail) ||
+            (progress->backward && !fold__goes_back(run)))
+            continue;
+        if (fold__stretch_steps(run, progress))
+            return;
+    }
+    progress->stretch = FOLD__NONE;
+}
+
+static void fold__first_stretch(const fold__run *run, fold__progress *progress)
+{
+    memset(progress, 0, sizeof *progress);
+    fold__find_stretch(run, progress);
+}
+
+/* Runs a wave of groups of samples from one on, and returns where it ends. In inference all are shared out
+   among the threads at once. In training as many run at a time as there are threads, which then share out the
+   sums that these groups add to. So every sum goes on in the order of groups. A group that is left alone is
+   shared out batch by batch. */
+static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
-    const uint32_t from = fold__samples_from(run);
-    const uint32_t to = fold__samples_to(run);
-    const uint32_t step = fold__goes_back(run) ? (uint32_t)fold__threads_of(f) : to;
-    for (uint32_t first = from; first < to; first += step) {
-        fold__wave wave = { f, first, to - first < step ? to : first + step, fold__threads_of(f), 0 };
-        if (wave.last - first < (uint32_t)wave.threads)
-            wave.threads = (int)(wave.last - first);
-        if (wave.last - first > 1) {
-            fold__on_threads(f, wave.threads, fold__run_wave, &wave);
-        } else {
-            fold__run_group(f, run->worker, &run->group[first], FOLD__EVENT_FORWARD, 1);
-            if (fold__goes_back(run))
-                fold__backward_group(f, run->worker, &run->group[first], 1);
-        }
+    const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
+    const uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
+    fold__wave wave = { f, first, first + count, (int)(count < threads ? count : threads), 0 };
+    if (count > 1) {
+        fold__on_threads(f, wave.threads, fold__run_wave, &wave);
+    } else {
+        fold__run_group(f, run->worker, &run->group[first], FOLD__EVENT_FORWARD, 1);
         if (fold__goes_back(run))
-            fold__sum_groups(f, first, wave.last);
+            fold__backward_group(f, run->worker, &run->group[first], 1);
     }
+    if (fold__goes_back(run))
+        fold__sum_groups(f, first, wave.last);
+    return wave.last;
 }
 
 /* Makes all ready for the first batch. */
-static void fold__start_phases(fold_ctx *f)
+static void fold__start_run(fold_ctx *f)
 {
     fold__run *run = f->run;
     if (run->kept_turns != FOLD__TURNS_READY || f->n_index_refs) /* else values lie where they lay */
@@ -24135,46 +24159,6 @@ static void fold__start_phases(fold_ctx *f)
     for (uint32_t group = 0; group < run->counts.groups && fold__goes_back(run); group++) {
         fold__aim_gradients(f, &run->group[group]);
         fold__clear_partial(f, &run->group[group], 1);
-    }
-}
-
-/* Tells which phases a run has. Gradients pass through the tail before there are values, and through the head
-   when all samples have added theirs. */
-static int fold__has_phase(const fold__run *run, int phase)
-{
-    switch (phase) {
-    case FOLD__HEAD_FORWARD: return run->counts.head;
-    case FOLD__TAIL_BACKWARD: return fold__goes_back(run) && run->counts.tail;
-    case FOLD__TAIL_FORWARD: return run->counts.tail;
-    case FOLD__HEAD_BACKWARD: return fold__goes_back(run) && run->counts.head;
-    default: return fold__samples_from(run) < fold__samples_to(run);
-    }
-}
-
-/* Sets the group with which a phase begins. */
-static void fold__enter_phase(const fold__run *run, fold__progress *progress)
-{
-    const int phase = progress->phase;
-    progress->backward = phase == FOLD__TAIL_BACKWARD || phase == FOLD__HEAD_BACKWARD;
-    progress->group = 0;
-    if (phase == FOLD__SAMPLES)
-        progress->group = fold__samples_from(run);
-    else if (phase == FOLD__TAIL_BACKWARD || phase == FOLD__TAIL_FORWARD)
-        progress->group = run->counts.groups - 1;
-}
-
-/* Runs the progress's phase. */
-static void fold__run_phase(fold_ctx *f, fold__progress *progress)
-{
-    fold__run *run = f->run;
-    fold__enter_phase(run, progress);
-    if (progress->phase == FOLD__SAMPLES) {
-        fold__run_samples(f);
-    } else if (!progress->backward) {
-        fold__run_group(f, run->worker, &run->group[progress->group], FOLD__EVENT_FORWARD, 1);
-    } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
-        fold__backward_group(f, run->worker, &run->group[progress->group], 1);
-        fold__sum_groups(f, progress->group, progress->group + 1);
     }
 }
 
@@ -24190,12 +24174,24 @@ static void fold__commit(fold_ctx *f)
 /* Runs a plan. */
 static void fold__execute(fold_ctx *f)
 {
-    const fold__fp saved = f->run->host_fp = fold__fp_enter();
-    fold__start_phases(f);
-    fold__progress at = { FOLD__HEAD_FORWARD, 0, 0, 0, 0 };
-    for (; at.phase < FOLD__ALL_RUN; at.phase++)
-        if (fold__has_phase(f->run, at.phase))
-            fold__run_phase(f, &at);
+    fold__run *run = f->run;
+    const fold__fp saved = run->host_fp = fold__fp_enter();
+    fold__start_run(f);
+    fold__progress at;
+    for (fold__first_stretch(run, &at); at.stretch != FOLD__NONE; fold__find_stretch(run, &at)) {
+        const uint32_t from = fold__samples_from(run);
+        if (at.group >= from && at.group < fold__samples_to(run)) {
+            at.stretch = 2 + 2 * (fold__run_samples(f, at.group) - from);
+            continue;
+        }
+        at.stretch++;
+        if (!at.backward) {
+            fold__run_group(f, run->worker, &run->group[at.group], FOLD__EVENT_FORWARD, 1);
+        } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
+            fold__backward_group(f, run->worker, &run->group[at.group], 1);
+            fold__sum_groups(f, at.group, at.group + 1);
+        }
+    }
     fold__commit(f);
     fold__fp_leave(saved);
 }
@@ -24224,7 +24220,7 @@ static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    if (run->open && run->progress.phase != FOLD__ALL_RUN && table_rows->need)
+    if (run->open && run->progress.stretch != FOLD__NONE && table_rows->need)
         memset(table_rows->data, 0, table_rows->need);
     if (run->open)
         f->pinned--;
@@ -24241,40 +24237,8 @@ static void fold__open_run(fold_ctx *f, int begin)
     run->replays = run->all_again = run->idle = 0;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
-    run->progress.phase = FOLD__ALL_RUN;
+    run->progress.stretch = FOLD__NONE;
     f->pinned++;
-}
-
-/* Tells how many steps a group takes: its batches and, behind those of backward, its sums. */
-static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *progress)
-{
-    const fold__group *group = &run->group[progress->group];
-    return group->end_batch - group->first_batch + (uint32_t)progress->backward;
-}
-
-/* Goes on with the group that runs next, or with this one backward, past those that have nothing to do. */
-static void fold__next_stretch(const fold__run *run, fold__progress *progress)
-{
-    do {
-        progress->at = 0;
-        progress->done = 0;
-        if (progress->phase == FOLD__SAMPLES) {
-            progress->backward = !progress->backward && fold__goes_back(run);
-            if (progress->backward || ++progress->group < fold__samples_to(run))
-                continue;
-        }
-        do
-            progress->phase++;
-        while (progress->phase < FOLD__ALL_RUN && !fold__has_phase(run, progress->phase));
-        fold__enter_phase(run, progress);
-    } while (progress->phase != FOLD__ALL_RUN && !fold__stretch_steps(run, progress));
-}
-
-static void fold__first_stretch(const fold__run *run, fold__progress *progress)
-{
-    memset(progress, 0, sizeof *progress);
-    progress->phase = FOLD__HEAD_FORWARD - 1;
-    fold__next_stretch(run, progress);
 }
 
 /* Returns the batch of a step, or NONE: it is the sums. */
@@ -24378,8 +24342,10 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     if (progress->done < all)
         return;
     progress->done = 0;
-    if (++progress->at == fold__stretch_steps(run, progress))
-        fold__next_stretch(run, progress);
+    if (++progress->at < fold__stretch_steps(run, progress))
+        return;
+    progress->stretch++;
+    fold__find_stretch(run, progress);
 }
 
 /* Makes all ready for the first slice. Gradients that serve as totals get their parts from now on. */
@@ -24388,7 +24354,7 @@ static void fold__begin_slices(fold_ctx *f)
     const fold__fp saved = fold__fp_enter();
     fold__first_stretch(f->run, &f->run->progress);
     if (!f->measures)
-        fold__start_phases(f);
+        fold__start_run(f);
     for (uint32_t which = 0; which < f->run->n_uses && !f->measures && fold__goes_back(f->run); which++) {
         const fold__use *use = &f->run->use[which];
         if (use->leads && use->total == FOLD__NO_TOTAL)
@@ -25057,7 +25023,7 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     if (!run->begun)
         fold__first_stretch(run, &progress);
     double ns = 0;
-    for (; progress.phase != FOLD__ALL_RUN; fold__next_stretch(run, &progress))
+    for (; progress.stretch != FOLD__NONE; progress.stretch++, fold__find_stretch(run, &progress))
         for (const uint32_t steps = fold__stretch_steps(run, &progress); progress.at < steps; progress.at++) {
             ns += fold__estimate_rows(f, &progress, fold__rows_of_step(f, &progress) - progress.done);
             progress.done = 0;
@@ -25086,12 +25052,12 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
-    if (progress->phase != FOLD__ALL_RUN && (f->run->replays || f->run->recompute))
+    if (progress->stretch != FOLD__NONE && (f->run->replays || f->run->recompute))
         f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     if (f->measures && (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
-        progress->phase = FOLD__ALL_RUN;
-    for (int ran = 0; progress->phase != FOLD__ALL_RUN && !f->measures; ran = 1) {
+        progress->stretch = FOLD__NONE;
+    for (int ran = 0; progress->stretch != FOLD__NONE && !f->measures; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
         const double left = used < ns ? (double)(ns - used) : 0;
         uint64_t rows = all - progress->done;
@@ -25120,7 +25086,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
         return f->read_error.status;
     const fold__fp saved = fold__fp_enter();
     fold__run_slice(f, ns);
-    const int done = f->run->progress.phase == FOLD__ALL_RUN;
+    const int done = f->run->progress.stretch == FOLD__NONE;
     if (done && !fold__is_eager(f) && !f->measures && !f->run->idle)
         fold__commit(f);
     fold__fp_leave(saved);
