@@ -18769,23 +18769,6 @@ static int fold__for_elements(const fold__program *program, const fold__value_in
     return !stands;
 }
 
-/* Notes the size of every operand and whether it gets a gradient. */
-static void fold__mark_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program)
-{
-    const fold__value_info *info = f->run->info + run_sig->found.first_info;
-    for (int op_index = 0; op_index < program->n_ops; op_index++) {
-        const fold__body_op *op = &program->op[op_index];
-        for (int operand = 0; operand < op->n_in; operand++) {
-            fold__value_info *ref = fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand);
-            ref->part = fold__operand_floats(program, op, operand);
-            if (!info[op->first_value].grad || !fold__differentiable(fold__op_of(f->model, op->op), operand))
-                continue;
-            ref->grad =
-                fold__ref_grad(f, run_sig, program, &program->ref[op->first_ref + (uint32_t)operand]) != 0;
-        }
-    }
-}
-
 /* Finds which inputs each value depends on and whether it gets a gradient. */
 static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
                                  const fold__program *program, fold__value_info *info)
@@ -18822,7 +18805,8 @@ static void fold__settle_info_parts(fold__value_info *info, uint32_t size)
     info->mode = fold__settle_parts(info->mode, info->part, info->cover, size);
 }
 
-/* Notes what each op that goes backward reads, and the contributions it makes to values and inputs. */
+/* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
+   contributions that it makes to values and inputs. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_info *info)
 {
@@ -18833,12 +18817,16 @@ static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, 
             continue;
         fold__note_reads(f, run_sig, program, op);
         for (int operand = 0; operand < op->n_in; operand++) {
-            const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
-            if (ref->kind == FOLD__FROM_PARAM || !fold__ref_wanted(f, run_sig, program, op, operand))
-                continue;
-            fold__note_info_part(ref->kind == FOLD__FROM_VALUE ? &info[ref->index]
-                                                               : &inputs[fold__ref_slot(program, ref)],
-                                 ref->offset, fold__operand_floats(program, op, operand));
+            const uint32_t at = op->first_ref + (uint32_t)operand;
+            const fold__ref *ref = &program->ref[at];
+            fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
+            wanted->part = fold__operand_floats(program, op, operand);
+            wanted->grad = fold__differentiable(fold__op_of(f->model, op->op), operand) &&
+                           fold__ref_grad(f, run_sig, program, ref);
+            if (wanted->grad && ref->kind != FOLD__FROM_PARAM)
+                fold__note_info_part(ref->kind == FOLD__FROM_VALUE ? &info[ref->index]
+                                                                   : &inputs[fold__ref_slot(program, ref)],
+                                     ref->offset, wanted->part);
         }
     }
 }
@@ -18861,7 +18849,6 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_standing(&program, info);
     fold__mark_places(f, &program, info);
     fold__mark_gradients(f, run_sig, &program, info);
-    fold__mark_wanted(f, run_sig, &program);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, info);
     for (int output = 0; output < program.n_out; output++) { /* these come from outside */
@@ -21479,14 +21466,19 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The places of the rows of its inputs and outputs were found before. */
+/* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
                             void (*run)(const fold_op_call *), int backward)
 {
     fold_op_call *call = &prepared->call;
     char *free = worker->free;
-    for (int operand = 0; operand < call->n_in; operand++)
-        worker->lengths[operand] = (int)fold__edge_rows(f, f->first_edge[id] + (uint32_t)operand);
+    for (int operand = 0; operand < call->n_in; operand++) {
+        const uint32_t edge = f->first_edge[id] + (uint32_t)operand;
+        worker->lengths[operand] = (int)fold__edge_rows(f, edge);
+        worker->op_in[operand].base = fold__edge_row(f, edge, 0);
+        worker->op_in[operand].stride = (ptrdiff_t)fold__row_size(f, f->edge_source[edge]);
+        worker->op_in[operand].rows = NULL;
+    }
     const uint32_t op = fold__node_sig(f, id)->op;
     prepared->engine.index =
         op < FOLD__OP_COUNT
@@ -21507,15 +21499,9 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     worker->free = free;
 }
 
-/* Finds the rows of a call's inputs and outputs. */
+/* Finds the rows of a call's outputs. */
 static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 {
-    const uint32_t first = f->first_edge[worker->ids[call]];
-    for (uint32_t operand = 0; operand < (uint32_t)worker->program.n_in; operand++) {
-        worker->op_in[operand].base = fold__edge_row(f, first + operand, 0);
-        worker->op_in[operand].stride = (ptrdiff_t)fold__row_size(f, f->edge_source[first + operand]);
-        worker->op_in[operand].rows = NULL;
-    }
     for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
         fold_rows *rows = &worker->op_out[output];
         fold__buffer_rows(f, worker, fold__buffer_value(output), rows);
@@ -22053,20 +22039,26 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
-static fold__use fold__use_of(uint32_t run_sig, uint32_t op, uint32_t ref, uint32_t kind, uint32_t target,
-                              size_t size)
+/* Finds which floats of its target a use reads. */
+static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
-    fold__use use;
-    memset(&use, 0, sizeof use);
-    use.run_sig = run_sig;
-    use.op = op;
-    use.ref = ref;
-    use.kind = kind;
-    use.target = target;
-    use.size = size;
-    use.sum = FOLD__SUM_APART;
-    use.total = FOLD__NO_TOTAL;
-    return use;
+    if (use->is_node) {
+        use->size = fold__value_size(f, use->target);
+        return;
+    }
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    const fold__body_op *op = &program.op[use->op];
+    const fold__param_data *data = &fold__params(f->model)[use->target];
+    use->size = data->size;
+    if (use->kind == FOLD__USE_VALUE) {
+        use->at = program.ref[op->first_ref + use->ref].offset;
+        use->size = fold__operand_floats(&program, op, (int)use->ref);
+    } else if (use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear) {
+        const fold_shape *in_shape = program.shape + op->first_shape;
+        const size_t inner = (size_t)fold__shape_last(&in_shape[use->ref]), ldw = (size_t)data->shape.dim[1];
+        use->at = fold__segment_at(op->attr, in_shape, (int)use->ref, ldw);
+        use->size = op->attr[FOLD__LINEAR_T] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
+    }
 }
 
 /* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
@@ -22075,90 +22067,73 @@ static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
     use.first = elem ? run->run_sig[use.run_sig].first_elem : run->run_sig[use.run_sig].first;
-    if (!use.first)
-        return 1; /* it has no rows: all lists are empty */
+    if (!use.first) /* it has no rows: all lists are empty */
+        return 1;
+    if (!use.is_node && !fold__trainable(f->model, &fold__params(f->model)[use.target]))
+        return 1;
+    fold__find_extent(f, &use);
     if (!fold__need(f, FOLD__ARRAY_USES, run->n_uses + 1, sizeof(fold__use)))
         return 0;
     uint32_t at = run->n_uses++;
     for (; at > 0 && run->use[at - 1].first > use.first; at--)
         run->use[at] = run->use[at - 1];
     run->use[at] = use;
-    if (use.is_node)
-        run->shared_grads = 1;
+    run->shared_grads |= use.is_node;
     return 1;
 }
 
-static int fold__add_param_use(fold_ctx *f, uint32_t run_sig, uint32_t op, uint32_t ref, uint32_t kind,
-                               uint32_t param, int elem)
+/* Lists the uses that one op of a signature makes: those of its weight, its bias and its operands. */
+static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
 {
-    const fold__param_data *data = &fold__params(f->model)[param];
-    fold__use use = fold__use_of(run_sig, op, ref, kind, param, data->size);
-    if (!fold__trainable(f->model, data))
+    const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
+    const fold__body_op op = fold__program_in_run(f, use.run_sig).op[use.op]; /* a copy: arrays may move */
+    if (!f->run->info[run_sig->found.first_info + op.first_value].grad)
         return 1;
-    const fold__program program = fold__program_in_run(f, run_sig);
-    if (kind == FOLD__USE_VALUE) {
-        use.at = program.ref[program.op[op].first_ref + ref].offset;
-        use.size = fold__operand_floats(&program, &program.op[op], (int)ref);
-    } else if (kind == FOLD__USE_WEIGHT) {
-        const fold_shape *in_shape = program.shape + program.op[op].first_shape;
-        const size_t inner = (size_t)fold__shape_last(&in_shape[ref]), ldw = (size_t)data->shape.dim[1];
-        if (program.op[op].op == FOLD__OP_linear) {
-            use.at = fold__segment_at(program.op[op].attr, in_shape, (int)ref, ldw);
-            use.size = program.op[op].attr[FOLD__LINEAR_T] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner
-                                                           : inner * ldw;
-        }
+    use.kind = FOLD__USE_WEIGHT;
+    use.target = op.param[0] - 1;
+    for (use.ref = 0; op.param[0] && use.ref < (uint32_t)fold__segments(&op); use.ref++)
+        if (!fold__add_use(f, use, op.elem))
+            return 0;
+    use.kind = FOLD__USE_BIAS;
+    use.target = op.param[1] - 1;
+    use.ref = 0;
+    if (op.param[1] && !fold__add_use(f, use, op.elem))
+        return 0;
+    use.kind = FOLD__USE_VALUE;
+    for (; use.ref < op.n_in; use.ref++) {
+        const fold__ref ref = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref];
+        use.target = ref.index;
+        if (ref.kind == FOLD__FROM_PARAM &&
+            fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref) &&
+            !fold__add_use(f, use, op.elem))
+            return 0;
     }
-    return fold__add_use(f, use, elem);
+    return 1;
 }
 
-/* Lists the uses that the calls of a signature make. */
+/* Lists the uses that the calls of a signature make: first those of operands that all calls share. */
 static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
 {
     fold__run *run = f->run;
     const fold__sig sig = f->sigs[run->run_sig[run_sig].sig];
-    fold__program program = fold__program_of(f, &sig);
-    for (uint32_t operand = 0; operand < sig.n_in && run->run_sig[run_sig].first; operand++) {
-        if (!(sig.shared >> operand & 1) || !(sig.differentiable >> operand & 1))
+    const uint32_t call = run->run_sig[run_sig].first, n_ops = (uint32_t)fold__program_of(f, &sig).n_ops;
+    fold__use use;
+    memset(&use, 0, sizeof use);
+    use.run_sig = run_sig;
+    use.kind = FOLD__USE_SLOT;
+    for (; use.ref < sig.n_in && call && run->grad[call]; use.ref++) {
+        const uint32_t source = f->edge_source[f->first_edge[call] + use.ref];
+        if (!(sig.shared & sig.differentiable & 1ull << use.ref) || !run->grad[source])
             continue;
-        const uint32_t source = f->edge_source[f->first_edge[run->run_sig[run_sig].first] + operand];
-        if (!run->grad[source] || !run->grad[run->run_sig[run_sig].first])
-            continue;
-        if ((f->kind[source] & FOLD__KIND_MASK) == FOLD__PARAM) {
-            if (!fold__add_param_use(f, run_sig, 0, operand, FOLD__USE_SLOT, fold__node_param(f, source),
-                                     fold__is_of_rows(&sig)))
-                return 0;
-        } else {
-            fold__use use =
-                fold__use_of(run_sig, 0, operand, FOLD__USE_SLOT, source, fold__value_size(f, source));
-            use.is_node = 1;
-            if (!fold__add_use(f, use, 0))
-                return 0;
-        }
-    }
-    for (uint32_t op_index = 0; op_index < (uint32_t)program.n_ops; op_index++) {
-        program = fold__program_of(f, &sig); /* arrays may have moved */
-        const fold__body_op op = program.op[op_index];
-        if (!run->info[run->run_sig[run_sig].found.first_info + op.first_value].grad)
-            continue;
-        for (uint32_t operand_index = 0; op.param[0] && operand_index < (uint32_t)fold__segments(&op);
-             operand_index++)
-            if (!fold__add_param_use(f, run_sig, op_index, operand_index, FOLD__USE_WEIGHT, op.param[0] - 1,
-                                     op.elem))
-                return 0;
-        if (op.param[1] &&
-            !fold__add_param_use(f, run_sig, op_index, 0, FOLD__USE_BIAS, op.param[1] - 1, op.elem))
+        use.is_node = fold__kind_of(f, source) != FOLD__PARAM;
+        use.target = use.is_node ? source : fold__node_param(f, source);
+        if (!fold__add_use(f, use, !use.is_node && fold__is_of_rows(&sig)))
             return 0;
-        for (uint32_t operand_index = 0; operand_index < op.n_in; operand_index++) {
-            program = fold__program_of(f, &sig);
-            const fold__ref ref = program.ref[op.first_ref + operand_index];
-            if (ref.kind != FOLD__FROM_PARAM ||
-                !fold__differentiable(fold__op_of(f->model, op.op), (int)operand_index))
-                continue;
-            if (!fold__add_param_use(f, run_sig, op_index, operand_index, FOLD__USE_VALUE, ref.index,
-                                     op.elem))
-                return 0;
-        }
     }
+    use.is_node = 0;
+    for (; use.op < n_ops; use.op++)
+        if (!fold__list_uses_of_op(f, use))
+            return 0;
     return 1;
 }
 
@@ -22800,14 +22775,11 @@ static int fold__is_random(const fold_ctx *f, const fold__body_op *op)
     return (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
 }
 
-/* Tells where a row lies of the list that an edge reads, or its one row. */
-static float *fold__eager_row(const fold_ctx *f, uint32_t edge, uint32_t row)
+/* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
+static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
-    const uint32_t source = f->edge_source[edge];
-    float *first = fold__address(f, source);
-    if (!first)
-        return fold__looked_up_part(f, source, fold__edge_offset(f, edge), fold__edge_is_list(f, edge), row);
-    return first + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
+        f->value[f->edge_source[edge]] = fold__address(f, f->edge_source[edge]);
 }
 
 /* Finds the rows of a call's inputs; those of lists by pointers, behind which the scratch left begins. */
@@ -22815,17 +22787,18 @@ static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
 {
     fold__worker *worker = f->run->worker;
     const fold__slots slots = fold__slots_of(f, id);
+    fold__eager_resolve(f, id);
     for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
         const uint32_t first = fold__slot_first(&slots, slot), end = first + fold__slot_edges(&slots, slot);
         worker->in[slot] = fold__no_rows;
         if (slot < slots.sig->n_in) {
-            worker->in[slot].base = fold__eager_row(f, first, 0);
+            worker->in[slot].base = fold__edge_row(f, first, 0);
             continue;
         }
         worker->in[slot].rows = pointers;
         for (uint32_t edge = first; edge < end; edge++)
             for (uint32_t row = 0, rows = fold__edge_rows(f, edge); row < rows; row++)
-                *pointers++ = fold__eager_row(f, edge, row);
+                *pointers++ = fold__edge_row(f, edge, row);
     }
     return pointers;
 }
@@ -22925,13 +22898,8 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
                               int backward)
 {
     fold__worker *worker = f->run->worker;
-    const uint32_t first = f->first_edge[id];
+    fold__eager_resolve(f, id);
     fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
-    for (uint32_t operand = 0; operand < program->op->n_in; operand++) {
-        worker->op_in[operand].base = fold__eager_row(f, first + operand, 0);
-        worker->op_in[operand].stride = (ptrdiff_t)fold__row_size(f, f->edge_source[first + operand]);
-        worker->op_in[operand].rows = NULL;
-    }
     for (uint32_t output = 0; output < program->op->n_out; output++) {
         worker->op_out[output].base = fold__address(f, id + output);
         worker->op_out[output].stride = (ptrdiff_t)fold__row_size(f, id + output);
