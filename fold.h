@@ -49,7 +49,7 @@
      Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
      Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
                 fold_ctx_reset, and record the next batch. fold_fit is this loop, ready-made. (13)
-     Save       fold_model_save and fold_model_load; fold_torch_open reads weights of PyTorch. (14)
+     Save       fold_model_save and fold_model_load; examples/torch.h reads networks of PyTorch. (14)
      A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
                 over frames. (8)
      A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
@@ -302,6 +302,10 @@ FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contex
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* returns the error's message, or "" */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
+/* Makes an error of your own stick in a model that has none, as the library's do: for readers of other files.
+   The text is copied, up to 240 bytes; bytes that would move a cursor, or are no UTF-8, become '?'. FOLD_OK
+   is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
+FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
 typedef enum fold_init {
@@ -1515,7 +1519,7 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    Errors are those of loading. An image that is no safetensors file is an error of this call. A parameter
    that is not there or has another shape is one of its own call, and is not added. Bytes are refused that
    fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis. It is
-   an error to write such parameters, load into them, copy or average values, or call fold_torch_open.
+   an error to write such parameters, load into them, copy or average values, or call fold_tensors_open.
    fold_model_quantize makes bytes of an image's floats, in the model's memory. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
@@ -1532,70 +1536,45 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 #endif
 #endif
 
-/* These calls read networks of PyTorch, one call a layer, from a safetensors file of a state_dict:
-
-       from safetensors.torch import save_file                            # Python
-       save_file(net.state_dict(), "net.safetensors")
-
-       fold_torch *t = fold_torch_open(m, "net.safetensors");             // C
-       fold_param words = fold_torch_embedding(t, "words");
-       fold_rnn_stack lstm = fold_torch_lstm(t, "lstm");
-       fold_dense out = fold_torch_linear(t, "out", FOLD_ACT_LINEAR);
-       if (fold_torch_close(t)) puts(fold_model_message(m));
-
-   `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself. A call
-   reads the module's tensors, name.weight and so on. It adds the layer of that name to the model as _new
-   would have, with the sizes and values of the file. You tell what is not in tensors, such as heads and
-   strides. The layer is applied, trained and saved like any other, and loaded again into layers made by _new.
-   Weights are transposed, gates put in fold.h's order, and two biases added up where it has one. A bias that
-   the module has not is zero and frozen. Types are those that loading reads.
-   Errors: a tensor that is missing, or has another shape than the others ask for, is an error of the model.
-   The message names it, its shape and the shape wanted; the call gives null handles. */
-typedef struct fold_torch fold_torch;
+/* These calls read tensors of any safetensors file into values of your own. examples/torch.h makes layers of
+   PyTorch's networks by them. `index` is a tensor's place in the header, from 0 on.
+       fold_tensors *t = fold_tensors_open(m, "audio.safetensors");
+       int mean = fold_tensors_find(t, "mean");
+       if (mean < 0) fold_tensors_missing(t, "audio", "mean");
+       fold_tensors_read(t, mean, 0, 80, values, 1);
+       if (fold_tensors_close(t)) puts(fold_model_message(m));
+   Errors stick in the model: those of loading, an index or values that are not there, and those of your own
+   (fold_model_fail). A file that cannot be read has no tensors. Until it is closed it takes about its size
+   from the model's allocator, and while it is opened half as much again; from memory nothing for the data. */
+typedef struct fold_tensors fold_tensors;
+enum { FOLD_TENSOR_RANK = 8 };
+typedef struct fold_tensor {
+    const char *name;    /* UTF-8, until the file is closed; NULL: there is no such tensor */
+    const char *dtype;   /* "F32" and the like; "another" for types that fold.h does not know */
+    uint64_t count;      /* values: the product of all dimensions. Scalars have rank 1 */
+    int rank, dim[FOLD_TENSOR_RANK]; /* the first dimensions, of any rank; above INT_MAX they are INT_MAX */
+    int taken;           /* see fold_tensors_take */
+} fold_tensor;
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file. Until fold_torch_close it takes about its size from the model's allocator, and
-   while it reads half as much again. When the file cannot be read, the model has an error, calls give null
-   handles and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
-FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
+/* Opens a safetensors file. Returns NULL when even the handle has no memory. */
+FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
-/* Opens a file that lies in memory, which must stay until fold_torch_close. */
-FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t, before the model is freed. Returns the model's status. A tensor that no call has read, and that
-   was not skipped, is an error. */
-FOLD_API fold_status fold_torch_close(fold_torch *t);
-/* Skips tensors whose names begin so; "": all that no call has read. */
-FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
-
-/* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses are those of fold_param_desc:
-   FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
-FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
-/* Reads nn.Embedding: a table for lookups. */
-FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
-/* Reads nn.Linear; you tell the activation that follows. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
-FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
-/* Reads nn.Conv1d or nn.Conv2d, by the rank of its weight. groups is 1 or, with desc->depthwise, as many as
-   channels. Values have their channels last here: [height x width x channels], [length x channels].
-   nn.Flatten has them first, so before it do
-       x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);           // grids
-       x = fold_transpose(f, x, 0, 1);                                    // lines */
-FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
-                                   fold_activation activation);
-/* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which
-   go into gain and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
-FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
-/* Reads nn.RNN (of tanh), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
-   proj_size. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both. Their …Cell is
-   read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell
-   the inputs: they are those of x and, but in a GRU, of h. */
-FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
-FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
-FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
-/* Reads nn.MultiheadAttention, without add_bias_kv and add_zero_attn. */
-FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
-/* Reads nn.TransformerEncoderLayer; those of an nn.TransformerEncoder are named "layers.0" and so on. A width
-   or inner of 0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. */
-FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
-                                                 const fold_transformer_desc *desc);
+/* Opens a file that lies in memory, which must stay until it is closed. */
+FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
+/* Frees t, before the model is freed. Returns the model's status. */
+FOLD_API fold_status fold_tensors_close(fold_tensors *t);
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
+FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
+FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name); /* returns an index, or -1 */
+FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* returns what a tensor is */
+/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Types are F32, F16, BF16, F64.
+   It writes nothing while the model has an error. Returns the model's status. */
+FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
+                                       size_t step);
+/* Marks a tensor as taken, for programs that tell in the end which tensors nobody took. */
+FOLD_API void fold_tensors_take(fold_tensors *t, int index);
+/* Makes the error "who: 'name' is not in the file", with the nearest name of those not taken. */
+FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 15 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
@@ -1914,7 +1893,7 @@ FOLD_API int fold_finite(const float *values, int n);
      samples are padded to one length          nowhere: rows of all lengths lie end to end
      weights are packed                        fold__pack_part; after they were written: fold__refresh_packs
      threads get their work                    fold__on_threads, called by fold__run_samples
-     a layer is made                           room layers; PyTorch's: room networks of PyTorch
+     a layer is made                           room layers; PyTorch's: examples/torch.h
      a kernel set is chosen, or added          fold__kernels_for; what it must have: fold__kernels
      files are written and read                fold__write_file, fold__load_file
 
@@ -1960,7 +1939,6 @@ FOLD_API int fold_finite(const float *values, int n);
      text                                  writing text in pieces
      looking inside                        printing plans, and showing them to visitors
      files                                 safetensors, both ways
-     networks of PyTorch                   their tensors made layers
      training                              fold_fit, fold_predict, rates, how good results are
 
    Words
@@ -25954,9 +25932,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
     return fold_add(f, scaled, fold_use(f, norm->bias));
 }
 
-/* Makes attention of `width` values to rows of `keys` and `values` values. */
-static fold_attention fold__attention_new(fold_model *m, const char *name, int width, int keys, int values,
-                                          int heads)
+FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads)
 {
     fold_attention layer;
     memset(&layer, 0, sizeof layer);
@@ -25968,16 +25944,11 @@ static fold_attention fold__attention_new(fold_model *m, const char *name, int w
         return layer;
     }
     layer.query = fold__named_dense(m, name, "query", width, width, FOLD_ACT_LINEAR);
-    layer.key = fold__named_dense(m, name, "key", keys, width, FOLD_ACT_LINEAR);
-    layer.value = fold__named_dense(m, name, "value", values, width, FOLD_ACT_LINEAR);
+    layer.key = fold__named_dense(m, name, "key", width, width, FOLD_ACT_LINEAR);
+    layer.value = fold__named_dense(m, name, "value", width, width, FOLD_ACT_LINEAR);
     layer.joined = fold__named_dense(m, name, "joined", width, width, FOLD_ACT_LINEAR);
     layer.heads = heads;
     return layer;
-}
-
-FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads)
-{
-    return fold__attention_new(m, name, width, width, width, heads);
 }
 
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
@@ -28466,8 +28437,9 @@ typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
     int part;            /* the parameter's: see fold__part */
-    int taken;           /* by a layer of PyTorch's, or skipped */
-    fold_shape shape;    /* a rank above 4 is 5 here, and dimensions above INT_MAX are INT_MAX */
+    int taken;           /* see fold_tensors_take */
+    fold_shape shape;    /* has four dimensions at most; those above INT_MAX are INT_MAX */
+    char *dims;          /* all of them, in the header */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
     int of_bytes;        /* it holds scales of bytes that are loaded */
     const struct fold__tensor *scales; /* for a tensor of bytes that is loaded: one for each value of its last
@@ -28476,27 +28448,24 @@ typedef struct fold__tensor {
     const unsigned char *data;
 } fold__tensor;
 
-/* Reads a shape; `count` gets the product of its dimensions. */
-static int fold__json_shape(fold__json *json, fold_shape *shape, uint64_t *count)
+/* Reads a shape, of which `dim` has room for so many dimensions; `count` gets the product of all. */
+static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
-    uint64_t dim;
+    uint64_t number;
     *count = 1;
     if (!fold__json_take(json, '['))
         return 0;
+    if (fold__json_next(json, ']'))
+        return *rank = dim[0] = 1; /* Python's scalars are [] */
     do {
-        if (!shape->rank && fold__json_next(json, ']')) {
-            shape->rank = shape->dim[0] = 1;
-            return 1;
-        } /* Python's scalars are [] */
-        if (!fold__json_number(json, &dim))
+        if (!fold__json_number(json, &number))
             return 0;
-        if (dim && *count > INT64_MAX / dim)
+        if (number && *count > INT64_MAX / number)
             return fold__json_fail(json, "a shape overflows");
-        *count *= dim;
-        if (shape->rank < FOLD_MAX_RANK)
-            shape->dim[shape->rank] = dim > INT_MAX ? INT_MAX : (int)dim;
-        if (shape->rank <= FOLD_MAX_RANK)
-            shape->rank++;
+        *count *= number;
+        if (*rank < room)
+            dim[*rank] = number > INT_MAX ? INT_MAX : (int)number;
+        ++*rank;
     } while (fold__json_next(json, ','));
     return fold__json_take(json, ']');
 }
@@ -28525,7 +28494,10 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
         if (which == 3 || (seen & 1u << which))
             return fold__json_fail(json, "a tensor has a member twice, or one that the format has not");
         seen |= 1u << which;
-        if (which == 1 && !fold__json_shape(json, &tensor->shape, &count))
+        if (which == 1)
+            tensor->dims = json->at;
+        if (which == 1 &&
+            !fold__json_shape(json, tensor->shape.dim, FOLD_MAX_RANK, &tensor->shape.rank, &count))
             return 0;
         if (which == 2 && !fold__json_offsets(json, tensor))
             return 0;
@@ -28565,6 +28537,7 @@ typedef struct fold__file {
     void *user;
     const unsigned char *bytes;
     size_t left;
+    int keeps_all; /* a stream's data are wanted in memory, of every tensor */
     fold__tensor *tensor;
     uint32_t *order, count;
     const char *optimizer, *steps, *config; /* found in the metadata; NULL: not there */
@@ -28651,24 +28624,38 @@ static int fold__load_fail(fold__file *file, fold_status status, const char *for
     return 0;
 }
 
-/* A name for messages: short, and without what would move a terminal's cursor. */
-enum { FOLD__SHORT = 64 };
-static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
+/* Copies text without what would move a terminal's cursor, and cuts it to a size. */
+static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
     size_t at = 0;
-    for (int count; *name && at + 8 < FOLD__SHORT; name += count) {
-        count = fold__utf8(name);
-        const int plain = count > 1 || (count && (unsigned char)*name >= 32 && *name != 127);
+    for (int count; *text && at + 8 < size; text += count) {
+        count = fold__utf8(text);
+        const int plain = count > 1 || (count && (unsigned char)*text >= 32 && *text != 127);
         if (plain)
-            memcpy(out + at, name, (size_t)count);
+            memcpy(out + at, text, (size_t)count);
         else
             out[at] = '?';
         at += plain ? (size_t)count : 1;
         if (!count)
             count = 1;
     }
-    fold__format(out + at, FOLD__SHORT - at, "%s", *name ? ".." : "");
+    fold__format(out + at, size - at, "%s", *text ? ".." : "");
     return out;
+}
+
+/* A name for messages. */
+enum { FOLD__SHORT = 64 };
+static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
+{
+    return fold__plain_text(out, FOLD__SHORT, name);
+}
+
+FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message)
+{
+    char text[248];
+    fold__model_fail(m, status ? status : FOLD_BAD_ARGUMENT, "%s",
+                     fold__plain_text(text, sizeof text, message ? message : ""));
+    return fold_model_status(m);
 }
 
 /* Returns array `which` of the file with room for so many bytes, or NULL when there is no memory. */
@@ -28834,6 +28821,15 @@ static int fold__missing_tensor(fold__file *file, const char *who, const char *c
                            fold__shorten(shown, full), where, nearest);
 }
 
+/* Writes the shape that a tensor has in the file. */
+static const char *fold__there_text(char text[64], const fold__tensor *tensor)
+{
+    fold__format(text, 64, "of more than 4 axes");
+    if (tensor->shape.rank <= FOLD_MAX_RANK)
+        fold__shape_text(text, 64, 0, &tensor->shape);
+    return text;
+}
+
 /* Finds the scales of a tensor of bytes. */
 static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold__param_data *param,
                               const char *name)
@@ -28855,14 +28851,12 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
     if (lines.rank > 1)
         lines.dim[lines.rank - 1] = 1;
     if (!fold__shape_same(&scales->shape, &each) && !fold__shape_same(&scales->shape, &lines)) {
-        char there[64] = "of more than 4 axes", here[64], other[64];
-        if (scales->shape.rank <= FOLD_MAX_RANK)
-            fold__shape_text(there, sizeof there, 0, &scales->shape);
+        char there[64], here[64], other[64];
         fold__shape_text(here, sizeof here, 0, &each);
         fold__shape_text(other, sizeof other, 0, &lines);
         return fold__load_fail(file, FOLD_BAD_SHAPE,
                                "load: %s" FOLD__SCALES " is %s in the file; scales of %s are %s or %s", name,
-                               there, name, here, other);
+                               fold__there_text(there, scales), name, here, other);
     }
     scales->of_bytes = 1;
     tensor->scales = scales;
@@ -28890,12 +28884,10 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
                                "load: %s is of type %s; F32, F16, BF16, F64 and I8 are read", name,
                                fold__dtypes[tensor->dtype].name);
     if (!fold__shape_same(&tensor->shape, &param->shape)) {
-        char there[64] = "of more than 4 axes", here[64];
-        if (tensor->shape.rank <= FOLD_MAX_RANK)
-            fold__shape_text(there, sizeof there, 0, &tensor->shape);
+        char there[64], here[64];
         fold__shape_text(here, sizeof here, 0, &param->shape);
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
-                               there, here);
+                               fold__there_text(there, tensor), here);
     }
     if (param->place)
         return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
@@ -28954,6 +28946,21 @@ static int fold__load_match(fold__file *file)
     return 1;
 }
 
+/* Takes the data of a stream, which ends with them, to memory, as if the file had lain there. */
+static int fold__take_stream(fold__file *file, uint64_t size)
+{
+    const char *bytes = size < SIZE_MAX / 4 ? fold__read_array(file, FOLD__F_STAGE, (size_t)size) : NULL;
+    char more;
+    if (!bytes)
+        return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+    if (file->read(&more, 1, file->user))
+        return fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
+    file->read = NULL;
+    file->bytes = (const unsigned char *)bytes;
+    file->left = (size_t)size;
+    return 1;
+}
+
 /* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must fill the
  * file. */
 static int fold__load_data(fold__file *file)
@@ -28973,6 +28980,8 @@ static int fold__load_data(fold__file *file)
             staged +=
                 (size_t)(tensor->end - tensor->begin); /* at most 24 bytes for every value of the model */
     }
+    if (file->read && file->keeps_all && !fold__take_stream(file, at))
+        return 0;
     if (!file->read && at != file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file %s",
                                at > file->left ? "ends too early" : "has more than its data");
@@ -29231,11 +29240,11 @@ static int fold__is_little_endian(void)
     return first == 1;
 }
 
-/* Reads an image's header; tensors know where they lie, and their order is that of names. */
-static int fold__open_image(fold__file *file)
+/* Reads the header of a file whose tensors stay. They know where they lie; their order is that of names. */
+static int fold__open_tensors(fold__file *file)
 {
     file->arena.array = file->arrays;
-    if (!fold__load_header(file) || !fold__load_data(file))
+    if (file->error->status || !fold__load_header(file) || !fold__load_data(file))
         return 0;
     fold__sort(file->order, file->count, fold__by_name, file->tensor);
     return 1;
@@ -29296,17 +29305,15 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
 static int fold__take_tensor(fold__file *file, fold__param_data *param)
 {
     const char *const joined[3] = { param->name, "", "" };
-    char name[FOLD__SHORT], here[64], there[64] = "of more than 4 axes";
+    char name[FOLD__SHORT], here[64], there[64];
     fold__shorten(name, param->name);
-    fold__tensor *tensor = fold__open_image(file) ? fold__find_tensor(file, joined) : NULL;
+    fold__tensor *tensor = fold__open_tensors(file) ? fold__find_tensor(file, joined) : NULL;
     if (!tensor)
         return fold__missing_tensor(file, "read in place", joined, "image");
     if (!fold__shape_same(&tensor->shape, &param->shape)) {
-        if (tensor->shape.rank <= FOLD_MAX_RANK)
-            fold__shape_text(there, sizeof there, 0, &tensor->shape);
         fold__shape_text(here, sizeof here, 0, &param->shape);
         return fold__load_fail(file, FOLD_BAD_SHAPE, "read in place: %s is %s in the image, %s in the model",
-                               name, there, here);
+                               name, fold__there_text(there, tensor), here);
     }
     if (tensor->dtype == FOLD__DTYPE_I8)
         return file->model->take_bytes ? file->model->take_bytes(file, tensor, param)
@@ -29345,7 +29352,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
     if (wrong)
         return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
     fold__file file = fold__file_to_load(m, NULL, NULL, image, size, NULL);
-    if (fold__open_image(&file)) {
+    if (fold__open_tensors(&file)) {
         m->image = image;
         m->image_size = size;
         m->find_in_image = fold__find_in_image;
@@ -29483,661 +29490,124 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 #endif /* FOLD_NO_TEXT */
 #endif
 
-/* ==== room: networks of PyTorch ==============================================================
-   Owns: which tensors of PyTorch make which layer, and how their values lie there. Calls: files, layers, the
-   model. Trusts no name, shape or type that it reads. Must not know contexts. */
+/* -- tensors of any program ------------------------------------------------------------------ */
 
-struct fold_torch {
+struct fold_tensors {
     fold__file file;
 };
 
-/* -- opening and closing --------------------------------------------------------------------- */
-
-static void fold__torch_free(fold_torch *torch)
-{
-    fold_model *m = torch->file.model;
-    fold__arena_free(&torch->file.arena);
-    fold__release(m, torch, sizeof *torch);
-}
-
-/* Takes the data of a stream, which ends with them, to memory, as if the file had lain there. */
-static int fold__torch_fetch(fold__file *file)
-{
-    uint64_t end = 0;
-    char more;
-    for (uint32_t i = 0; i < file->count; i++)
-        if (file->tensor[i].end > end)
-            end = file->tensor[i].end;
-    if (end > SIZE_MAX / 4)
-        return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
-    const char *bytes = fold__read_array(file, FOLD__F_STAGE, (size_t)end);
-    if (!bytes)
-        return 0;
-    if (file->read(&more, 1, file->user))
-        return fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
-    file->read = NULL;
-    file->bytes = (const unsigned char *)bytes;
-    file->left = (size_t)end;
-    return 1;
-}
-
 /* Opens a file. If it cannot be read, it has no tensors and the model has an error. */
-static fold_torch *fold__torch_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
-                                    size_t size)
+static fold_tensors *fold__tensors_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
+                                        size_t size)
 {
     if (m->image)
         fold__model_fail(m, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
-    fold_torch *torch = (fold_torch *)m->arena.memory.alloc(sizeof *torch, FOLD__ALIGN, m->arena.memory.user);
-    if (!torch) {
+    fold_tensors *t = (fold_tensors *)m->arena.memory.alloc(sizeof *t, FOLD__ALIGN, m->arena.memory.user);
+    if (!t) {
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
         return NULL;
     }
-    fold__file *file = &torch->file;
-    *file = fold__file_to_load(m, read, user, bytes, size, NULL);
-    file->arena.array = file->arrays;
-    if (!m->error.status && fold__load_header(file) && (!read || fold__torch_fetch(file)) &&
-        fold__load_data(file))
-        fold__sort(file->order, file->count, fold__by_name, file->tensor);
-    else
-        file->count = 0;
-    return torch;
+    t->file = fold__file_to_load(m, read, user, bytes, size, NULL);
+    t->file.keeps_all = 1;
+    if (!fold__open_tensors(&t->file))
+        t->file.count = 0;
+    return t;
 }
 
-FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
+FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size)
 {
     if (m && !bytes)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
-    return m ? fold__torch_open(m, NULL, NULL, bytes, size) : NULL;
+    return m ? fold__tensors_open(m, NULL, NULL, bytes, size) : NULL;
 }
 #ifndef FOLD_NO_STDIO
-FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path)
+FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path)
 {
     FILE *stream = m ? fold__open_to_load(m, path) : NULL;
-    fold_torch *torch = m ? fold__torch_open(m, fold__from_file, stream, NULL, 0) : NULL;
+    fold_tensors *t = m ? fold__tensors_open(m, fold__from_file, stream, NULL, 0) : NULL;
     if (stream)
         fclose(stream);
-    return torch;
+    return t;
 }
 #endif
 
-FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
-{
-    for (uint32_t i = 0; t && prefix && i < t->file.count; i++)
-        if (!strncmp(t->file.tensor[i].name, prefix, strlen(prefix)))
-            t->file.tensor[i].taken = 1;
-}
-
-FOLD_API fold_status fold_torch_close(fold_torch *t)
+FOLD_API fold_status fold_tensors_close(fold_tensors *t)
 {
     if (!t)
         return FOLD_BAD_ARGUMENT;
     fold_model *m = t->file.model;
-    const fold__tensor *left = NULL;
-    char shown[FOLD__SHORT];
-    uint32_t count = 0;
-    for (uint32_t i = t->file.count; i-- > 0;)
-        if (!t->file.tensor[t->file.order[i]].taken) {
-            left = &t->file.tensor[t->file.order[i]];
-            count++;
-        }
-    if (left)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "torch: no call has read '%s', the first of %lu tensors that are left: "
-                         "read them, or fold_torch_skip them",
-                         fold__shorten(shown, left->name), (unsigned long)count);
-    fold__torch_free(t);
+    fold__arena_free(&t->file.arena);
+    fold__release(m, t, sizeof *t);
     return m->error.status;
 }
 
-/* -- taking tensors -------------------------------------------------------------------------- */
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t) { return t ? t->file.model : NULL; }
+FOLD_API int fold_tensors_count(const fold_tensors *t) { return t ? (int)t->file.count : 0; }
 
-/* Finds the tensor of a part of a module, or NULL. */
-static fold__tensor *fold__torch_find(const fold_torch *torch, const char *name, const char *part)
+FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name)
 {
-    const char *const joined[3] = { name, *name ? "." : "", part };
-    return fold__find_tensor(&torch->file, joined);
+    const char *const joined[3] = { name, "", "" };
+    const fold__tensor *tensor = t && name ? fold__find_tensor(&t->file, joined) : NULL;
+    return tensor ? (int)(tensor - t->file.tensor) : -1;
 }
 
-/* Tells whether a file can be read from, under a name. */
-static int fold__torch_ready(fold_torch *torch, const char *name)
+static fold__tensor *fold__tensor_at(const fold_tensors *t, int index)
 {
-    if (torch && !name)
-        fold__model_fail(torch->file.model, FOLD_BAD_ARGUMENT, "torch: no name");
-    return torch && name && !torch->file.model->error.status;
+    return t && index >= 0 && (uint32_t)index < t->file.count ? &t->file.tensor[index] : NULL;
 }
 
-/* "[? x 3]" of a wanted shape, in which 0 is any length. */
-static void fold__wanted_text(char text[64], const fold_shape *wanted)
+FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index)
 {
-    size_t at = 0;
-    for (int axis = 0; axis < wanted->rank; axis++) {
-        char number[16] = "?";
-        if (wanted->dim[axis])
-            fold__format(number, sizeof number, "%d", wanted->dim[axis]);
-        at += (size_t)fold__format(text + at, 64 - at, "%s%s", axis ? " x " : "[", number);
-    }
-    fold__format(text + at, 64 - at, "]");
+    const fold__tensor *tensor = fold__tensor_at(t, index);
+    fold_tensor shown;
+    memset(&shown, 0, sizeof shown);
+    if (!tensor)
+        return shown;
+    fold__json json = { tensor->dims, tensor->dims, NULL };
+    fold__json_shape(&json, shown.dim, FOLD_TENSOR_RANK, &shown.rank, &shown.count);
+    shown.name = tensor->name;
+    shown.dtype = fold__dtypes[tensor->dtype].name;
+    shown.taken = tensor->taken;
+    return shown;
 }
 
-/* Tells whether a tensor has the type and shape that are wanted; if not, an error. */
-static int fold__torch_fits(fold_torch *torch, const fold__tensor *tensor, const fold_shape *wanted)
+FOLD_API void fold_tensors_take(fold_tensors *t, int index)
 {
-    char shown[FOLD__SHORT], there[64] = "of more than 4 axes", here[64];
-    int fits = tensor->shape.rank == wanted->rank;
-    fold__shorten(shown, tensor->name);
-    for (int axis = 0; axis < wanted->rank && fits; axis++)
-        fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->shape.dim[axis];
-    if (fits && tensor->dtype < FOLD__DTYPES_READ)
-        return 1;
-    if (fits)
-        return fold__load_fail(&torch->file, FOLD_BAD_ARGUMENT,
-                               "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown,
-                               fold__dtypes[tensor->dtype].name);
-    if (tensor->shape.rank <= FOLD_MAX_RANK)
-        fold__shape_text(there, sizeof there, 0, &tensor->shape);
-    fold__wanted_text(here, wanted);
-    return fold__load_fail(&torch->file, FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown,
-                           there, here);
-}
-
-/* Takes a part of a module, of a wanted shape in which 0 is any length. NULL when it is not there, which only
-   is an error of what `must` be, or when it does not fit. */
-static const fold__tensor *fold__torch_take(fold_torch *torch, const char *name, const char *part,
-                                            fold_shape wanted, int must)
-{
-    if (!fold__torch_ready(torch, name))
-        return NULL;
-    const char *const joined[3] = { name, *name ? "." : "", part };
-    fold__tensor *tensor = fold__find_tensor(&torch->file, joined);
-    if (!tensor && must)
-        fold__missing_tensor(&torch->file, "torch", joined, "file");
-    if (!tensor || !fold__torch_fits(torch, tensor, &wanted))
-        return NULL;
-    tensor->taken = 1;
-    return tensor;
-}
-
-/* Tells of a module that there is nothing like it here, before its shapes are called wrong. */
-static void fold__torch_refuse(fold_torch *torch, const char *name, const char *has, int count,
-                               const char *unit)
-{
-    char shown[FOLD__SHORT];
-    fold__load_fail(&torch->file, FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
-                    fold__shorten(shown, name), has, count, unit);
-}
-
-/* A weight and its bias, which may be missing. A module has them under a name of its own. */
-typedef struct fold__torch_pair {
-    const fold__tensor *weight, *bias;
-} fold__torch_pair;
-static fold__torch_pair fold__torch_take_pair(fold_torch *torch, const char *name, const char *part,
-                                              fold_shape wanted)
-{
-    fold__torch_pair pair = { NULL, NULL };
-    char full[64];
-    fold__format(full, sizeof full, "%sweight", part);
-    pair.weight = fold__torch_take(torch, name, full, wanted, 1);
-    fold__format(full, sizeof full, "%sbias", part);
-    if (pair.weight)
-        pair.bias = fold__torch_take(torch, name, full, fold_shape1(pair.weight->shape.dim[0]), 0);
-    return pair;
-}
-
-/* -- values ---------------------------------------------------------------------------------- */
-
-/* Reads values [from, from + count) of a tensor, `step` apart in `out`. */
-static void fold__torch_read(const fold__tensor *tensor, size_t from, size_t count, float *out, size_t step)
-{
-    const fold__fp saved = fold__fp_enter();
-    fold__read_floats(out, step, tensor->data + from * (size_t)fold__dtypes[tensor->dtype].bytes, count,
-                      tensor->dtype);
-    fold__fp_leave(saved);
-}
-
-static float fold__torch_value(const fold__tensor *tensor, int index)
-{
-    float value;
-    fold__torch_read(tensor, (size_t)index, 1, &value, 1);
-    return value;
-}
-
-/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values. There the
-   weights of an output lie side by side, [outputs x inputs x taps] of a filter. Here the outputs do, [taps x
-   inputs x outputs]. */
-static void fold__torch_columns(const fold__tensor *weight, int from, int count, float *out, int width)
-{
-    const size_t inputs = weight->shape.rank > 2 ? (size_t)weight->shape.dim[1] : 1;
-    const size_t size = (size_t)(fold__shape_size(&weight->shape) / weight->shape.dim[0]),
-                 taps = size / inputs;
-    for (int row = 0; row < count; row++)
-        for (size_t input = 0; input < inputs; input++)
-            fold__torch_read(weight, (size_t)(from + row) * size + input * taps, taps,
-                             out + input * (size_t)width + row, inputs * (size_t)width);
-}
-
-/* Loads a vector from a place on; zeros that no training changes where the module has none. */
-static void fold__torch_vector(fold_model *m, const fold__tensor *tensor, int from, fold_param param)
-{
-    const int count = fold_param_shape(m, param).dim[0];
-    float *values = fold_values_write_begin(m, param);
+    fold__tensor *tensor = fold__tensor_at(t, index);
     if (tensor)
-        fold__torch_read(tensor, (size_t)from, (size_t)count, values, 1);
+        tensor->taken = 1;
+}
+
+FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name)
+{
+    const char *const joined[3] = { name ? name : "", "", "" };
+    if (t)
+        fold__missing_tensor(&t->file, who ? who : "tensors", joined, "file");
+    return t ? t->file.model->error.status : FOLD_BAD_ARGUMENT;
+}
+
+FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
+                                       size_t step)
+{
+    const fold__tensor *tensor = fold__tensor_at(t, index);
+    char shown[FOLD__SHORT];
+    if (fold__lacks(fold_tensors_model(t), tensor && (out || !count), "tensors: no such tensor, or no place"))
+        return fold_model_status(fold_tensors_model(t));
+    const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
+    const size_t size = width ? (size_t)(tensor->end - tensor->begin) / width : 0;
+    const fold__fp saved = fold__fp_enter();
+    fold__shorten(shown, tensor->name);
+    if (tensor->dtype >= FOLD__DTYPES_READ)
+        fold__load_fail(&t->file, FOLD_BAD_ARGUMENT,
+                        "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown,
+                        fold__dtypes[tensor->dtype].name);
+    else if (from > size || count > size - from)
+        fold__load_fail(&t->file, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on",
+                        shown, (unsigned long)size, (unsigned long)count, (unsigned long)from);
     else
-        memset(values, 0, (size_t)count * sizeof *values);
-    fold_values_write_end(m, param);
-    if (!tensor)
-        fold_param_freeze(m, param, 1);
-}
-
-/* Outputs [from, …) of a weight and a bias are those of a layer. */
-static void fold__torch_weights(fold_model *m, fold__torch_pair pair, int from, fold_param weight,
-                                fold_param bias)
-{
-    if (m->error.status)
-        return; /* the layer was not made */
-    const int outputs = fold_param_shape(m, bias).dim[0];
-    fold__torch_columns(pair.weight, from, outputs, fold_values_write_begin(m, weight), outputs);
-    fold_values_write_end(m, weight);
-    fold__torch_vector(m, pair.bias, from, bias);
-}
-
-/* -- layers ---------------------------------------------------------------------------------- */
-
-static fold_param fold__torch_table(fold_torch *torch, const fold__tensor *tensor, const char *name,
-                                    unsigned uses)
-{
-    fold_param none = { 0, 0 };
-    fold_model *m = tensor ? torch->file.model : NULL;
-    if (!tensor)
-        return none;
-    const fold_param param = fold__param_simple(m, name, tensor->shape, FOLD_INIT_ZEROS, 0, uses);
-    if (m->error.status)
-        return none;
-    fold__torch_read(tensor, 0, (size_t)fold__shape_size(&tensor->shape), fold_values_write_begin(m, param),
-                     1);
-    fold_values_write_end(m, param);
-    return param;
-}
-
-FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses)
-{
-    const fold__tensor *there = fold__torch_ready(t, tensor) ? fold__torch_find(t, "", tensor) : NULL;
-    fold_shape any = { 1, { 0, 0, 0, 0 } };
-    if (there && there->shape.rank <= FOLD_MAX_RANK)
-        any.rank = there->shape.rank;
-    return fold__torch_table(t, fold__torch_take(t, "", tensor, any, 1), tensor, uses);
-}
-
-FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name)
-{
-    return fold__torch_table(t, fold__torch_take(t, name, "weight", fold_shape2(0, 0), 1), name,
-                             FOLD_FOR_LOOKUP);
-}
-
-FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation)
-{
-    fold_dense layer;
-    memset(&layer, 0, sizeof layer);
-    const fold__torch_pair pair = fold__torch_take_pair(t, name, "", fold_shape2(0, 0));
-    if (!fold__torch_ready(t, name))
-        return layer;
-    layer =
-        fold_dense_new(t->file.model, name, pair.weight->shape.dim[1], pair.weight->shape.dim[0], activation);
-    fold__torch_weights(t->file.model, pair, 0, layer.W, layer.b);
-    return layer;
-}
-
-FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
-                                   fold_activation activation)
-{
-    fold_conv layer;
-    memset(&layer, 0, sizeof layer);
-    const fold__tensor *there = fold__torch_ready(t, name) ? fold__torch_find(t, name, "weight") : NULL;
-    const int on_lines = there && there->shape.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
-    const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
-    if (inputs && there && there->shape.rank == wanted.rank && there->shape.dim[1] > 1)
-        fold__torch_refuse(t, name, "groups of", there->shape.dim[1], " channels");
-    const fold__torch_pair pair = fold__torch_take_pair(t, name, "", wanted);
-    if (!fold__torch_ready(t, name))
-        return layer;
-    const int *dim = pair.weight->shape.dim;
-    const fold_shape filter =
-        on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
-    layer = fold_conv_new(t->file.model, name, filter, desc, activation);
-    fold__torch_weights(t->file.model, pair, 0, layer.W, layer.b);
-    return layer;
-}
-
-/* Makes a gain and a bias that do what the running statistics of batch norm do, and its own gain and bias. */
-static void fold__torch_fix(fold_model *m, const fold_norm *norm, fold__torch_pair pair,
-                            const fold__tensor *mean, const fold__tensor *variance)
-{
-    const int width = mean->shape.dim[0];
-    const double epsilon = norm->epsilon == 0 ? 1e-5 : (double)norm->epsilon;
-    float *gain = fold_values_write_begin(m, norm->gain), *bias = fold_values_write_begin(m, norm->bias);
-    for (int i = 0; i < width; i++) {
-        const double weight = pair.weight ? (double)fold__torch_value(pair.weight, i) : 1;
-        const double factor = weight / sqrt((double)fold__torch_value(variance, i) + epsilon);
-        const double term = pair.bias ? (double)fold__torch_value(pair.bias, i) : 0;
-        gain[i] = (float)factor;
-        bias[i] = (float)(term - (double)fold__torch_value(mean, i) * factor);
-    }
-    fold_values_write_end(m, norm->gain);
-    fold_values_write_end(m, norm->bias);
-}
-
-static fold_norm fold__torch_batch_norm(fold_torch *torch, const char *name, float epsilon)
-{
-    fold_norm norm;
-    fold__torch_pair pair = { NULL, NULL };
-    memset(&norm, 0, sizeof norm);
-    const fold__tensor *mean = fold__torch_take(torch, name, "running_mean", fold_shape1(0), 1);
-    const fold_shape width = fold_shape1(mean ? mean->shape.dim[0] : 0);
-    const fold__tensor *variance = fold__torch_take(torch, name, "running_var", width, 1);
-    pair.weight = fold__torch_take(torch, name, "weight", width, 0);
-    pair.bias = fold__torch_take(torch, name, "bias", width, 0);
-    if (!fold__torch_ready(torch, name))
-        return norm;
-    fold__tensor *batches = fold__torch_find(torch, name, "num_batches_tracked");
-    if (batches)
-        batches->taken = 1;
-    norm = fold_norm_new(torch->file.model, name, width.dim[0], FOLD_NORM_FIXED, epsilon);
-    if (torch->file.model->error.status)
-        return norm;
-    fold__torch_fix(torch->file.model, &norm, pair, mean, variance);
-    if (!pair.weight)
-        fold_param_freeze(torch->file.model, norm.gain, 1);
-    if (!pair.bias)
-        fold_param_freeze(torch->file.model, norm.bias, 1);
-    return norm;
-}
-
-static void fold__torch_norm_values(fold_model *m, const fold_norm *norm, fold__torch_pair pair)
-{
-    if (m->error.status)
-        return;
-    fold__torch_vector(m, pair.weight, 0, norm->gain);
-    if (norm->kind == FOLD_NORM_LAYER)
-        fold__torch_vector(m, pair.bias, 0, norm->bias);
-}
-
-FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
-{
-    fold_norm norm;
-    memset(&norm, 0, sizeof norm);
-    if (kind == FOLD_NORM_FIXED)
-        return fold__torch_batch_norm(t, name, epsilon);
-    const fold__tensor *there = fold__torch_ready(t, name) ? fold__torch_find(t, name, "weight") : NULL;
-    if (there && there->shape.rank > 1)
-        fold__torch_refuse(t, name, "a normalized_shape of", there->shape.rank, " axes");
-    const fold__torch_pair pair = fold__torch_take_pair(t, name, "", fold_shape1(0));
-    if (!fold__torch_ready(t, name))
-        return norm;
-    if (kind == FOLD_NORM_RMS && epsilon == 0)
-        epsilon = FLT_EPSILON;
-    norm = fold_norm_new(t->file.model, name, pair.weight->shape.dim[0], kind, epsilon);
-    fold__torch_norm_values(t->file.model, &norm, pair);
-    return norm;
-}
-
-/* -- recurrent layers ------------------------------------------------------------------------ */
-
-/* place: which gate of PyTorch's is each of fold.h's. apart: a product of the state has a bias of its own. */
-typedef struct fold__torch_gates {
-    fold_recurrent_maker *make;
-    int count, apart, place[4];
-} fold__torch_gates;
-
-/* One direction of a layer: what reads inputs, and what reads the state. */
-typedef struct fold__torch_cell {
-    fold__torch_pair from[2];
-} fold__torch_cell;
-
-static fold__torch_cell fold__torch_take_cell(fold_torch *torch, const char *name, const char *suffix,
-                                              int rows, int inputs, int hidden)
-{
-    static const char *const side[2] = { "ih", "hh" };
-    fold__torch_cell cell;
-    for (int i = 0; i < 2; i++) {
-        char part[48];
-        fold__format(part, sizeof part, "weight_%s%s", side[i], suffix);
-        cell.from[i].weight = fold__torch_take(torch, name, part, fold_shape2(rows, i ? hidden : inputs), 1);
-        fold__format(part, sizeof part, "bias_%s%s", side[i], suffix);
-        cell.from[i].bias = fold__torch_take(torch, name, part, fold_shape1(rows), 0);
-    }
-    return cell;
-}
-
-/* Loads the gates of a bias, and of another that is added where it is not NULL, in fold.h's order. */
-static void fold__torch_gate_bias(fold_model *m, const fold__torch_gates *gates, fold_param param,
-                                  const fold__tensor *one, const fold__tensor *other)
-{
-    if (!one) {
-        fold__torch_vector(m, NULL, 0, param);
-        return;
-    }
-    const int hidden = one->shape.dim[0] / gates->count;
-    float *values = fold_values_write_begin(m, param);
-    for (int gate = 0; gate < gates->count; gate++)
-        for (int i = 0; i < hidden; i++) {
-            const int at = gates->place[gate] * hidden + i;
-            values[gate * hidden + i] =
-                fold__torch_value(one, at) + (other ? fold__torch_value(other, at) : 0.0f);
-        }
-    fold_values_write_end(m, param);
-}
-
-/* The parameters of a cell were named after `name`, the stack's, and its place in it. */
-static fold_param fold__torch_named(fold_model *m, const char *name, const char *place, const char *part)
-{
-    char text[32];
-    fold__format(text, sizeof text, "%s.%s", place, part);
-    const fold__name full = fold__join(m, name, text);
-    return fold_param_find(m, full.text);
-}
-
-static void fold__torch_cell_values(fold_model *m, const fold__torch_gates *gates,
-                                    const fold__torch_cell *cell, const char *name, const char *place)
-{
-    const int inputs = cell->from[0].weight->shape.dim[1], hidden = cell->from[1].weight->shape.dim[1];
-    const int width = gates->count * hidden;
-    const fold_param weight = fold__torch_named(m, name, place, "W");
-    const fold_param recurrent = gates->apart ? fold__torch_named(m, name, place, "U") : weight;
-    float *first = fold_values_write_begin(m, weight), *second = fold_values_write_begin(m, recurrent);
-    if (!gates->apart)
-        second += (size_t)inputs * (size_t)width;
-    for (int gate = 0; gate < gates->count; gate++) {
-        const int from = gates->place[gate] * hidden;
-        fold__torch_columns(cell->from[0].weight, from, hidden, first + gate * hidden, width);
-        fold__torch_columns(cell->from[1].weight, from, hidden, second + gate * hidden, width);
-    }
-    fold_values_write_end(m, weight);
-    if (gates->apart)
-        fold_values_write_end(m, recurrent);
-    const fold_param bias = fold__torch_named(m, name, place, "b");
-    fold__torch_gate_bias(m, gates, bias, cell->from[0].bias, gates->apart ? NULL : cell->from[1].bias);
-    if (gates->apart)
-        fold__torch_gate_bias(m, gates, fold__torch_named(m, name, place, "c"), cell->from[1].bias, NULL);
-}
-
-/* Tells what a module's tensors say of it. */
-typedef struct fold__torch_sizes {
-    int layers, directions, inputs, hidden, is_cell; /* layers 0: there is no such module */
-} fold__torch_sizes;
-static fold__torch_sizes fold__torch_look(fold_torch *torch, const char *name)
-{
-    fold__torch_sizes sizes = { 0, 1, 0, 0, 0 };
-    if (!fold__torch_ready(torch, name))
-        return sizes;
-    char part[32] = "weight_ih_l0";
-    int layers = 0;
-    while (layers <= FOLD_MAX_LAYERS && fold__torch_find(torch, name, part))
-        fold__format(part, sizeof part, "weight_ih_l%d", ++layers);
-    const fold__tensor *projection = fold__torch_find(torch, name, "weight_hr_l0");
-    if (projection)
-        fold__torch_refuse(torch, name, "a proj_size of", projection->shape.dim[0], "");
-    sizes.is_cell = !layers && fold__torch_find(torch, name, "weight_ih");
-    sizes.directions = fold__torch_find(torch, name, "weight_ih_l0_reverse") ? 2 : 1;
-    const fold_shape any = fold_shape2(0, 0);
-    const fold__tensor *input =
-        fold__torch_take(torch, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
-    const fold__tensor *state =
-        fold__torch_take(torch, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
-    if (!input || !state)
-        return sizes;
-    sizes.inputs = input->shape.dim[1];
-    sizes.hidden = state->shape.dim[1];
-    if (fold__layer_ok(torch->file.model, "torch", name, sizes.inputs, sizes.hidden))
-        sizes.layers = layers ? layers : 1;
-    return sizes;
-}
-
-static fold__torch_cell fold__torch_take_place(fold_torch *torch, const char *name, int place,
-                                               const fold__torch_sizes *sizes, int gates)
-{
-    const int layer = place / sizes->directions, reverse = place % sizes->directions;
-    char suffix[32] = "";
-    if (!sizes->is_cell)
-        fold__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
-    return fold__torch_take_cell(torch, name, suffix, gates * sizes->hidden,
-                                 layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
-}
-
-/* All cells are looked at before any is made. */
-static fold_rnn_stack fold__torch_stack(fold_torch *torch, const char *name, const fold__torch_gates *gates)
-{
-    fold_rnn_stack stack;
-    memset(&stack, 0, sizeof stack);
-    const fold__torch_sizes sizes = fold__torch_look(torch, name);
-    const int cells = sizes.layers * sizes.directions;
-    for (int i = 0; i < cells; i++)
-        fold__torch_take_place(torch, name, i, &sizes, gates->count);
-    if (!fold__torch_ready(torch, name))
-        return stack;
-    fold_model *m = torch->file.model;
-    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers,
-                               sizes.directions == 2);
-    for (int i = 0; i < cells && !m->error.status; i++) {
-        const fold__torch_cell cell = fold__torch_take_place(torch, name, i, &sizes, gates->count);
-        char place[32];
-        fold__format(place, sizeof place, "%d%s", i / sizes.directions,
-                     i % sizes.directions ? ".reverse" : "");
-        fold__torch_cell_values(m, gates, &cell, name, place);
-    }
-    return stack;
-}
-
-FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name)
-{
-    static const fold__torch_gates gates = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
-    return fold__torch_stack(t, name, &gates);
-}
-/* PyTorch's gates are i f g o, of which g is u. */
-FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name)
-{
-    static const fold__torch_gates gates = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
-    return fold__torch_stack(t, name, &gates);
-}
-FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name)
-{
-    static const fold__torch_gates gates = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
-    return fold__torch_stack(t, name, &gates);
-}
-
-/* -- attention ------------------------------------------------------------------------------- */
-
-/* Projections of queries, keys and values: rows [from, from + width) of what may be one tensor. */
-typedef struct fold__torch_heads {
-    fold__torch_pair in[3], joined;
-    int from[3], width;
-} fold__torch_heads;
-
-/* width 0: any. `part` is what the names of the tensors begin with. */
-static fold__torch_heads fold__torch_take_heads(fold_torch *torch, const char *name, const char *part,
-                                                int width)
-{
-    static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
-    fold__torch_heads heads;
-    char full[64];
-    memset(&heads, 0, sizeof heads);
-    fold__format(full, sizeof full, "%sout_proj.", part);
-    heads.joined = fold__torch_take_pair(torch, name, full, fold_shape2(width, width));
-    if (!heads.joined.weight)
-        return heads;
-    width = heads.width = heads.joined.weight->shape.dim[0];
-    if (!fold__layer_ok(torch->file.model, "torch", name, width, width))
-        return heads;
-    fold__format(full, sizeof full, "%sq_proj_weight", part);
-    const int one = !fold__torch_find(torch, name, full);
-    fold__format(full, sizeof full, "%sin_proj_bias", part);
-    const fold__tensor *bias = fold__torch_take(torch, name, full, fold_shape1(3 * width), 0);
-    for (int i = 0; i < 3; i++) {
-        fold__format(full, sizeof full, "%s%s", part, one ? "in_proj_weight" : apart[i]);
-        const fold_shape wanted = fold_shape2(one ? 3 * width : width, one || !i ? width : 0);
-        heads.in[i].weight = fold__torch_take(torch, name, full, wanted, 1);
-        heads.in[i].bias = bias;
-        heads.from[i] = i * width;
-    }
-    return heads;
-}
-
-static void fold__torch_heads_values(fold_model *m, const fold__torch_heads *heads,
-                                     const fold_attention *layer)
-{
-    const fold_dense *dense[3] = { &layer->query, &layer->key, &layer->value };
-    for (int i = 0; i < 3 && !m->error.status; i++) {
-        const int from = heads->in[i].weight->shape.dim[0] > heads->width ? heads->from[i] : 0;
-        fold__torch_columns(heads->in[i].weight, from, heads->width, fold_values_write_begin(m, dense[i]->W),
-                            heads->width);
-        fold_values_write_end(m, dense[i]->W);
-        fold__torch_vector(m, heads->in[i].bias, heads->from[i], dense[i]->b);
-    }
-    fold__torch_weights(m, heads->joined, 0, layer->joined.W, layer->joined.b);
-}
-
-FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
-{
-    fold_attention layer;
-    memset(&layer, 0, sizeof layer);
-    const fold__torch_heads there = fold__torch_take_heads(t, name, "", 0);
-    if (!fold__torch_ready(t, name))
-        return layer;
-    fold_model *m = t->file.model;
-    const int keys = there.in[1].weight->shape.dim[1], values = there.in[2].weight->shape.dim[1];
-    layer = fold__attention_new(m, name, there.width, keys, values, heads);
-    fold__torch_heads_values(m, &there, &layer);
-    return layer;
-}
-
-FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
-                                                 const fold_transformer_desc *desc)
-{
-    fold_transformer layer;
-    fold_transformer_desc full = desc ? *desc : fold_transformer_desc_default();
-    memset(&layer, 0, sizeof layer);
-    const fold__torch_heads heads = fold__torch_take_heads(t, name, "self_attn.", full.width);
-    const fold_shape width = fold_shape1(heads.width);
-    const fold__torch_pair inner =
-        fold__torch_take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
-    const int between = inner.weight ? inner.weight->shape.dim[0] : 0;
-    const fold__torch_pair outer =
-        fold__torch_take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
-    const fold__torch_pair first = fold__torch_take_pair(t, name, "norm1.", width);
-    const fold__torch_pair second = fold__torch_take_pair(t, name, "norm2.", width);
-    if (!fold__torch_ready(t, name) || !fold__layer_ok(t->file.model, "torch", name, heads.width, between))
-        return layer;
-    fold_model *m = t->file.model;
-    full.width = heads.width;
-    full.inner = between;
-    layer = fold_transformer_new(m, name, &full);
-    if (m->error.status)
-        return layer;
-    fold__torch_heads_values(m, &heads, &layer.attention);
-    fold__torch_weights(m, inner, 0, layer.inner.W, layer.inner.b);
-    fold__torch_weights(m, outer, 0, layer.outer.W, layer.outer.b);
-    fold__torch_norm_values(m, &layer.attention_norm, first);
-    fold__torch_norm_values(m, &layer.dense_norm, second);
-    return layer;
+        fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);
+    fold__fp_leave(saved);
+    return t->file.model->error.status;
 }
 
 /* ==== room: training =========================================================================

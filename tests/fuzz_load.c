@@ -10,6 +10,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define TORCH_IMPLEMENTATION
+#include "../examples/torch.h"
 #include "check.h"
 #include "../examples/options.h"
 #include <stdlib.h>

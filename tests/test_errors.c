@@ -4,6 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define TORCH_IMPLEMENTATION
+#include "../examples/torch.h"
 #include "check.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -425,6 +427,7 @@ typedef struct given {
     X(VOID, fold_model_free, (NULL)) \
     X(STATUS, fold_model_status, (m)) \
     X(TEXT, fold_model_message, (m)) \
+    X(STATUS, fold_model_fail, (m, FOLD_BAD_ARGUMENT, NULL)) \
     X(VOID, fold_model_clear_error, (m)) \
     X(TEXT, fold_model_isa, (m)) \
     X(VOID, fold_model_measure, (m)) \
@@ -672,20 +675,16 @@ typedef struct given {
     X(STATUS, fold_model_print_file_memory, (m, NULL, 0, g->write, NULL)) \
     X(STATUS, fold_model_print_file, (m, NULL, g->write, NULL)) \
     X(NUMBER, fold_model_steps, (m)) \
-    X(TORCH, fold_torch_open, (m, NULL)) \
-    X(TORCH, fold_torch_open_memory, (m, g->zeros, 0)) \
-    X(STATUS, fold_torch_close, (NULL)) \
-    X(VOID, fold_torch_skip, (NULL, g->name)) \
-    X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
-    X(HANDLE, fold_torch_embedding, (NULL, g->name)) \
-    X(HANDLE, fold_torch_linear, (NULL, g->name, FOLD_ACT_RELU).W) \
-    X(HANDLE, fold_torch_conv, (NULL, g->name, ZERO(fold_conv_desc), FOLD_ACT_RELU).W) \
-    X(HANDLE, fold_torch_norm, (NULL, g->name, FOLD_NORM_FIXED, 0).gain) \
-    X(NUMBER, fold_torch_rnn, (NULL, g->name).layers) \
-    X(NUMBER, fold_torch_lstm, (NULL, g->name).layers) \
-    X(NUMBER, fold_torch_gru, (NULL, g->name).layers) \
-    X(HANDLE, fold_torch_attention, (NULL, g->name, g->n).query.W) \
-    X(HANDLE, fold_torch_transformer, (NULL, g->name, ZERO(fold_transformer_desc)).inner.W) \
+    X(TENSORS, fold_tensors_open, (m, NULL)) \
+    X(TENSORS, fold_tensors_open_memory, (m, g->zeros, 0)) \
+    X(STATUS, fold_tensors_close, (NULL)) \
+    X(POINTER, fold_tensors_model, (NULL)) \
+    X(NUMBER, fold_tensors_count, (NULL)) \
+    X(VOID, fold_tensors_find, (NULL, g->name)) \
+    X(POINTER, fold_tensors_at, (NULL, g->n).name) \
+    X(STATUS, fold_tensors_read, (NULL, g->n, 0, 1, NULL, 1)) \
+    X(VOID, fold_tensors_take, (NULL, g->n)) \
+    X(STATUS, fold_tensors_missing, (NULL, g->name, g->name)) \
     X(STATUS, fold_ctx_print, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_print_splits, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_visit, (f, NULL, NULL)) \
@@ -709,6 +708,22 @@ typedef struct given {
     X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_finite, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_top_k, (g->floats, g->n < 64 ? g->n : 64, g->n, g->ints))
+/* Those of examples/torch.h. */
+#define TORCH_CALLS(X) \
+    X(TENSORS, fold_torch_open, (m, NULL)) \
+    X(TENSORS, fold_torch_open_memory, (m, g->zeros, 0)) \
+    X(STATUS, fold_torch_close, (NULL)) \
+    X(VOID, fold_torch_skip, (NULL, g->name)) \
+    X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
+    X(HANDLE, fold_torch_embedding, (NULL, g->name)) \
+    X(HANDLE, fold_torch_linear, (NULL, g->name, FOLD_ACT_RELU).W) \
+    X(HANDLE, fold_torch_conv, (NULL, g->name, ZERO(fold_conv_desc), FOLD_ACT_RELU).W) \
+    X(HANDLE, fold_torch_norm, (NULL, g->name, FOLD_NORM_FIXED, 0).gain) \
+    X(NUMBER, fold_torch_rnn, (NULL, g->name).layers) \
+    X(NUMBER, fold_torch_lstm, (NULL, g->name).layers) \
+    X(NUMBER, fold_torch_gru, (NULL, g->name).layers) \
+    X(HANDLE, fold_torch_attention, (NULL, g->name, g->n).query.W) \
+    X(HANDLE, fold_torch_transformer, (NULL, g->name, ZERO(fold_transformer_desc)).inner.W)
 static const char *const calls_elsewhere[] = { "fold_pool_new", "fold_pool_free", "fold_pool_for" };
 
 static int silent_writer(const void *bytes, size_t n, void *user)
@@ -739,7 +754,7 @@ static void gave_null(const char *name, int is_null)
 #define AS_TEXT(name, call) CHECK_SAYS(none == 2 || (call) != NULL, "%s gave no text", #name)
 #define AS_VOID(name, call) (void)(call)
 #define AS_MODEL(name, call) fold_model_free(call)
-#define AS_TORCH(name, call) gave_status(#name, fold_torch_close(call))
+#define AS_TENSORS(name, call) gave_status(#name, fold_tensors_close(call))
 #define AS_CONTEXT(name, call) fold_ctx_free(call)
 
 #define PUBLIC_NAME(kind, name, arguments) #name,
@@ -757,6 +772,7 @@ static void call_all(const given *g)
     const fold_state state = { { 0, 0 }, { 0, 0 } };
     const fold_shape shape = { 0, { 0, 0, 0, 0 } };
     PUBLIC_CALLS(PUBLIC_CALL)
+    TORCH_CALLS(PUBLIC_CALL)
 }
 
 static void null_everywhere(void)

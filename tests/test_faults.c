@@ -4,6 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define TORCH_IMPLEMENTATION
+#include "../examples/torch.h"
 #define DRAW_IMPLEMENTATION
 #include "../examples/draw.h"
 #include "check.h"

@@ -26,6 +26,8 @@ static int watched_rename(const char *from, const char *to);
 #endif
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define TORCH_IMPLEMENTATION
+#include "../examples/torch.h"
 #include "check.h"
 #include <fenv.h>
 #include <stdlib.h>

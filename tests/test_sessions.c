@@ -17,6 +17,8 @@
 #define FOLD__SHARED_WORK 500 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define TORCH_IMPLEMENTATION
+#include "../examples/torch.h"
 #include "check.h"
 #include "reference.h"
 #include <stdlib.h>
@@ -1361,8 +1363,8 @@ static int print_program(FILE *to, const session *s, const char *found)
     fclose(body);
     fprintf(to, "/* cc -I. -o session session.c -lm\n   Session %llu %s: %s */\n",
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
-    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n#include "
-                "<stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
+    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
+                "#define TORCH_IMPLEMENTATION\n#include \"examples/torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
     fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d;\n", s->hidden, s->output,
             s->wide, s->piece);
     print_names(to, param_text, PARAMS, "PARAMS");
@@ -1949,8 +1951,18 @@ static void faults_are_shrunk(void)
 
 /* Calls that no session makes, and why. */
 static const struct { const char *name, *why; } not_called[] = {
-    { "fold_torch_open", "it is fold_torch_open_memory of a file" },
+    { "fold_model_fail", "sessions have no errors" },
     { "fold_model_clear_error", "sessions have no errors" },
+    { "fold_tensors_open", "it is fold_tensors_open_memory of a file" },
+    { "fold_tensors_open_memory", "examples/torch.h calls it" },
+    { "fold_tensors_close", "examples/torch.h calls it" },
+    { "fold_tensors_model", "examples/torch.h calls it" },
+    { "fold_tensors_count", "examples/torch.h calls it" },
+    { "fold_tensors_find", "examples/torch.h calls it" },
+    { "fold_tensors_at", "examples/torch.h calls it" },
+    { "fold_tensors_read", "examples/torch.h calls it" },
+    { "fold_tensors_take", "examples/torch.h calls it" },
+    { "fold_tensors_missing", "examples/torch.h calls it" },
     { "fold_list_attention_weights", "it is fold_list_attention of values that are ones and zeros" },
     { "fold_list_attention_weights_to", "it is fold_list_attention_to of values that are ones and zeros" },
     { "fold_values_fill", "it is fold_values_write_begin and _end" },

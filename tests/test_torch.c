@@ -1,11 +1,14 @@
 /* test_torch.c - layers from files of PyTorch's, against what PyTorch computed with them: values, gradients, the same bits
-   in eager contexts; the layers that _new makes are the same; every error by its message.
+   in eager contexts; the layers that _new makes are the same; every error by its message. Tensors of any file, too.
        cc -O2 -o test_torch tests/test_torch.c -lm && ./test_torch
        ./test_torch FILE...        files of tests/make_torch.py instead of tests/torch.safetensors */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define TORCH_IMPLEMENTATION
+#include "../examples/torch.h"
 #include "check.h"
+#include <limits.h>
 #include <stdlib.h>
 
 /* ---- cases of a file ------------------------------------------------------------------------ */
@@ -602,6 +605,154 @@ static void promises_cost_nothing(void)
     remove(path);
 }
 
+/* ---- tensors of any file, and errors of one's own ----------------------------------------------- */
+
+/* A file of a header and the bytes of its data. */
+static void put_file(file *to, const char *header, const char *data, size_t size)
+{
+    const size_t length = strlen(header);
+    memset(to->bytes, 0, 8);
+    to->bytes[0] = (unsigned char)length;
+    to->bytes[1] = (unsigned char)(length >> 8);
+    memcpy(to->bytes + 8, header, length);
+    memcpy(to->bytes + 8 + length, data, size);
+    to->n = 8 + length + size;
+}
+static const char types_header[] =
+    "{\"f\":{\"dtype\":\"F32\",\"shape\":[ 1, 2 ],\"data_offsets\":[0,8]},\"h\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[8,10]},"
+    "\"b\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[10,16]},\"d\":{\"dtype\":\"F64\",\"shape\":[1,1,1,1,1,1,1,1,2,1],\"data_offsets\":[16,32]},"
+    "\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[32,40]},\"q\":{\"dtype\":\"Q5\",\"shape\":[8],\"data_offsets\":[40,45]},"
+    "\"none\":{\"dtype\":\"F32\",\"shape\":[0,3000000000],\"data_offsets\":[45,45]}}";
+static const char types_data[] =
+    "\x00\x00\x80\x3f\x00\x00\x00\xc0" "\x00\x3e" "\x80\x3f\x00\x40\x40\x40"
+    "\x00\x00\x00\x00\x00\x00\xd0\x3f\x00\x00\x00\x00\x00\x00\xe0\xbf" "\x05\0\0\0\0\0\0\0" "\1\2\3\4\5";
+
+static void tensors_are_told(void)
+{
+    static const struct { const char *name, *dtype; uint64_t count; int rank, first, second; } told[] = {
+        { "f", "F32", 2, 2, 1, 2 }, { "h", "F16", 1, 1, 1, 0 }, { "b", "BF16", 3, 1, 3, 0 }, { "d", "F64", 2, 10, 1, 1 },
+        { "i", "I64", 1, 1, 1, 0 }, { "q", "another", 8, 1, 8, 0 }, { "none", "F32", 0, 2, 0, INT_MAX },
+    };
+    static file it;
+    fold_model *m = fold_model_new(NULL);
+    put_file(&it, types_header, types_data, sizeof types_data - 1);
+    fold_tensors *t = fold_tensors_open_memory(m, it.bytes, it.n);
+    CHECK_SAYS(!fold_model_status(m), "%s", fold_model_message(m));
+    CHECK(fold_tensors_model(t) == m);
+    CHECK_INT(fold_tensors_count(t), 7);
+    for (int i = 0; i < 7; i++) {
+        const fold_tensor tensor = fold_tensors_at(t, i);
+        if (!CHECK(tensor.name && tensor.dtype)) continue;
+        CHECK(!strcmp(tensor.name, told[i].name) && !strcmp(tensor.dtype, told[i].dtype));
+        CHECK_SAYS(tensor.count == told[i].count && tensor.rank == told[i].rank && tensor.dim[0] == told[i].first &&
+                   tensor.dim[1] == told[i].second, "%s: rank %d, [%d x %d]", tensor.name, tensor.rank, tensor.dim[0], tensor.dim[1]);
+        CHECK_INT(fold_tensors_find(t, told[i].name), i);
+        CHECK_INT(tensor.taken, 0);
+    }
+    CHECK_INT(fold_tensors_at(t, 3).dim[FOLD_TENSOR_RANK - 1], 1);
+    CHECK(!fold_tensors_at(t, -1).name && !fold_tensors_at(t, 7).name);
+    CHECK_INT(fold_tensors_find(t, "F"), -1);
+    CHECK_INT(fold_tensors_find(t, NULL), -1);
+    CHECK_INT(fold_tensors_find(NULL, "f"), -1);
+    fold_tensors_take(t, 2);
+    fold_tensors_take(t, -1);
+    fold_tensors_take(t, 7);
+    for (int i = 0; i < 7; i++) CHECK_INT(fold_tensors_at(t, i).taken, i == 2);
+    CHECK_INT(fold_tensors_close(t), FOLD_OK);
+    fold_model_free(m);
+}
+
+static void values_are_read(void)
+{
+    static file it;
+    float out[8] = { 9, 9, 9, 9, 9, 9, 9, 9 };
+    fold_model *m = fold_model_new(NULL);
+    put_file(&it, types_header, types_data, sizeof types_data - 1);
+    fold_tensors *t = fold_tensors_open_memory(m, it.bytes, it.n);
+    CHECK_INT(fold_tensors_read(t, 0, 0, 2, out, 1), FOLD_OK);
+    CHECK(out[0] == 1 && out[1] == -2 && out[2] == 9);
+    CHECK_INT(fold_tensors_read(t, 1, 0, 1, out, 1), FOLD_OK);
+    CHECK(out[0] == 1.5f);
+    CHECK_INT(fold_tensors_read(t, 2, 1, 2, out, 3), FOLD_OK);
+    CHECK(out[0] == 2 && out[1] == -2 && out[2] == 9 && out[3] == 3);
+    CHECK_INT(fold_tensors_read(t, 3, 1, 1, out, 1), FOLD_OK);
+    CHECK(out[0] == -0.5f);
+    CHECK_INT(fold_tensors_read(t, 3, 2, 0, NULL, 1), FOLD_OK); /* nothing, at the end */
+    CHECK_INT(fold_tensors_read(t, 6, 0, 0, out, 1), FOLD_OK);
+    CHECK_INT(fold_tensors_close(t), FOLD_OK);
+    fold_model_free(m);
+}
+
+static void mistaken_reads_are_told(void)
+{
+    static const struct { int index; size_t from, count; int place; const char *says; } wrong[] = {
+        { -1, 0, 1, 1, "tensors: no such tensor, or no place" }, { 7, 0, 1, 1, "tensors: no such tensor, or no place" },
+        { 0, 0, 1, 0, "tensors: no such tensor, or no place" }, { 0, 0, 3, 1, "tensors: 'f' has 2 values, not 3 from 0 on" },
+        { 0, 2, 1, 1, "tensors: 'f' has 2 values, not 1 from 2 on" }, { 0, 3, 0, 1, "tensors: 'f' has 2 values, not 0 from 3 on" },
+        { 0, 1, SIZE_MAX, 1, "tensors: 'f' has 2 values, not " }, { 0, SIZE_MAX, 2, 1, "tensors: 'f' has 2 values, not 2 from " },
+        { 4, 0, 1, 1, "tensors: 'i' is of type I64; F32, F16, BF16 and F64 are read" },
+        { 5, 0, 1, 1, "tensors: 'q' is of type another; F32, F16, BF16 and F64 are read" },
+    };
+    static file it;
+    fold_model *m = fold_model_new(NULL);
+    put_file(&it, types_header, types_data, sizeof types_data - 1);
+    fold_tensors *t = fold_tensors_open_memory(m, it.bytes, it.n);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        float out[4] = { 9, 9, 9, 9 };
+        CHECK_INT(fold_tensors_read(t, wrong[i].index, wrong[i].from, wrong[i].count, wrong[i].place ? out : NULL, 1), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(m), wrong[i].says);
+        CHECK_INT(fold_tensors_read(t, 0, 0, 2, out, 1), FOLD_BAD_ARGUMENT); /* the error stays, and nothing is written */
+        CHECK(out[0] == 9 && out[1] == 9);
+        fold_model_clear_error(m);
+    }
+    CHECK_INT(fold_tensors_missing(t, "audio", "ff"), FOLD_BAD_ARGUMENT);
+    CHECK_INT(strcmp(fold_model_message(m), "audio: 'ff' is not in the file; nearest: 'f'"), 0);
+    fold_model_clear_error(m);
+    fold_tensors_take(t, 0);
+    CHECK_INT(fold_tensors_missing(t, NULL, "hh"), FOLD_BAD_ARGUMENT);
+    CHECK_INT(strcmp(fold_model_message(m), "tensors: 'hh' is not in the file; nearest: 'h'"), 0);
+    fold_model_clear_error(m);
+    CHECK_INT(fold_tensors_missing(t, "audio", NULL), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "audio: '' is not in the file");
+    CHECK_INT(fold_tensors_close(t), FOLD_BAD_ARGUMENT);
+    fold_model_free(m);
+}
+
+/* The first error stays, whoever made it; no message moves a terminal's cursor. */
+static int told_errors;
+static void count_error(const char *message, void *user)
+{
+    told_errors++;
+    snprintf((char *)user, 300, "%s", message);
+}
+static void errors_of_ones_own(void)
+{
+    char told[300] = "", much[600];
+    fold_model_desc desc = fold_model_desc_default();
+    desc.error = count_error;
+    desc.error_user = told;
+    fold_model *m = fold_model_new(&desc);
+    told_errors = 0;
+    CHECK_INT(fold_model_fail(m, FOLD_IO, "onnx: \"x\x1b[2J\xff\n\xc3\xa9\""), FOLD_IO);
+    CHECK_INT(strcmp(fold_model_message(m), "onnx: \"x?[2J??\xc3\xa9\""), 0);
+    CHECK_INT(fold_model_fail(m, FOLD_BAD_SHAPE, "second"), FOLD_IO);
+    CHECK_TEXT(fold_model_message(m), "onnx: ");
+    CHECK(fold_param_is_null(fold_bias_new(m, "b", 2)));
+    CHECK_INT(told_errors, 1);
+    CHECK_TEXT(told, "onnx: ");
+    fold_model_clear_error(m);
+    CHECK_INT(fold_model_fail(m, FOLD_OK, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(strlen(fold_model_message(m)), 0);
+    fold_model_clear_error(m);
+    memset(much, 'a', sizeof much - 1);
+    much[sizeof much - 1] = 0;
+    CHECK_INT(fold_model_fail(m, FOLD_NO_MEMORY, much), FOLD_NO_MEMORY);
+    CHECK_INT(strlen(fold_model_message(m)), 242);
+    CHECK_TEXT(fold_model_message(m) + 239, "a..");
+    CHECK_INT(fold_model_fail(NULL, FOLD_IO, "x"), FOLD_BAD_ARGUMENT);
+    fold_model_free(m);
+}
+
 /* ---- what is loaded is what _new makes ----------------------------------------------------------- */
 
 static void make_twins(fold_model *m)
@@ -766,6 +917,10 @@ int main(int argc, char **argv)
     check_run("files by path are whole", files_by_path_are_whole);
     check_run("memory runs out", memory_runs_out);
     check_run("promises cost nothing", promises_cost_nothing);
+    check_run("tensors are told", tensors_are_told);
+    check_run("values are read", values_are_read);
+    check_run("mistaken reads are told", mistaken_reads_are_told);
+    check_run("errors of one's own", errors_of_ones_own);
     check_run("loaded is what _new makes", loaded_is_what_new_makes);
     check_run("parts make a whole", parts_make_a_whole);
     check_run("missing biases stay zero", missing_biases_stay_zero);
