@@ -145,6 +145,21 @@ static void take(fold_torch *t, int which)
     default: fold_torch_transformer(t, "l", &d); break;
     }
 }
+/* Each tensor is found by its name, and its last values are read or refused with a message. */
+static void read_tensors(fold_torch *t)
+{
+    float last[8];
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const fold_tensor tensor = fold_tensors_at(t, i);
+        const size_t n = tensor.count < 8 ? (size_t)tensor.count : 8;
+        must(tensor.name && tensor.dtype && tensor.rank > 0 && fold_tensors_find(t, tensor.name) == i, "a tensor is told, and found by its name");
+        const fold_status status = fold_tensors_read(t, i, (size_t)tensor.count - n, n, last, 1);
+        must(!status || strstr(fold_model_message(fold_tensors_model(t)), "is of type"), "values of a file that was opened are there");
+        fold_model_clear_error(fold_tensors_model(t));
+        must(fold_tensors_read(t, i, (size_t)tensor.count - n, n + 1, last, 1) != FOLD_OK, "no value is behind the last");
+        fold_model_clear_error(fold_tensors_model(t));
+    }
+}
 static void take_layers(const unsigned char *data, size_t size)
 {
     for (int which = 0; which < 12; which++) {
@@ -154,6 +169,7 @@ static void take_layers(const unsigned char *data, size_t size)
         fold_torch *t = fold_torch_open_memory(m, data, size);
         must(t != NULL, "a file opens, or its handle remembers why it does not");
         must(p.most <= held + 3 * size + 2000, "memory stays within a few times the file, when opened");
+        if (!which && !fold_model_message(m)[0]) read_tensors(t);
         take(t, which);
         layers_taken += !fold_model_message(m)[0];
         fold_torch_skip(t, "");
