@@ -21330,6 +21330,74 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
+/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
+   group writes them, in the part of the region that lasts for the whole run. */
+static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
+{
+    const fold__run *run = f->run;
+    return (run->state[source] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
+}
+
+/* Returns the worker's row that nobody reads, for a call that must write one. */
+static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
+{
+    return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
+}
+
+/* Tells where an edge's contribution goes. */
+static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge,
+                                             int shared, const fold__group *group)
+{
+    const fold__run *run = f->run;
+    const uint32_t source = f->edge_source[edge];
+    if (!run->grad[source])
+        return fold__trash(f, worker);
+    if (shared || run->mode[source] == FOLD__GRAD_SUM)
+        return fold__grad_area(f, source, group) + (size_t)run->contribution_at[edge] * 16;
+    return run->grad_row[source] + fold__edge_offset(f, edge);
+}
+
+/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
+static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
+{
+    const uint32_t source = f->edge_source[edge];
+    if (!f->run->grad[source])
+        return 0; /* all to the row that nobody reads */
+    return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
+}
+
+/* Lists the rows of an input of the batch's calls: those that are read or, with a group that runs backward,
+   those that get the contributions to it. */
+static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const fold__group *back,
+                             fold_rows *to)
+{
+    const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot);
+    const int is_list = slot >= worker->program.n_in, is_back = FOLD__TRAINING(back != NULL);
+    const size_t count = is_list ? worker->batch.elems : worker->batch.count;
+    float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    size_t at = 0;
+    for (uint32_t call = 0; call < worker->batch.count && !is_list && !is_back; call++)
+        rows[at++] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)slot, 0);
+    for (uint32_t call = 0; call < worker->batch.count && (is_list || is_back); call++) {
+        const uint32_t id = worker->ids[call];
+        const fold__slots slots = fold__slots_of(f, id);
+        const int given = is_back && f->run->grad[id];
+        uint32_t first;
+        const size_t end_at = at + fold__rows_in_part(worker, is_list, call, &first);
+        for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
+            const uint32_t edge_rows = is_list ? fold__edge_rows(f, edge) : 1;
+            const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
+            float *dest = is_back ? fold__trash(f, worker) : NULL;
+            if (given)
+                dest = fold__edge_dest(f, worker, edge, fold__slot_shared(&slots, slot), back);
+            for (uint32_t row = first; row < edge_rows && at < end_at; row++)
+                rows[at++] = is_back ? dest + row * stride : fold__edge_row(f, edge, row);
+            first -= first < edge_rows ? first : edge_rows;
+        }
+    }
+    *to = fold__tidy_rows(rows, count, (ptrdiff_t)size);
+}
+
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
 static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
 {
@@ -21344,33 +21412,14 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
         worker->list[worker->batch.count] = worker->batch.elems;
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
-        const size_t count = slot < worker->program.n_in ? worker->batch.count : worker->batch.elems;
-        float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
-        size_t at = 0;
-        worker->in[slot] = fold__no_rows;
-        if (slot < worker->program.n_in && (sig->shared >> slot & 1)) {
-            const uint32_t edge = f->first_edge[worker->ids[0]] + (uint32_t)slot;
-            worker->in[slot].base = fold__edge_row(f, edge, 0);
-            continue;
-        }
-        for (uint32_t call = 0; call < worker->batch.count && slot < worker->program.n_in; call++) {
-            const uint32_t edge = f->first_edge[worker->ids[call]] + (uint32_t)slot;
-            rows[call] = fold__edge_row(f, edge, 0);
-        }
         if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
             continue;
-        for (uint32_t call = 0; call < worker->batch.count && slot >= worker->program.n_in; call++) {
-            const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-            uint32_t first;
-            const size_t end_at = at + fold__rows_in_part(worker, 1, call, &first);
-            for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
-                const uint32_t edge_rows = fold__edge_rows(f, edge);
-                for (uint32_t row = first; row < edge_rows && at < end_at; row++)
-                    rows[at++] = fold__edge_row(f, edge, row);
-                first -= first < edge_rows ? first : edge_rows;
-            }
+        if (slot >= worker->program.n_in || !(sig->shared >> slot & 1)) {
+            fold__input_rows(f, worker, slot, NULL, &worker->in[slot]);
+            continue;
         }
-        worker->in[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, sig, slot));
+        worker->in[slot] = fold__no_rows;
+        worker->in[slot].base = fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0);
     }
 }
 
@@ -21561,14 +21610,6 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
    backwards. Calls: executor, and of the next room fold__shared_total, which completes the gradient of a
    shared node. Must not know parameters. */
 
-/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
-   group writes them, in the part of the region that lasts for the whole run. */
-static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
-{
-    const fold__run *run = f->run;
-    return (run->state[source] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
-}
-
 /* Tells how many floats the widest value has that a call of the run reads or makes. */
 static size_t fold__widest(const fold_ctx *f)
 {
@@ -21581,34 +21622,6 @@ static size_t fold__widest(const fold_ctx *f)
             widest = fold__max_size(widest, f->shapes[sig->out_shape[output]].size);
     }
     return fold__round_up(widest, 16);
-}
-
-/* Returns the worker's row that nobody reads, for a call that must write one. */
-static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
-{
-    return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
-}
-
-/* Tells where an edge's contribution goes. */
-static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge,
-                                             int shared, const fold__group *group)
-{
-    const fold__run *run = f->run;
-    const uint32_t source = f->edge_source[edge];
-    if (!run->grad[source])
-        return fold__trash(f, worker);
-    if (shared || run->mode[source] == FOLD__GRAD_SUM)
-        return fold__grad_area(f, source, group) + (size_t)run->contribution_at[edge] * 16;
-    return run->grad_row[source] + fold__edge_offset(f, edge);
-}
-
-/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
-static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
-{
-    const uint32_t source = f->edge_source[edge];
-    if (!f->run->grad[source])
-        return 0; /* all to the row that nobody reads */
-    return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
 static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
@@ -21863,32 +21876,6 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds where the batch's calls contribute to an input. */
-static void fold__begin_input(fold_ctx *f, fold__worker *worker, int slot, const fold__group *group)
-{
-    const fold__run *run = f->run;
-    const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot);
-    const int is_list = slot >= worker->program.n_in;
-    const size_t count = is_list ? worker->batch.elems : worker->batch.count;
-    float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
-    size_t at = 0;
-    for (uint32_t call = 0; call < worker->batch.count; call++) {
-        const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-        const int shared = fold__slot_shared(&slots, slot), given = run->grad[worker->ids[call]];
-        uint32_t first;
-        const size_t end_at = at + fold__rows_in_part(worker, is_list, call, &first);
-        for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
-            float *to = given ? fold__edge_dest(f, worker, edge, shared, group) : fold__trash(f, worker);
-            const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
-            const uint32_t edge_rows = is_list ? fold__edge_rows(f, edge) : 1;
-            for (uint32_t row = first; row < edge_rows && at < end_at; row++)
-                rows[at++] = to + row * stride;
-            first -= first < edge_rows ? first : edge_rows;
-        }
-    }
-    worker->dest[slot] = fold__tidy_rows(rows, count, (ptrdiff_t)size);
-}
-
 /* Finds the rows of gradients from outside and of contributions to inputs, and clears those of which not all
    parts are written. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
@@ -21907,7 +21894,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         if (!(worker->run_sig->found.slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
             continue;
         const int mode = info[worker->program.n_values + slot].mode;
-        fold__begin_input(f, worker, slot, group);
+        fold__input_rows(f, worker, slot, group, &worker->dest[slot]);
         if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS))
             fold__clear_rows(&worker->dest[slot], slot < worker->program.n_in ? begun : 0,
                              slot < worker->program.n_in ? worker->batch.count : worker->batch.elems,
@@ -24419,13 +24406,8 @@ static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *run = f->run;
     fold_stats *stats = &f->stats;
-    size_t batches = 0;
-    size_t prologues = 0;
-    size_t kernel_calls = 0;
-    size_t one_row_calls = 0;
-    size_t lower_bound = 0;
-    size_t batched_nodes = 0;
-    size_t list_elements = 0;
+    size_t batches = 0, prologues = 0, kernel_calls = 0, one_row_calls = 0;
+    size_t lower_bound = 0, batched_nodes = 0, list_elements = 0;
     for (int thread = 0; thread < fold__threads_of(f); thread++) {
         kernel_calls += run->worker[thread].kernel_calls;
         one_row_calls += run->worker[thread].one_row_calls;
@@ -24737,17 +24719,18 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
     return fold__run_status(f);
 }
 
+static fold_status fold__run_nodes(fold_ctx *f, const fold_node *roots, int count, const char *who, int begin)
+{
+    return fold__check_roots(f, roots, count, who) ? fold__run_roots(f, roots, (size_t)count, 0, begin)
+                                                   : fold_ctx_status(f);
+}
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int count)
 {
-    if (!fold__check_roots(f, roots, count, "run"))
-        return fold_ctx_status(f);
-    return fold__run_roots(f, roots, (size_t)count, 0, 0);
+    return fold__run_nodes(f, roots, count, "run", 0);
 }
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int count)
 {
-    if (!fold__check_roots(f, roots, count, "run_begin"))
-        return fold_ctx_status(f);
-    return fold__run_roots(f, roots, (size_t)count, 0, 1);
+    return fold__run_nodes(f, roots, count, "run_begin", 1);
 }
 
 #ifndef FOLD_INFERENCE
