@@ -8,7 +8,7 @@ First both sides must compute the same: PyTorch takes fold.h's weights, and outp
 compared. Then come rounds: fold.h's bench, and each way of PyTorch that bench/peers/torch_peer.py tells of, one after the other,
 in seconds of the processor. Before a round, between its turns and after it a product of fixed matrices is timed: a round in which
 these times differ by more than 5 % is thrown away, and counted. A row is published when --rounds of them were kept; its ratios are
-medians of fold.h's rate to PyTorch's in the same round. bench/peers/run finds a python3 that has torch.
+medians of fold.h's rate to PyTorch's in the same round. PyTorch on the reference BLAS is refused. bench/peers/run finds a python3 that has torch.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile, time
 
@@ -17,6 +17,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 os.environ.pop("OPENBLAS_CORETYPE", None)  # BLAS chooses its kernels
 import torch
 import kernels
+from blas import REFUSED, blas
 from common import tensors_of
 from torch_peer import BY_LENGTH, WORKLOADS, Peer, modes_of, start_torch
 
@@ -230,6 +231,10 @@ def main():
     p.add_argument("--check", action="store_true", help="only compares what both compute, on small sizes")
     given = p.parse_args()
     start_torch()
+    library, is_reference = blas()
+    if is_reference and not given.check:
+        sys.exit(REFUSED % library)
+    print("PyTorch %s runs on %s" % (torch.__version__, library), flush=True)
     tally = Tally()
     names = given.workload.split(",") if given.workload else [*WORKLOADS, "gemm", "attention-kernels"]
     if not given.check:
