@@ -17460,6 +17460,7 @@ typedef struct fold__group_sig {
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
     uint32_t chain;               /* the longest chain of its own calls */
+    uint32_t height; /* the longest way through a component of several that begins with a call of it */
     uint32_t component;           /* signatures that feed each other have the same */
     uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
     uint32_t first_batch, last_batch;  /* its own batches lie between */
@@ -19896,15 +19897,19 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
-    uint32_t lowest;            /* the shortest chain that ends at one of those */
-    uint32_t counts;            /* their counts by length of chain begin there */
+    uint32_t highest;           /* the largest height of those */
+    uint32_t heights;           /* their counts by height begin there */
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
 } fold__ready;
+/* Counts calls of one signature and height. */
+typedef struct fold__height {
+    uint32_t ready, pending;
+} fold__height;
 /* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t count;        /* it is counted there among pending calls */
+    uint32_t height;       /* the longest way through readers from it on; then its count's place */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
     uint32_t first_reader; /* its readers begin there in `readers`; they end where the next one's begin */
@@ -19914,8 +19919,8 @@ typedef struct fold__greedy {
     fold__waiting *waiting; /* each gathered call, and one more for where readers end */
     uint32_t *readers;
     fold__ready *queue; /* each signature has one */
-    uint32_t *counts;   /* pending calls, by signature and length of chain */
-    uint32_t *changed;  /* signatures to compare anew */
+    fold__height *heights; /* by signature and height */
+    uint32_t *changed;     /* signatures to compare anew */
     uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: has the larger of both below */
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -19933,6 +19938,7 @@ static void fold__make_ready(fold__greedy *greedy, uint32_t call)
     fold__waiting *const waiting = greedy->waiting;
     fold__ready *ready = &greedy->queue[waiting[call].sig];
     fold__note_changed(greedy, waiting[call].sig);
+    greedy->heights[waiting[call].height].ready++;
     if (ready->ready++)
         waiting[ready->tail].next = call;
     else
@@ -19953,7 +19959,7 @@ static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count
     greedy->queue = (fold__ready *)(void *)f->planning;
     greedy->winner = (uint64_t *)(void *)(greedy->queue + greedy->n_sigs);
     greedy->changed = (uint32_t *)(void *)(greedy->winner + 2 * greedy->leaves);
-    greedy->counts = greedy->changed + greedy->n_sigs;
+    greedy->heights = (fold__height *)(void *)(greedy->changed + greedy->n_sigs);
     greedy->waiting = (fold__waiting *)(void *)(f->run->gathered + count); /* behind the calls */
     greedy->readers = (uint32_t *)(void *)(greedy->waiting + count + 1);
 }
@@ -19985,38 +19991,56 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     waiting[0].first_reader = 0;
 }
 
-/* Counts operands, readers and chains of the gathered calls, and queues those that are ready. */
+/* Finds the height of each gathered call, and the largest of each signature. */
+static void fold__find_heights(fold_ctx *f, const fold__greedy *greedy, uint32_t count)
+{
+    fold__waiting *const waiting = greedy->waiting;
+    for (uint32_t call = count; call-- > 0;) {
+        uint32_t height = 0;
+        for (uint32_t at = waiting[call].first_reader; at < waiting[call + 1].first_reader; at++)
+            if (waiting[greedy->readers[at]].height > height)
+                height = waiting[greedy->readers[at]].height;
+        fold__group_sig *group_sig = &f->run->group_sig[f->run->maker[f->run->gathered[call]]];
+        waiting[call].height = ++height;
+        if (height > group_sig->height)
+            group_sig->height = height;
+    }
+}
+
+/* Counts operands, readers and heights of the gathered calls, and queues those that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
     fold__run *run = f->run;
-    size_t counts = 0;
-    for (uint32_t sig = first_sig; sig < end_sig; sig++)
-        counts += run->group_sig[sig].chain + 1;
+    size_t heights = 0;
     greedy->first_sig = first_sig;
     greedy->n_sigs = end_sig - first_sig;
     greedy->n_changed = 0;
     for (greedy->leaves = 1; greedy->leaves < greedy->n_sigs;)
         greedy->leaves *= 2;
+    fold__greedy_renew(f, greedy, count);
+    fold__find_readers(f, greedy, count);
+    fold__find_heights(f, greedy, count);
+    for (uint32_t sig = first_sig; sig < end_sig; sig++)
+        heights += run->group_sig[sig].height + 1;
     const size_t bytes = greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) +
-                         2 * greedy->leaves * sizeof(uint64_t) + counts * sizeof(uint32_t);
+                         2 * greedy->leaves * sizeof(uint64_t) + heights * sizeof(fold__height);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
     fold__greedy_renew(f, greedy, count);
     memset(greedy->queue, 0, bytes);
     for (uint32_t sig = 0, at = 0; sig < greedy->n_sigs; sig++) {
-        greedy->queue[sig].counts = at;
-        greedy->queue[sig].lowest = 1;
-        at += run->group_sig[first_sig + sig].chain + 1;
+        greedy->queue[sig].heights = at;
+        greedy->queue[sig].highest = run->group_sig[first_sig + sig].height;
+        at += run->group_sig[first_sig + sig].height + 1;
     }
-    fold__find_readers(f, greedy, count);
     for (uint32_t call = 0; call < count; call++) {
         fold__waiting *const waiting = &greedy->waiting[call];
         waiting->id = run->gathered[call];
         waiting->sig = run->maker[waiting->id] - first_sig;
-        waiting->count = greedy->queue[waiting->sig].counts + run->chain[waiting->id];
+        waiting->height += greedy->queue[waiting->sig].heights;
         greedy->queue[waiting->sig].pending++;
-        greedy->counts[waiting->count]++;
+        greedy->heights[waiting->height].pending++;
         if (!waiting->missing)
             fold__make_ready(greedy, call);
     }
@@ -20038,11 +20062,13 @@ static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, uint32_t coun
 }
 
 /* Tells how good it is to run a signature next: the larger the better, and of equally good ones the first has
-   the largest. The agenda wants pending calls of the least depth on average; the ratio wants the most ready
-   calls for each pending call with the shortest chain. 0: none is ready. */
+   the largest. The agenda wants pending calls of the least depth on average. The ratio is the share of
+   pending calls that are ready, times that share of the highest, times their height, as most waits for those.
+   0: none is ready. */
 static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
+    const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float merit;
     uint32_t bits; /* floats that are not negative have bits in the order of the floats */
@@ -20051,7 +20077,8 @@ static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, ui
     if (agenda)
         merit = (float)ready->depths / (float)ready->pending;
     else
-        merit = (float)ready->ready / (float)greedy->counts[ready->counts + ready->lowest];
+        merit = (float)ready->ready * (float)highest->ready * (float)ready->highest /
+                ((float)ready->pending * (float)highest->pending);
     memcpy(&bits, &merit, sizeof bits);
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
@@ -20066,8 +20093,8 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
         const uint32_t sig = greedy->changed[i];
         fold__ready *ready = &greedy->queue[sig];
         ready->changed = 0;
-        while (ready->ready && !greedy->counts[ready->counts + ready->lowest])
-            ready->lowest++;
+        while (ready->ready && !greedy->heights[ready->heights + ready->highest].pending)
+            ready->highest--;
         uint64_t best = fold__merit_of(f, greedy, sig);
         winner[greedy->leaves + sig] = best;
         for (uint32_t at = greedy->leaves + sig; at > 1 && few; at /= 2) {
@@ -20104,7 +20131,8 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig
             ready->pending--;
             if (agenda)
                 ready->depths -= f->run->gathered[call]; /* its depth */
-            greedy.counts[waiting->count]--;
+            greedy.heights[waiting->height].ready--;
+            greedy.heights[waiting->height].pending--;
             for (uint32_t reader = waiting[0].first_reader; reader < waiting[1].first_reader; reader++)
                 if (!--greedy.waiting[greedy.readers[reader]].missing)
                     fold__make_ready(&greedy, greedy.readers[reader]);

@@ -1,6 +1,6 @@
 /* workloads.h - the networks and the data of every workload. A workload is a row of the table at the end. */
 
-enum { MAX_NODES = 1024, HEAD = 50 };
+enum { MAX_NODES = 1024, HEAD = 50, MAX_KINDS = 61 };
 
 typedef enum optimiser { OPT_NONE, OPT_SGD, OPT_ADAGRAD, OPT_ADAM } optimiser;
 
@@ -24,6 +24,8 @@ typedef struct recording {
     double units, flop_infer, flop_train;
 } recording;
 
+/* A kind of calls in a network that mixes some: tanh of a product of all its inputs, n of them. */
+typedef struct kind { fold_param W; int n; } kind;
 /* Parameters and layers; each workload uses its own. */
 typedef struct net {
     sizes s;
@@ -37,6 +39,8 @@ typedef struct net {
     fold_mlp mlp, rounds[4];
     fold_transformer block[2];
     fold_cell policy;
+    fold_cell kinds[MAX_KINDS];
+    kind kind[MAX_KINDS];
 } net;
 
 /* What recording one batch hands back: losses in training, else outputs. */
@@ -790,6 +794,182 @@ static void policy_record(fold_ctx *f, const net *n, const recording *r, const s
     push(out, step[0]);
 }
 
+/* ---- networks that mix kinds of calls: mixed-N, ed-lattice, shift-reduce, limbs ------------- */
+
+/* A sample's index tells its calls: the kind, the number of inputs, and these. They count the sample's calls from 1; 0 is its leaf. */
+enum { MEAN_OF = -1, SUM_OF = -2, MAX_JOINED = 32 };
+static void mixed_begin(recording *r, sample *x)
+{
+    x->first = r->n_index;
+    x->count = 0;
+}
+static int mixed_call(recording *r, sample *x, const sizes *s, int kind, int n, const int *in)
+{
+    push_index(r, kind);
+    push_index(r, n);
+    for (int i = 0; i < n; i++) push_index(r, in[i]);
+    r->units++;
+    if (kind >= 0) r->flop_infer += 2.0 * n * s->hidden * s->hidden;
+    r->flop_train = 3 * r->flop_infer;
+    return ++x->count;
+}
+static int mixed_one(recording *r, sample *x, const sizes *s, int kind, int in) { return mixed_call(r, x, s, kind, 1, &in); }
+static int mixed_two(recording *r, sample *x, const sizes *s, int kind, int a, int b)
+{
+    const int both[2] = { a, b };
+    return mixed_call(r, x, s, kind, 2, both);
+}
+static int mixed_three(recording *r, sample *x, const sizes *s, int kind, int a, int b, int c)
+{
+    const int all[3] = { a, b, c };
+    return mixed_call(r, x, s, kind, 3, all);
+}
+
+/* Some kinds are frequent and most are rare: of the kinds 1 to n, k comes in proportion to 1 / k. */
+static int mixed_kind(uint64_t *random, int n)
+{
+    double all = 0;
+    int k = 1;
+    for (int i = 1; i <= n; i++) all += 1.0 / i;
+    for (double left = all * random_below(random, 1 << 24) / (1 << 24) - 1; left >= 0 && k < n; left -= 1.0 / k) k++;
+    return k;
+}
+static int mixed_tree(recording *r, sample *x, const sizes *s, uint64_t *random, int leaves)
+{
+    if (leaves == 1) return mixed_one(r, x, s, 0, 0);
+    const int split = 1 + random_below(random, leaves - 1), kind = mixed_kind(random, s->classes);
+    const int left = mixed_tree(r, x, s, random, split), right = mixed_tree(r, x, s, random, leaves - split);
+    return mixed_two(r, x, s, kind, left, right);
+}
+/* Binary trees of which leaves are of one kind, and inner nodes of some kinds (classes). */
+static void trees_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const int half = (s->max - s->min) / 2;
+    for (int i = 0; i < r->n_samples; i++) {
+        mixed_begin(r, &r->samples[i]);
+        mixed_tree(r, &r->samples[i], s, random, s->min + random_below(random, half + 1) + random_below(random, half + 1));
+    }
+    random_values(r, (size_t)s->hidden, random);
+}
+/* Letters in a row, and words that begin behind a letter and end at a later one, where all that ends is averaged. */
+static void ed_lattice_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        const int n = s->min + random_below(random, s->max - s->min + 1);
+        int state[MAX_NODES] = { 0 };
+        mixed_begin(r, x);
+        for (int k = 1; k <= n; k++) {
+            int in[MAX_JOINED], count = 0;
+            in[count++] = mixed_one(r, x, s, 0, state[k - 1]);
+            for (int length = 2; length <= 4 && length < k; length++)
+                if (!random_below(random, 6)) in[count++] = mixed_one(r, x, s, 1, state[k - length]);
+            state[k] = count > 1 ? mixed_call(r, x, s, MEAN_OF, count, in) : in[0];
+        }
+    }
+    random_values(r, (size_t)s->hidden, random);
+}
+/* A buffer that is read from its end, a tracker of buffer and stack, actions, the stack and its compositions. */
+static void shift_reduce_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        const int words = s->min + random_below(random, s->max - s->min + 1);
+        int buffer[MAX_NODES] = { 0 }, stack[MAX_NODES] = { 0 }, top = 0, left = words, tracker = 0;
+        mixed_begin(r, x);
+        for (int k = 1; k <= words; k++) buffer[k] = mixed_two(r, x, s, 0, 0, buffer[k - 1]);
+        while (left || top > 1) {
+            tracker = mixed_three(r, x, s, 1, tracker, buffer[left], stack[top]);
+            const int action = mixed_one(r, x, s, 2, tracker);
+            int value;
+            if (top < 2 || (left && random_below(random, 2))) {
+                value = mixed_one(r, x, s, 3, buffer[left--]);
+                top++;
+            } else {
+                value = mixed_three(r, x, s, 4, stack[top - 1], stack[top], tracker);
+                top--;
+            }
+            stack[top] = mixed_two(r, x, s, 5, value, action);
+        }
+    }
+    random_values(r, (size_t)s->hidden, random);
+}
+/* Robots whose limbs are of four kinds: messages go up to the trunk and down again. */
+static void limbs_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        int parent[MAX_JOINED], kind[MAX_JOINED], up[MAX_JOINED], down[MAX_JOINED];
+        const int limbs = s->min + random_below(random, s->max - s->min + 1);
+        mixed_begin(r, x);
+        if (limbs > MAX_JOINED) die("limbs: at most 32", "");
+        for (int k = 0; k < limbs; k++) {
+            parent[k] = k ? random_below(random, k) : 0;
+            kind[k] = random_below(random, 4);
+        }
+        for (int k = limbs - 1; k >= 0; k--) {
+            int in[MAX_JOINED + 1], count = 0;
+            in[count++] = 0;
+            for (int child = k + 1; child < limbs; child++)
+                if (parent[child] == k) in[count++] = up[child];
+            up[k] = mixed_one(r, x, s, kind[k], mixed_call(r, x, s, SUM_OF, count, in));
+        }
+        for (int k = 0; k < limbs; k++) down[k] = mixed_two(r, x, s, 4 + kind[k], up[k], k ? down[parent[k]] : 0);
+        mixed_call(r, x, s, MEAN_OF, limbs, down);
+    }
+    random_values(r, (size_t)s->hidden, random);
+}
+static void mixed_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const kind *k = (const kind *)user;
+    out[0] = fold_tanh(f, fold_linear_n(f, in, k->n, k->W, FOLD_NULL_PARAM));
+}
+static void mixed_build(net *n, fold_model *m, const char *inputs) /* a digit for each kind */
+{
+    for (int i = 0; inputs[i]; i++) {
+        char name[16];
+        fold_cell_desc cell = fold_cell_desc_default();
+        kind *k = &n->kind[i];
+        snprintf(name, sizeof name, "kind%d", i);
+        k->n = inputs[i] - '0';
+        k->W = fold_weight_new(m, name, k->n * n->s.hidden, n->s.hidden);
+        cell.name = name;
+        cell.body = mixed_body;
+        cell.user = k;
+        cell.user_size = sizeof *k;
+        cell.n_in = k->n;
+        cell.n_out = 1;
+        for (int in = 0; in < k->n; in++) cell.in[in] = fold_shape1(n->s.hidden);
+        n->kinds[i] = fold_cell_new(m, &cell);
+    }
+}
+static void trees_build(net *n, fold_model *m)
+{
+    char inputs[MAX_KINDS + 1] = "1";
+    if (n->s.classes >= MAX_KINDS) die("mixed: at most 60 kinds", "");
+    for (int i = 1; i <= n->s.classes; i++) inputs[i] = '2';
+    mixed_build(n, m, inputs);
+}
+static void ed_lattice_build(net *n, fold_model *m) { mixed_build(n, m, "11"); }
+static void shift_reduce_build(net *n, fold_model *m) { mixed_build(n, m, "231132"); }
+static void limbs_build(net *n, fold_model *m) { mixed_build(n, m, "11112222"); }
+static void mixed_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_node value[4 * MAX_NODES + 1], in[MAX_JOINED + 1];
+    const int *at = r->index + x->first;
+    if (x->count > 4 * MAX_NODES) die("a sample has too many calls", "");
+    value[0] = fold_input_ref(f, r->values, fold_shape1(n->s.hidden));
+    for (int call = 1; call <= x->count; call++) {
+        const int kind = *at++, count = *at++;
+        for (int i = 0; i < count; i++) in[i] = value[*at++];
+        if (kind == MEAN_OF) value[call] = fold_mean_n(f, in, count);
+        else if (kind == SUM_OF) value[call] = fold_sum_n(f, in, count);
+        else if (n->s.cells) value[call] = fold_call(f, n->kinds[kind], in, count);
+        else mixed_body(f, in, &value[call], &n->kind[kind]);
+    }
+    push(out, training ? fold_sum(f, value[x->count], FOLD_ALL) : value[x->count]);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const workload workloads[] = {
@@ -809,5 +989,16 @@ static const workload workloads[] = {
     { "graph", "atoms", OPT_ADAM, { 32, 64, 64, 20, 2, 10, 100, 0, 1 }, graph_generate, graph_build, graph_record },
     { "transformer", "tokens", OPT_ADAM, { 32, 128, 128, 10000, 5, 5, 40, 0, 1 }, transformer_generate, transformer_build, transformer_record },
     { "policy", "agents", OPT_NONE, { 1, 16, 64, 1, 8, 1, 1, 0, 1 }, policy_generate, policy_build, policy_record },
+    { "mixed-1", "nodes", OPT_SGD, { 64, 64, 64, 1, 1, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "mixed-2", "nodes", OPT_SGD, { 64, 64, 64, 1, 2, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "mixed-5", "nodes", OPT_SGD, { 64, 64, 64, 1, 5, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "mixed-10", "nodes", OPT_SGD, { 64, 64, 64, 1, 10, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "mixed-16", "nodes", OPT_SGD, { 64, 64, 64, 1, 16, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "mixed-20", "nodes", OPT_SGD, { 64, 64, 64, 1, 20, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "mixed-60", "nodes", OPT_SGD, { 64, 64, 64, 1, 60, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
+    { "ed-lattice", "nodes", OPT_SGD, { 64, 64, 64, 1, 1, 30, 70, 0, 1 }, ed_lattice_generate, ed_lattice_build, mixed_record },
+    { "shift-reduce", "nodes", OPT_SGD, { 64, 64, 64, 1, 1, 5, 35, 0, 1 }, shift_reduce_generate, shift_reduce_build, mixed_record },
+    { "limbs", "nodes", OPT_SGD, { 64, 64, 64, 1, 1, 4, 22, 0, 1 }, limbs_generate, limbs_build, mixed_record },
+    { "primitive-ops", "nodes", OPT_SGD, { 64, 64, 64, 1000, 5, 5, 35, 0, 0 }, sst_generate, sst_build, sst_record },
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof workloads[0] };

@@ -2428,24 +2428,36 @@ static void partly_used(void)
 enum { MATRICES = 150, LINES = 40, LINKS = 30, LINE = 4 };
 static int picked[LINES * LINKS]; /* of line i the link j is at i * LINKS + j */
 
-/* How many batches the ratio makes where signatures are many: the next is the one of which most of the calls
-   that are left are ready; of equal ones the one that was recorded first. */
+/* How good it is to run a matrix next: the share of its calls left that are ready, times that share of the highest, times their height. */
+static float merit_of(const int *at, int matrix)
+{
+    int ready = 0, left = 0, height = 0, high_ready = 0, high_left = 0;
+    for (int line = 0; line < LINES; line++)
+        for (int link = at[line]; link < LINKS; link++) {
+            if (picked[line * LINKS + link] != matrix) continue;
+            if (LINKS - link > height) { height = LINKS - link; high_ready = high_left = 0; }
+            left++;
+            ready += link == at[line];
+            high_left += LINKS - link == height;
+            high_ready += LINKS - link == height && link == at[line];
+        }
+    return ready ? (float)ready * (float)high_ready * (float)height / ((float)left * (float)high_left) : -1;
+}
+/* How many batches the ratio makes where signatures are many; of equally good ones it takes the one that was recorded first. */
 static int batches_by_ratio(void)
 {
-    int at[LINES] = { 0 }, left[MATRICES] = { 0 }, order[MATRICES], n_order = 0, batches = 0;
+    int at[LINES] = { 0 }, met[MATRICES] = { 0 }, order[MATRICES], n_order = 0, batches = 0;
     for (int i = 0; i < LINES * LINKS; i++)
-        if (!left[picked[i]]++) order[n_order++] = picked[i];
+        if (!met[picked[i]]++) order[n_order++] = picked[i];
     for (int done = 0; done < LINES * LINKS; batches++) {
-        int best = -1, most = 0;
+        int best = 0;
+        float most = -1;
         for (int i = 0; i < n_order; i++) {
-            int ready = 0;
-            for (int line = 0; line < LINES; line++) ready += at[line] < LINKS && picked[line * LINKS + at[line]] == order[i];
-            if (ready && (best < 0 || ready * left[best] > most * left[order[i]])) best = order[i], most = ready;
+            const float merit = merit_of(at, order[i]);
+            if (merit > most) { best = order[i]; most = merit; }
         }
         for (int line = 0; line < LINES; line++)
-            if (at[line] < LINKS && picked[line * LINKS + at[line]] == best) at[line]++;
-        left[best] -= most;
-        done += most;
+            if (at[line] < LINKS && picked[line * LINKS + at[line]] == best) { at[line]++; done++; }
     }
     return batches;
 }
@@ -2482,6 +2494,128 @@ static void many_signatures(void)
         fold_ctx_free(f);
         fold_model_free(m);
     }
+}
+
+/* Networks that mix kinds of calls. */
+enum { KINDS = 60, MIXED = 4, MIXED_SAMPLES = 32, LETTERS = 40 };
+typedef struct mixed { fold_ctx *f; const fold_param *one, *two; check_random random; fold_node leaf; } mixed;
+static fold_node mixed_one(const mixed *x, int kind, fold_node in) { return fold_linear(x->f, in, x->one[kind], FOLD_NULL_PARAM); }
+static fold_node mixed_two(const mixed *x, int kind, fold_node a, fold_node b)
+{
+    const fold_node both[2] = { a, b };
+    return fold_linear_n(x->f, both, 2, x->two[kind], FOLD_NULL_PARAM);
+}
+/* A binary tree; few kinds are frequent. */
+static fold_node mixed_tree(mixed *x, int kinds, int leaves)
+{
+    if (leaves == 1) return mixed_one(x, 0, x->leaf);
+    const int split = 1 + random_below(&x->random, leaves - 1), kind = random_below(&x->random, 1 + random_below(&x->random, kinds));
+    const fold_node left = mixed_tree(x, kinds, split);
+    return mixed_two(x, kind, left, mixed_tree(x, kinds, leaves - split));
+}
+/* Letters in a row; words lead over some of them, and where they end all that comes is averaged. */
+static fold_node mixed_lattice(mixed *x)
+{
+    fold_node letter[LETTERS + 1], in[2];
+    letter[0] = x->leaf;
+    for (int i = 1; i <= LETTERS; i++) {
+        letter[i] = mixed_one(x, 0, letter[i - 1]);
+        if (i < 5 || random_below(&x->random, 2)) continue;
+        in[0] = letter[i];
+        in[1] = mixed_one(x, 1, letter[i - 2 - random_below(&x->random, 3)]);
+        letter[i] = fold_mean_n(x->f, in, 2);
+    }
+    return letter[LETTERS];
+}
+/* A stack, a buffer read backwards, a tracker of both, and an action that shifts or reduces. */
+static fold_node mixed_parser(mixed *x)
+{
+    fold_node word[LETTERS + 1], stack[LETTERS + 1], tracker = x->leaf;
+    const int words = 5 + random_below(&x->random, LETTERS - 5);
+    int left = words, top = 0;
+    word[0] = stack[0] = x->leaf;
+    for (int i = 1; i <= words; i++) word[i] = mixed_two(x, 0, x->leaf, word[i - 1]);
+    while (left || top > 1) {
+        tracker = mixed_two(x, 1, mixed_two(x, 2, tracker, stack[top]), word[left]);
+        const fold_node action = mixed_one(x, 3, tracker);
+        if (top < 2 || (left && random_below(&x->random, 2))) stack[++top] = mixed_one(x, 4, word[left--]);
+        else { stack[top - 1] = mixed_two(x, 5, stack[top - 1], stack[top]); top--; }
+        stack[top] = mixed_two(x, 6, stack[top], action);
+    }
+    return stack[1];
+}
+/* Limbs of four kinds send messages up and then down. */
+static fold_node mixed_limbs(mixed *x)
+{
+    fold_node up[LETTERS], down[LETTERS];
+    int parent[LETTERS], kind[LETTERS];
+    const int limbs = 3 + random_below(&x->random, 18);
+    for (int i = 0; i < limbs; i++) {
+        parent[i] = i ? random_below(&x->random, i) : 0;
+        kind[i] = random_below(&x->random, 4);
+    }
+    for (int i = limbs - 1; i >= 0; i--) {
+        fold_node in[LETTERS];
+        int n = 0;
+        in[n++] = x->leaf;
+        for (int child = i + 1; child < limbs; child++)
+            if (parent[child] == i) in[n++] = up[child];
+        up[i] = mixed_one(x, kind[i], fold_sum_n(x->f, in, n));
+    }
+    for (int i = 0; i < limbs; i++) down[i] = mixed_two(x, kind[i], up[i], i ? down[parent[i]] : x->leaf);
+    return fold_mean_n(x->f, down, limbs);
+}
+static const int mixed_kinds[] = { 1, 2, 5, 10, 16, 20, KINDS };
+enum { MIXED_TREES = sizeof mixed_kinds / sizeof *mixed_kinds, MIXED_NETS = MIXED_TREES + 3 };
+static void mixed_record(mixed *x, int net, uint64_t seed, fold_node *root)
+{
+    const float leaf[MIXED] = { 0.5f, -1, 2, 0.25f };
+    x->random.state = seed;
+    fold_ctx_reset(x->f);
+    x->leaf = fold_input(x->f, leaf, MIXED);
+    for (int i = 0; i < MIXED_SAMPLES; i++)
+        root[i] = net < MIXED_TREES        ? mixed_tree(x, mixed_kinds[net], 5 + random_below(&x->random, 30))
+                  : net == MIXED_TREES     ? mixed_lattice(x)
+                  : net == MIXED_TREES + 1 ? mixed_parser(x)
+                                           : mixed_limbs(x);
+}
+/* The default schedule never makes more batches than the others, and the same bits. */
+static void mixed_networks(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_param one[KINDS], two[KINDS];
+    fold_ctx *f[FOLD_SCHEDULE_COUNT];
+    for (int i = 0; i < KINDS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "one%d", i);
+        one[i] = fold_weight_new(m, name, MIXED, MIXED);
+        snprintf(name, sizeof name, "two%d", i);
+        two[i] = fold_weight_new(m, name, 2 * MIXED, MIXED);
+    }
+    for (int schedule = 0; schedule < FOLD_SCHEDULE_COUNT; schedule++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.schedule = (fold_schedule)schedule;
+        d.group_bytes = SIZE_MAX;
+        f[schedule] = fold_ctx_new(m, &d);
+    }
+    for (int net = 0; net < MIXED_NETS; net++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            fold_node root[FOLD_SCHEDULE_COUNT][MIXED_SAMPLES];
+            int batches[FOLD_SCHEDULE_COUNT];
+            for (int schedule = 0; schedule < FOLD_SCHEDULE_COUNT; schedule++) {
+                mixed x = { f[schedule], one, two, { 0 }, { 0, 0 } };
+                mixed_record(&x, net, seed, root[schedule]);
+                CHECK_INT(fold_run(f[schedule], root[schedule], MIXED_SAMPLES), FOLD_OK);
+                batches[schedule] = fold_ctx_stats(f[schedule]).batches;
+                CHECK_SAYS(batches[0] <= batches[schedule], "net %d, seed %d: %d batches, by schedule %d only %d", net,
+                           (int)seed, batches[0], schedule, batches[schedule]);
+                CHECK(fold_ctx_stats(f[schedule]).lower_bound <= batches[0]);
+                for (int i = 0; i < MIXED_SAMPLES; i++)
+                    CHECK_BITS(fold_value(f[schedule], root[schedule][i]), fold_value(f[0], root[0][i]), MIXED);
+            }
+        }
+    for (int schedule = 0; schedule < FOLD_SCHEDULE_COUNT; schedule++) fold_ctx_free(f[schedule]);
+    fold_model_free(m);
 }
 
 /* Parameters are found among many, those with names of one hash too ("costarring" and "liquor" by FNV-1a). */
@@ -2712,6 +2846,7 @@ int main(int argc, char **argv)
         { "engine: dropped plans", dropped_plans },
         { "engine: partly used values", partly_used },
         { "engine: many signatures", many_signatures },
+        { "engine: mixed networks", mixed_networks },
         { "engine: many names", many_names },
     };
     check_start(argc, argv);
