@@ -23199,16 +23199,29 @@ static int fold__eager_backward(fold_ctx *f)
 
 /* ==== room: plan cache ======================================================================
    Owns: plans of earlier runs, in the bytes that the context was given for them. A run of the same structure
-   gets its plan copied back; it is found by a hash, and confirmed by comparing the whole structure. A plan is
-   kept when its structure comes for the second time. Calls: what a run knows. Must not know what a plan
-   means. */
+   gets its plan back; it is found by a hash, and confirmed by comparing the whole structure. A plan is kept
+   when its structure comes for the second time. Calls: what a run knows. Must not know what a plan means. */
 
-enum { FOLD__PLANS = 64, FOLD__PLAN_PARTS = 5, FOLD__STRUCTURE_PARTS = 7, FOLD__HASHED_PARTS = 2 };
+/* A kept plan is one blob of parts: the arrays of nodes, then the structure, then the other arrays. A run
+   uses the arrays of nodes where they are kept. */
+enum {
+    FOLD__PLANS = 64,
+    FOLD__PART_OF_NODES = 0,
+    FOLD__PARTS_OF_STRUCTURE,
+    FOLD__PARTS_NOT_HASHED = FOLD__PARTS_OF_STRUCTURE + 3,
+    FOLD__PARTS_OF_ARRAYS = FOLD__PARTS_OF_STRUCTURE + 8,
+    FOLD__PLAN_PARTS = FOLD__PARTS_OF_ARRAYS + 5
+};
+static const int fold__plan_array[] = { FOLD__ARRAY_RUN_SIGS, FOLD__ARRAY_BATCHES, FOLD__ARRAY_GROUPS,
+                                        FOLD__ARRAY_GROUP_SIGS, FOLD__ARRAY_BUFFERS };
+typedef struct fold__plan_part {
+    void *data;
+    size_t bytes, at; /* at: where it is in the blob */
+} fold__plan_part;
 typedef struct fold__kept_plan {
     fold__identity of;
     uint64_t used;    /* the run that used it last */
-    size_t at, bytes; /* in the array of plans: arrays of nodes, then the structure, then the other arrays */
-    size_t node_bytes;
+    size_t at, bytes; /* its blob, in the array of plans */
     fold__counts counts;
 } fold__kept_plan;
 typedef struct fold__plans {
@@ -23246,65 +23259,58 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-typedef struct fold__extent {
-    void *data;
-    size_t bytes;
-} fold__extent;
-
-/* Lists the arrays of a recording's structure, the first of which make the hash. Words of leaves of
-   parameters and of lists, and the roots, belong to the structure too. */
-static void fold__structure(const fold_ctx *f, fold__extent extents[FOLD__STRUCTURE_PARTS])
+/* Lists the words of a structure that are in no array of the recording, and counts them. These are parameters
+   of leaves, lengths of lists, the scratch of ops over lists, and the roots. */
+static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
-    const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
-    const fold__extent all[FOLD__STRUCTURE_PARTS] = { { f->sig + 1, nodes },
-                                                      { f->edge_source, edges },
-                                                      { f->edge_offset, edges },
-                                                      { f->first_edge + 1, nodes },
-                                                      { f->shape + 1, nodes },
-                                                      { f->kind + 1, f->n_nodes },
-                                                      { f->found, f->n_found * sizeof(fold__found) } };
-    memcpy(extents, all, sizeof all);
-}
-
-/* Tells whether a node is a leaf of a parameter, and of which. */
-static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
-{
-    const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-    if (kind != FOLD__LOOKUP && kind != FOLD__PARAM)
+    if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
         return 0;
-    *param = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
+    uint32_t *const words = (uint32_t *)(void *)f->planning, *to = words;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        const uint32_t kind = fold__kind_of(f, id);
+        *to = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
+        to += (kind == FOLD__LOOKUP) | (kind == FOLD__PARAM); /* no branch: nobody could predict it */
+        if (!fold__is_list(f, id))
+            continue;
+        *to++ = f->length[id];
+        if (kind == FOLD__OP)
+            *to++ = (uint32_t)(fold__whole_bytes(f, id) / FOLD__ALIGN);
+    }
+    for (size_t root = 0; root < n_roots; root++)
+        *to++ = f->source[roots[root].id];
+    *n_words = (uint32_t)(to - words);
     return 1;
 }
 
-/* Writes what else of a node belongs to the structure. This is the parameter that it is a leaf of, the length
-   of a list, and the scratch of an op over lists. Returns how many words. */
-static int fold__structure_words(const fold_ctx *f, uint32_t id, uint32_t words[3])
+/* Lists the parts of a plan of so many words and counts; returns their bytes. */
+static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__counts *counts,
+                               fold__plan_part part[FOLD__PLAN_PARTS])
 {
-    int count = fold__leaf_param(f, id, words);
-    if (!fold__is_list(f, id))
-        return count;
-    words[count++] = f->length[id];
-    if (fold__is_op(f, id))
-        words[count++] = (uint32_t)(fold__whole_bytes(f, id) / FOLD__ALIGN);
-    return count;
-}
-
-/* Lists the arrays of a plan beside those of nodes, as far as they are in use. */
-static void fold__plan_arrays(const fold_ctx *f, const fold__counts *counts,
-                              fold__extent extents[FOLD__PLAN_PARTS])
-{
-    static const int array[FOLD__PLAN_PARTS] = { FOLD__ARRAY_RUN_SIGS, FOLD__ARRAY_BATCHES,
-                                                 FOLD__ARRAY_GROUPS, FOLD__ARRAY_GROUP_SIGS,
-                                                 FOLD__ARRAY_BUFFERS };
-    const size_t bytes[FOLD__PLAN_PARTS] = { counts->run_sigs * sizeof(fold__run_sig),
-                                             counts->batches * sizeof(fold__batch),
-                                             counts->groups * sizeof(fold__group),
-                                             counts->group_sigs * sizeof(fold__group_sig),
-                                             counts->buffers * sizeof(fold__buffer) };
-    for (int part = 0; part < FOLD__PLAN_PARTS; part++) {
-        extents[part].data = f->arrays[array[part]].data;
-        extents[part].bytes = bytes[part];
+    const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
+    const struct {
+        void *data;
+        size_t bytes;
+    } all[FOLD__PLAN_PARTS] = { { f->run->node_arrays, f->run->node_bytes },
+                                { f->planning, (size_t)n_words * 4 },
+                                { f->sig + 1, nodes },
+                                { f->edge_source, edges },
+                                { f->edge_offset, edges },
+                                { f->first_edge + 1, nodes },
+                                { f->shape + 1, nodes },
+                                { f->kind + 1, f->n_nodes },
+                                { f->found, f->n_found * sizeof(fold__found) },
+                                { f->run->run_sig, counts->run_sigs * sizeof(fold__run_sig) },
+                                { f->run->batch, counts->batches * sizeof(fold__batch) },
+                                { f->run->group, counts->groups * sizeof(fold__group) },
+                                { f->run->group_sig, counts->group_sigs * sizeof(fold__group_sig) },
+                                { f->run->buffer, counts->buffers * sizeof(fold__buffer) } };
+    size_t at = 0;
+    for (int i = 0; i < FOLD__PLAN_PARTS; at += fold__round_up(all[i].bytes, 8), i++) {
+        part[i].data = all[i].data;
+        part[i].bytes = all[i].bytes;
+        part[i].at = at;
     }
+    return fold__round_up(at, FOLD__ALIGN);
 }
 
 /* Goes on with a hash. Two chains of products run side by side, because a product takes its time. */
@@ -23326,100 +23332,64 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
 }
 
 /* Tells what tells this run from others. */
-static fold__identity fold__identify(const fold_ctx *f, const fold_node *roots, size_t n_roots)
+static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
 {
-    fold__extent extents[FOLD__STRUCTURE_PARTS];
+    fold__plan_part part[FOLD__PLAN_PARTS];
     const fold__run *run = f->run;
     const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
-    fold__identity identity = { 0, f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
-                                0, f->model->layout, mode };
-    uint32_t words[3];
-    fold__structure(f, extents);
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        for (int word = 0, count = fold__structure_words(f, id, words); word < count; word++) {
-            identity.hash = identity.hash * 31 + words[word];
-            identity.words++;
-        }
-    for (size_t i = 0; i < n_roots; i++)
-        identity.hash = identity.hash * 31 + f->source[roots[i].id];
-    identity.hash = fold__hash_bytes(identity.hash, &identity, sizeof identity);
-    for (int i = 0; i < FOLD__HASHED_PARTS; i++)
-        identity.hash = fold__hash_bytes(identity.hash, extents[i].data, extents[i].bytes);
+    fold__identity identity = { 0,       f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
+                                n_words, f->model->layout, mode };
+    fold__list_parts(f, n_words, &run->counts, part);
+    identity.hash = fold__hash_bytes(0, &identity, sizeof identity);
+    for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_NOT_HASHED; i++)
+        identity.hash = fold__hash_bytes(identity.hash, part[i].data, part[i].bytes);
     return identity;
 }
 
-/* Writes a run's structure to `at`, or compares it with what is there. Returns the end, or NULL when it
- * differs. */
-static char *fold__pass_structure(const fold_ctx *f, const fold_node *roots, size_t n_roots, char *at,
-                                  int write)
+/* Tells whether a kept plan, whose parts are listed, is that of the run. */
+static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept,
+                          const fold__plan_part part[FOLD__PLAN_PARTS])
 {
-    fold__extent extents[FOLD__STRUCTURE_PARTS];
-    uint32_t words[3], *to;
-    fold__structure(f, extents);
-    for (int part = 0; part < FOLD__STRUCTURE_PARTS; at += fold__round_up(extents[part].bytes, 8), part++) {
-        if (!extents[part].bytes)
-            continue; /* its array may not be there */
-        if (write)
-            memcpy(at, extents[part].data, extents[part].bytes);
-        else if (memcmp(at, extents[part].data, extents[part].bytes))
-            return NULL;
-    }
-    to = (uint32_t *)(void *)at;
-    for (uint32_t id = 1; id <= f->n_nodes + n_roots; id++) {
-        int count = 1;
-        if (id > f->n_nodes)
-            words[0] = f->source[roots[id - f->n_nodes - 1].id];
-        else
-            count = fold__structure_words(f, id, words);
-        for (int word = 0; word < count; word++, to++) {
-            if (write)
-                *to = words[word];
-            else if (*to != words[word])
-                return NULL;
-        }
-    }
-    return (char *)(to + ((to - (uint32_t *)(void *)at) & 1));
+    if (memcmp(&kept->of, &f->run->identity, sizeof kept->of))
+        return 0;
+    for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_OF_ARRAYS; i++)
+        if (part[i].bytes && memcmp(f->plans + kept->at + part[i].at, part[i].data, part[i].bytes))
+            return 0; /* an array without bytes may not be there */
+    return 1;
 }
 
 /* Gives the run the plan of an earlier one of the same structure, when there is one. */
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    fold__plans *plans = fold__plans_of(f);
-    fold__extent extents[FOLD__PLAN_PARTS];
-    if (!plans)
+    fold__plan_part part[FOLD__PLAN_PARTS];
+    uint32_t n_words, which = 0;
+    if (!fold__plans_of(f) || !fold__list_words(f, roots, n_roots, &n_words))
         return 0;
-    run->identity = fold__identify(f, roots, n_roots);
-    for (uint32_t which = 0; which < plans->count; which++) {
-        const fold__kept_plan kept = plans->plan[which];
-        const char *end =
-            memcmp(&kept.of, &run->identity, sizeof kept.of)
-                ? NULL
-                : fold__pass_structure(f, roots, n_roots, (char *)plans + kept.at + kept.node_bytes, 0);
-        if (!end)
-            continue;
-        const size_t others = (size_t)(end - (char *)plans);
-        if (!fold__need(f, FOLD__ARRAY_RUN_SIGS, kept.counts.run_sigs, sizeof(fold__run_sig)) ||
-            !fold__need(f, FOLD__ARRAY_BATCHES, kept.counts.batches, sizeof(fold__batch)) ||
-            !fold__need(f, FOLD__ARRAY_GROUPS, kept.counts.groups, sizeof(fold__group)) ||
-            !fold__need(f, FOLD__ARRAY_GROUP_SIGS, kept.counts.group_sigs, sizeof(fold__group_sig)) ||
-            !fold__need(f, FOLD__ARRAY_BUFFERS, kept.counts.buffers, sizeof(fold__buffer)))
+    run->identity = fold__identify(f, n_roots, n_words);
+    for (const fold__plans *plans = fold__plans_of(f);; which++) {
+        if (which == plans->count) {
+            f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
             return 0;
-        run->replayed = kept.at;
-        run->counts = kept.counts;
-        fold__renew(f); /* the run's arrays of nodes are the kept ones */
-        plans = fold__plans_of(f);
-        plans->plan[which].used = ++plans->runs;
-        fold__plan_arrays(f, &kept.counts, extents);
-        end = (char *)plans + others;
-        for (int part = 0; part < FOLD__PLAN_PARTS; end += fold__round_up(extents[part].bytes, 8), part++)
-            if (extents[part].bytes)
-                memcpy(extents[part].data, end, extents[part].bytes);
-        f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
-        return 1;
+        }
+        fold__list_parts(f, n_words, &plans->plan[which].counts, part);
+        if (fold__fits_run(f, &plans->plan[which], part))
+            break;
     }
-    f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
-    return 0;
+    run->counts = fold__plans_of(f)->plan[which].counts;
+    for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
+        if (!fold__need(f, fold__plan_array[i - FOLD__PARTS_OF_ARRAYS], part[i].bytes, 1))
+            return 0;
+    fold__plans *plans = fold__plans_of(f);
+    fold__list_parts(f, n_words, &run->counts, part);
+    for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
+        if (part[i].bytes)
+            memcpy(part[i].data, f->plans + plans->plan[which].at + part[i].at, part[i].bytes);
+    plans->plan[which].used = ++plans->runs;
+    run->replayed = plans->plan[which].at;
+    fold__renew(f); /* the run's arrays of nodes are the kept ones */
+    f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
+    return 1;
 }
 
 /* Forgets a plan, and moves those behind it. */
@@ -23449,39 +23419,27 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
+    fold__plan_part part[FOLD__PLAN_PARTS];
+    uint32_t n_words;
+    if (!fold__plans_of(f) || !fold__seen_before(fold__plans_of(f), run->identity.hash) ||
+        !fold__list_words(f, roots, n_roots, &n_words))
+        return;
     fold__plans *plans = fold__plans_of(f);
-    fold__extent structure[FOLD__STRUCTURE_PARTS], arrays[FOLD__PLAN_PARTS];
-    if (!plans)
+    const size_t bytes = fold__list_parts(f, n_words, &run->counts, part);
+    const size_t room = f->arrays[FOLD__ARRAY_PLANS].need;
+    if (bytes > room - fold__plans_head())
         return;
-    fold__kept_plan kept = { run->identity,
-                             ++plans->runs,
-                             0,
-                             run->node_bytes + ((size_t)run->identity.words + n_roots + 1) / 2 * 8,
-                             run->node_bytes,
-                             run->counts };
-    fold__structure(f, structure);
-    fold__plan_arrays(f, &run->counts, arrays);
-    for (int part = 0; part < FOLD__STRUCTURE_PARTS; part++)
-        kept.bytes += fold__round_up(structure[part].bytes, 8);
-    for (int part = 0; part < FOLD__PLAN_PARTS; part++)
-        kept.bytes += fold__round_up(arrays[part].bytes, 8);
-    kept.bytes = fold__round_up(kept.bytes, FOLD__ALIGN);
-    if (!fold__seen_before(plans, kept.of.hash) ||
-        kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - fold__plans_head())
-        return;
-    while (plans->count == FOLD__PLANS || kept.bytes > f->arrays[FOLD__ARRAY_PLANS].need - plans->end) {
+    while (plans->count == FOLD__PLANS || bytes > room - plans->end) {
         uint32_t oldest = 0;
         for (uint32_t i = 1; i < plans->count; i++)
             oldest = plans->plan[i].used < plans->plan[oldest].used ? i : oldest;
         fold__drop_plan(plans, oldest);
     }
-    kept.at = plans->end;
-    memcpy((char *)plans + kept.at, f->arrays[FOLD__ARRAY_NODE_ARRAYS].data, kept.node_bytes);
-    char *to = fold__pass_structure(f, roots, n_roots, (char *)plans + kept.at + kept.node_bytes, 1);
-    for (int part = 0; part < FOLD__PLAN_PARTS; to += fold__round_up(arrays[part].bytes, 8), part++)
-        if (arrays[part].bytes)
-            memcpy(to, arrays[part].data, arrays[part].bytes);
-    plans->end += kept.bytes;
+    const fold__kept_plan kept = { run->identity, ++plans->runs, plans->end, bytes, run->counts };
+    for (int i = 0; i < FOLD__PLAN_PARTS; i++)
+        if (part[i].bytes)
+            memcpy(f->plans + kept.at + part[i].at, part[i].data, part[i].bytes);
+    plans->end += bytes;
     plans->plan[plans->count++] = kept;
 }
 
@@ -27160,6 +27118,16 @@ static void fold__put_shapes(fold__text *text, const fold_ctx *f, uint32_t sig)
 }
 
 /* -- as text --------------------------------------------------------------------------------- */
+
+/* Tells whether a node is a leaf of a parameter, and of which. */
+static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
+{
+    const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+    if (kind != FOLD__LOOKUP && kind != FOLD__PARAM)
+        return 0;
+    *param = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
+    return 1;
+}
 
 /* Tells what makes a value, as a name, and of calls with several outputs which of them. */
 typedef struct fold__maker {
