@@ -17455,7 +17455,7 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t in_group; /* which of all is at this place in order of signature in the run, then of group */
+    uint32_t by_sig; /* no part of it: the one at this place were all in order of signature, then of group */
     uint32_t first_record;            /* its calls begin there in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
@@ -17507,7 +17507,7 @@ typedef struct fold__run_sig {
     uint32_t levels; /* the longest chain of its own calls in the group being cut */
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_in_group, n_groups; /* in how many groups it is, and where they begin in `in_group` */
+    uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
     uint32_t first, first_elem; /* its first call that bears on the root, and the first with a list element */
     uint32_t calls;             /* how many run */
     size_t elems;               /* list elements of the calls that run */
@@ -22164,17 +22164,17 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
 {
     const fold__run *run = f->run;
-    uint32_t low = run->run_sig[run_sig].first_in_group, high = low + run->run_sig[run_sig].n_groups;
-    const uint32_t end = high;
+    uint32_t low = run->run_sig[run_sig].first_by_sig, high = low + run->run_sig[run_sig].n_groups;
     while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (run->group_sig[run->group_sig[middle].in_group].group < group)
+        const uint32_t middle = (low + high) / 2, found = run->group_sig[middle].by_sig;
+        if (run->group_sig[found].group == group)
+            return found;
+        if (run->group_sig[found].group < group)
             low = middle + 1;
         else
             high = middle;
     }
-    const uint32_t found = low < end ? run->group_sig[low].in_group : FOLD__NONE;
-    return found != FOLD__NONE && run->group_sig[found].group == group ? found : FOLD__NONE;
+    return FOLD__NONE;
 }
 
 /* Tells whether one group and one thread make all sums of parameters. */
@@ -22188,7 +22188,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
             continue;
         if (run_sig->n_groups != 1)
             return 0;
-        const uint32_t its = run->group_sig[run->group_sig[run_sig->first_in_group].in_group].group;
+        const uint32_t its = run->group_sig[run->group_sig[run_sig->first_by_sig].by_sig].group;
         if (group != FOLD__NONE && group != its)
             return 0;
         group = its;
@@ -23090,23 +23090,17 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     }
 }
 
-/* Sums a use's rows of the head or of all else, one at a time in record order. */
-static void fold__eager_use_rows(fold_ctx *f, const fold__use *use, int head)
-{
-    const fold__run *run = f->run;
-    for (uint32_t call = 0; call < run->counts.calls; call++) {
-        const uint32_t id = run->calls[call];
-        if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
-            ((run->state[id] & FOLD__HEAD) != 0) == head)
-            fold__eager_use_call(f, use, id);
-    }
-}
-
+/* Sums a use's rows one at a time in record order, those of the head last. */
 static void fold__eager_use(fold_ctx *f, const fold__use *use)
 {
-    fold__eager_use_rows(f, use, 0);
-    if (f->run->counts.head)
-        fold__eager_use_rows(f, use, 1);
+    const fold__run *run = f->run;
+    for (int head = 0; head <= run->counts.head; head++)
+        for (uint32_t call = 0; call < run->counts.calls; call++) {
+            const uint32_t id = run->calls[call];
+            if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
+                ((run->state[id] & FOLD__HEAD) != 0) == head)
+                fold__eager_use_call(f, use, id);
+        }
 }
 
 /* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
@@ -23641,13 +23635,13 @@ static void fold__index_groups(fold__run *run)
     for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++)
         run->run_sig[run->group_sig[sig].run_sig].n_groups++;
     for (uint32_t sig = 0, at = 0; sig < run->counts.run_sigs; sig++) {
-        run->run_sig[sig].first_in_group = at;
+        run->run_sig[sig].first_by_sig = at;
         at += run->run_sig[sig].n_groups;
         run->run_sig[sig].n_groups = 0;
     }
     for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++) {
         fold__run_sig *run_sig = &run->run_sig[run->group_sig[sig].run_sig];
-        run->group_sig[run_sig->first_in_group + run_sig->n_groups++].in_group = sig;
+        run->group_sig[run_sig->first_by_sig + run_sig->n_groups++].by_sig = sig;
     }
 }
 
@@ -24615,13 +24609,11 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
 
 static fold_status fold__finish_eager(fold_ctx *f)
 {
-    if (!fold__goes_back(f->run))
-        return f->error.status;
-    if (!fold__eager_backward(f))
-        return f->error.status;
-    f->any_done = 1;
-    f->done_version = f->model->version;
-    return FOLD_OK;
+    if (fold__goes_back(f->run) && fold__eager_backward(f)) {
+        f->any_done = 1;
+        f->done_version = f->model->version;
+    }
+    return f->error.status;
 }
 
 /* Tells whether all that a run would compute is there since the last one that computed something. */
