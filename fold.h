@@ -7130,6 +7130,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__TAIL(have);
+
 FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int count)
 {
     const FOLD__V by = FOLD__VSET(divisor);
@@ -9356,23 +9357,6 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Sums a value's lines of `inner` floats for one outer index. */
-static void fold__sum_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
-{
-    const fold_rows lines = { in, axis->inner, NULL };
-    if (axis->inner == 1)
-        out[0] = fold__sum(kernels, in, (size_t)axis->length);
-    else
-        fold__sum_rows(kernels, out, (size_t)axis->inner, &lines, 0, axis->length);
-}
-
-static void fold__mean_lines(const fold__kernels *kernels, const fold__axis *axis, float *out, float *in)
-{
-    fold__sum_lines(kernels, axis, out, in);
-    FOLD__MAP_OF(kernels, scale)(out, out, NULL, NULL, 1.0f / (float)axis->length, (size_t)axis->inner, 1,
-                                  NULL);
-}
-
 /* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value.
    out and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in
    and out what the op asks for. */
@@ -9435,45 +9419,47 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
 #define FOLD__OVER_LAST(name) FOLD__OVER_LINES(name, call->in_shape[0].rank - 1)
 #define FOLD__OVER_ALL(name) FOLD__OVER_LINES(name, FOLD_ALL)
 
-static void fold__sum_over(const fold__lines *lines)
+/* Sums the lines of `in`, with `inner` floats each. */
+static void fold__sum_to(const fold__lines *lines, float *out, float *in)
 {
-    fold__sum_lines(lines->kernels, &lines->axis, lines->out, lines->in);
-}
-static void fold__mean_over(const fold__lines *lines)
-{
-    fold__mean_lines(lines->kernels, &lines->axis, lines->out, lines->in);
+    const fold_rows rows = { in, lines->axis.inner, NULL };
+    if (lines->axis.inner == 1)
+        out[0] = fold__sum(lines->kernels, in, (size_t)lines->axis.length);
+    else
+        fold__sum_rows(lines->kernels, out, (size_t)lines->axis.inner, &rows, 0, lines->axis.length);
 }
 
-static void fold__sum_axis_grad(const fold_op_call *call, int mean)
+static void fold__mean_to(const fold__lines *lines, float *out, float *in)
+{
+    fold__sum_to(lines, out, in);
+    fold__map_row(FOLD__MAP_OF(lines->kernels, scale), out, out, NULL, NULL, 1.0f / (float)lines->axis.length,
+                  (size_t)lines->axis.inner);
+}
+static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
+static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
+
+/* Gives every value of the lines the gradient of their sum, times a factor. */
+static void fold__spread_lines(const fold__lines *lines, float factor)
 {
     FOLD__NO_CONTRACT
-    const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    const size_t length = (size_t)axis.length, inner = (size_t)axis.inner;
-    const float factor = mean ? 1.0f / (float)axis.length : 1.0f;
-    for (int row = 0; row < call->rows; row++) {
-        fold_rows dout = { fold__row(&call->dout[0], row), 0, NULL };
-        fold_rows din = { fold__row(&call->din[0], row), axis.inner, NULL };
-        for (int output = 0; output < axis.outer; output++, dout.base += inner, din.base += length * inner) {
-            const fold_rows all[4] = { din, dout, dout, dout };
-            if (inner == 1)
-                fold__map_row(FOLD__MAP(call, fill), din.base, NULL, NULL, NULL, dout.base[0] * factor,
-                              length);
-            else
-                FOLD__MAP(call, scale)(din.base, dout.base, NULL, NULL, factor, inner, length, all);
-        }
-    }
+    const size_t length = (size_t)lines->axis.length, inner = (size_t)lines->axis.inner;
+    const fold_rows dout = { lines->dout, 0, NULL },
+                    all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
+    if (inner == 1)
+        fold__map_row(FOLD__MAP_OF(lines->kernels, fill), lines->din, NULL, NULL, NULL,
+                      lines->dout[0] * factor, length);
+    else
+        FOLD__MAP_OF(lines->kernels, scale)(lines->din, lines->dout, NULL, NULL, factor, inner, length, all);
 }
 
-static void fold__sum_forward(const fold_op_call *call)
+static void fold__sum_lines_grad(const fold__lines *lines) { fold__spread_lines(lines, 1.0f); }
+static void fold__mean_lines_grad(const fold__lines *lines)
 {
-    fold__each_lines(call, call->attr[0], -1, fold__sum_over);
+    fold__spread_lines(lines, 1.0f / (float)lines->axis.length);
 }
-static void fold__sum_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 0); }
-static void fold__mean_forward(const fold_op_call *call)
-{
-    fold__each_lines(call, call->attr[0], -1, fold__mean_over);
-}
-static void fold__mean_backward(const fold_op_call *call) { fold__sum_axis_grad(call, 1); }
+
+FOLD__OVER_AXIS(sum)
+FOLD__OVER_AXIS(mean)
 
 /* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
@@ -9526,17 +9512,17 @@ static void fold__variance_lines(const fold__lines *lines)
 {
     const size_t size = (size_t)lines->axis.inner * (size_t)lines->axis.length;
     float *difference = lines->scratch;
-    fold__mean_lines(lines->kernels, &lines->axis, lines->out, lines->in);
+    fold__mean_lines(lines);
     fold__lines_less(&lines->axis, difference, lines->in, lines->out);
     FOLD__MAP_OF(lines->kernels, square)(difference, difference, NULL, NULL, 0, size, 1, NULL);
-    fold__mean_lines(lines->kernels, &lines->axis, lines->out, difference);
+    fold__mean_to(lines, lines->out, difference);
 }
 
 static void fold__variance_lines_grad(const fold__lines *lines)
 {
     const size_t inner = (size_t)lines->axis.inner;
     float *means = lines->scratch;
-    fold__mean_lines(lines->kernels, &lines->axis, means, lines->in);
+    fold__mean_to(lines, means, lines->in);
     fold__lines_less(&lines->axis, lines->din, lines->in, means);
     FOLD__MAP_OF(lines->kernels, scale)(means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
                                          inner, 1, NULL);
@@ -9557,7 +9543,7 @@ static void fold__logsumexp_lines(const fold__lines *lines)
         shift[column] = fold__no_infinity(lines->in[fold__first_of(lines, column, 1)]);
     fold__lines_less(&lines->axis, exps, lines->in, shift);
     FOLD__MAP_OF(lines->kernels, exp)(exps, exps, NULL, NULL, 0, size, 1, NULL);
-    fold__sum_lines(lines->kernels, &lines->axis, lines->out, exps);
+    fold__sum_to(lines, lines->out, exps);
     FOLD__MAP_OF(lines->kernels, log)(lines->out, lines->out, NULL, NULL, 0, inner, 1, NULL);
     for (size_t column = 0; column < inner; column++)
         lines->out[column] = lines->out[column] + shift[column];
@@ -10059,38 +10045,38 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies part i of a concatenation in (or, for gradients, out of) the whole, for row r. */
-static void fold__concat_part(const fold_op_call *call, float *whole, float *part, int input,
-                              int out_of_whole)
+/* Copies `length` entries of an axis of a whole value, from `first` on, to a part that has these alone; or
+   back. */
+static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
+                            float *part, int into_whole)
 {
-    const fold__axis axis = fold__around(&call->out_shape[0], call->attr[0]),
-                     part_axis = fold__around(&call->in_shape[input], call->attr[0]);
-    size_t before = 0;
-    for (int earlier = 0; earlier < input; earlier++)
-        before += (size_t)call->in_shape[earlier].dim[call->attr[0]] * (size_t)axis.inner;
-    const size_t line = (size_t)axis.length * (size_t)axis.inner,
-                 length = (size_t)part_axis.length * (size_t)part_axis.inner;
-    for (int output = 0; output < axis.outer; output++) {
-        float *whole_line = whole + (size_t)output * line + before,
-              *part_line = part + (size_t)output * length;
-        memcpy(out_of_whole ? part_line : whole_line, out_of_whole ? whole_line : part_line,
-               length * sizeof(float));
+    const fold__axis axis = fold__around(shape, along);
+    const size_t inner = (size_t)axis.inner, floats = (size_t)length * inner;
+    whole += (size_t)first * inner;
+    for (int outer = 0; outer < axis.outer; outer++, part += floats, whole += (size_t)axis.length * inner)
+        memcpy(into_whole ? whole : part, into_whole ? part : whole, floats * sizeof(float));
+}
+
+static void fold__concat_rows(const fold_op_call *call, const fold_rows *wholes, const fold_rows *parts,
+                              int into_whole)
+{
+    const int along = call->attr[0];
+    for (int input = 0, first = 0; input < call->n_in; input++) {
+        const int length = call->in_shape[input].dim[along];
+        for (int row = 0; row < call->rows && !fold__absent(&parts[input]); row++)
+            fold__move_part(&call->out_shape[0], along, first, length, fold__row(wholes, row),
+                            fold__row(&parts[input], row), into_whole);
+        first += length;
     }
 }
 
 static void fold__concat_forward(const fold_op_call *call)
 {
-    for (int input = 0; input < call->n_in; input++)
-        for (int row = 0; row < call->rows; row++)
-            fold__concat_part(call, fold__row(&call->out[0], row), fold__row(&call->in[input], row), input,
-                              0);
+    fold__concat_rows(call, &call->out[0], call->in, 1);
 }
 static void fold__concat_backward(const fold_op_call *call)
 {
-    for (int input = 0; input < call->n_in; input++)
-        for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
-            fold__concat_part(call, fold__row(&call->dout[0], row), fold__row(&call->din[input], row), input,
-                              1);
+    fold__concat_rows(call, &call->dout[0], call->din, 0);
 }
 
 static const char *fold__infer_slice(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -10105,29 +10091,19 @@ static const char *fold__infer_slice(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-static void fold__slice_lines(const fold_op_call *call, float *whole, float *part, int into_whole)
-{
-    const fold__axis axis = fold__around(&call->in_shape[0], call->attr[0]);
-    const size_t line = (size_t)axis.length * (size_t)axis.inner,
-                 length = (size_t)call->attr[2] * (size_t)axis.inner;
-    for (int output = 0; output < axis.outer; output++) {
-        float *whole_line = whole + (size_t)output * line + (size_t)call->attr[1] * (size_t)axis.inner,
-              *part_line = part + (size_t)output * length;
-        memcpy(into_whole ? whole_line : part_line, into_whole ? part_line : whole_line,
-               length * sizeof(float));
-    }
-}
-
 static void fold__slice_forward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
-        fold__slice_lines(call, fold__row(&call->in[0], row), fold__row(&call->out[0], row), 0);
+        fold__move_part(&call->in_shape[0], call->attr[0], call->attr[1], call->attr[2],
+                        fold__row(&call->in[0], row), fold__row(&call->out[0], row), 0);
 }
+
 static void fold__slice_backward(const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++) {
         memset(fold__row(&call->din[0], row), 0, (size_t)fold__in_size(call, 0) * sizeof(float));
-        fold__slice_lines(call, fold__row(&call->din[0], row), fold__row(&call->dout[0], row), 1);
+        fold__move_part(&call->in_shape[0], call->attr[0], call->attr[1], call->attr[2],
+                        fold__row(&call->din[0], row), fold__row(&call->dout[0], row), 1);
     }
 }
 
