@@ -6439,13 +6439,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-#if FOLD__W == 1
-#define FOLD__VPP 8 /* vectors per panel */
-#elif FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128
-#define FOLD__VPP 4
-#else
-#define FOLD__VPP 2
-#endif
+/* Vectors per panel. */
+#define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
 /* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
    and for four when it tunes for AMD's Zen. This stops it. */
@@ -6455,17 +6450,17 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__KEEP(vector)
 #endif
 
-/* The last vector of a row may be a part of one, where masks are cheap. */
-#define FOLD__IS_LAST(column) (FOLD__W > 4 && column + 1 == vectors)
-#define FOLD__VLOAD_OF(from, column)                                      \
-    (FOLD__IS_LAST(column) ? FOLD__VLOAD_M(from + column * FOLD__W, tail) \
-                           : FOLD__VLOAD(from + column * FOLD__W))
+/* The last vector of a row may be a part of one, in tiles that `end_apart`. */
+#define FOLD__IS_PART(column) (end_apart && column + 1 == vectors && (FOLD__W > 4 || last < FOLD__W))
+#define FOLD__VLOAD_OF(from, column)                                        \
+    (FOLD__IS_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
+                           : FOLD__VLOAD((from) + column * FOLD__W))
 #define FOLD__FROM(row, column) FOLD__V acc##row##column = FOLD__VLOAD_OF(from##row, column);
 #define FOLD__FROM_ROW(row, VECTORS)               \
     const float *from##row = from[row] + from_col; \
     FOLD__COLS_##VECTORS(FOLD__FROM, row)
 #define FOLD__TO(row, column)                                                     \
-    if (FOLD__IS_LAST(column))                                                    \
+    if (FOLD__IS_PART(column))                                                    \
         FOLD__VSTORE_M(to##row + column * FOLD__W, acc##row##column, tail, last); \
     else                                                                          \
         FOLD__VSTORE(to##row + column * FOLD__W, acc##row##column);
@@ -6511,7 +6506,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                      to_col = at->to_col;                                                                \
         const float *const *from = at->from, *const * inputs;                                            \
         float *const *to = at->to;                                                                       \
-        enum { vectors = of_all };                                                                       \
+        enum { vectors = of_all, end_apart = FOLD__W > 4 };                                              \
         const int last = at->last;                                                                       \
         const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
         int tile, segment, element;                                                                      \
@@ -7036,19 +7031,13 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 
 /* ---- attention: tiles of chains ---- */
 
-/* The last vector of a row may be a part of one, of the right side too. */
-#define FOLD__STRIDED_PART(column) (column + 1 == vectors && (FOLD__W > 4 || last < FOLD__W))
-#define FOLD__STRIDED_LOAD(from, column)                                         \
-    (FOLD__STRIDED_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
-                                : FOLD__VLOAD((from) + column * FOLD__W))
 #define FOLD__STRIDED_LEFT(row, VECTORS) const float *inputs##row = left + row * at->left_row;
-#define FOLD__STRIDED_FROM(row, column) FOLD__V acc##row##column = FOLD__STRIDED_LOAD(from##row, column);
 #define FOLD__STRIDED_FROM_ROW(row, VECTORS)        \
     const float *from##row = from + row * from_row; \
-    FOLD__COLS_##VECTORS(FOLD__STRIDED_FROM, row)
-#define FOLD__STRIDED_RIGHT(row, column) const FOLD__V weight##column = FOLD__STRIDED_LOAD(right, column);
-#define FOLD__STRIDED_KEEP(row, column)                         \
-    FOLD__V weight##column = FOLD__STRIDED_LOAD(right, column); \
+    FOLD__COLS_##VECTORS(FOLD__FROM, row)
+#define FOLD__STRIDED_RIGHT(row, column) const FOLD__V weight##column = FOLD__VLOAD_OF(right, column);
+#define FOLD__STRIDED_KEEP(row, column)                     \
+    FOLD__V weight##column = FOLD__VLOAD_OF(right, column); \
     FOLD__KEEP(weight##column)
 #define FOLD__STRIDED_CASE(row, VECTORS) \
     case row:                            \
@@ -7059,21 +7048,16 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
         const FOLD__V factor##row = FOLD__VSET(factor[row]); \
         FOLD__COLS_##VECTORS(FOLD__STRIDED_TIMES, row)       \
     }
-#define FOLD__STRIDED_TO(row, column)                                              \
-    if (FOLD__STRIDED_PART(column))                                                \
-        FOLD__VSTORE_M(out##row + column * FOLD__W, acc##row##column, tail, last); \
-    else                                                                           \
-        FOLD__VSTORE(out##row + column * FOLD__W, acc##row##column);
-#define FOLD__STRIDED_TO_ROW(row, VECTORS)     \
-    float *out##row = out + row * at->out_row; \
-    FOLD__COLS_##VECTORS(FOLD__STRIDED_TO, row)
+#define FOLD__STRIDED_TO_ROW(row, VECTORS)    \
+    float *to##row = out + row * at->out_row; \
+    FOLD__COLS_##VECTORS(FOLD__TO, row)
 
 /* The steps of a ramp, of rows from `first` on, come before or after those of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
         FOLD__NO_CONTRACT                                                                                   \
-        enum { vectors = VECTORS };                                                                         \
+        enum { vectors = VECTORS, end_apart = 1 };                                                          \
         const int last = at->last;                                                                          \
         const FOLD__MASK tail = FOLD__TAIL(last);                                                           \
         const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                             \
@@ -7244,15 +7228,10 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
 
 #define FOLD__GATHER_FROM(head, column)                                                      \
     FOLD__V acc##head##column =                                                              \
-        at->started ? FOLD__STRIDED_LOAD(to + head * at->width, column) : FOLD__VZERO();
+        at->started ? FOLD__VLOAD_OF(to + head * at->width, column) : FOLD__VZERO();
 #define FOLD__GATHER_STEP(head, column) \
     acc##head##column =                 \
-        FOLD__VFMA(FOLD__STRIDED_LOAD(from + head * width, column), weight##head, acc##head##column);
-#define FOLD__GATHER_TO(head, column)                                                                       \
-    if (FOLD__STRIDED_PART(column))                                                                         \
-        FOLD__VSTORE_M(to + head * at->width + column * FOLD__W, acc##head##column, tail, last);            \
-    else                                                                                                    \
-        FOLD__VSTORE(to + head * at->width + column * FOLD__W, acc##head##column);
+        FOLD__VFMA(FOLD__VLOAD_OF(from + head * width, column), weight##head, acc##head##column);
 #define FOLD__GATHER_FROM_HEAD(head, VECTORS) FOLD__COLS_##VECTORS(FOLD__GATHER_FROM, head)
 #define FOLD__GATHER_STEP_HEAD(head, VECTORS)                              \
     const FOLD__V weight##head = FOLD__VSET(weights[place + head * next]); \
@@ -7262,7 +7241,9 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const FOLD__V factor##head = FOLD__VSET(at->factor[row + head * at->next]);    \
         FOLD__COLS_##VECTORS(FOLD__STRIDED_TIMES, head)                                \
     }
-#define FOLD__GATHER_TO_HEAD(head, VECTORS) FOLD__COLS_##VECTORS(FOLD__GATHER_TO, head)
+#define FOLD__GATHER_TO_HEAD(head, VECTORS)        \
+    float *const to##head = to + head * at->width; \
+    FOLD__COLS_##VECTORS(FOLD__TO, head)
 #define FOLD__GATHER_LOOP(HEADS, VECTORS, row_of, weight_of) \
     for (entry = begin; entry < end; entry++) {              \
         const float *from = row_of + col;                    \
@@ -7275,7 +7256,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
                                                                       int last)                             \
     {                                                                                                       \
         FOLD__NO_CONTRACT                                                                                   \
-        enum { vectors = VECTORS };                                                                         \
+        enum { vectors = VECTORS, end_apart = 1 };                                                          \
         const FOLD__MASK tail = FOLD__TAIL(last);                                                           \
         const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                       \
         const fold_rows rows = at->from;                                                                    \
@@ -8060,16 +8041,11 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, 
 {
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 0);
 }
-#if FOLD__SIMD_PASS == 1
-#define FOLD__APART NULL
-#else
 static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
                                          int columns, float *dw, size_t ldw, float *scratch)
 {
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
 }
-#define FOLD__APART FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart))
-#endif
 
 static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
                                                       FOLD__ISA(product), fold__half_read };
@@ -8085,16 +8061,17 @@ static const fold__reducer FOLD__ISA(reducer) = {
     FOLD__ISA(first_largest)
 };
 
-static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
-                                                FOLD__SET,
-                                                FOLD__VPP *FOLD__W,
-                                                FOLD__W,
-                                                FOLD__ISA(pack),
-                                                FOLD__ISA(product),
-                                                FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
-                                                FOLD__APART,
-                                                FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
-                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
+static const fold__kernels
+    FOLD__ISA(table) = { FOLD__ISA_NAME,
+                         FOLD__SET,
+                         FOLD__VPP *FOLD__W,
+                         FOLD__W,
+                         FOLD__ISA(pack),
+                         FOLD__ISA(product),
+                         FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
+                         FOLD__SIMD_PASS == 1 ? NULL : FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart)),
+                         FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
+                         { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -8125,8 +8102,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* These differ from pass to pass; the other macros of this part are the same in every one. */
-/* Macros whose text is the same in every pass stay: to define them again is allowed. */
+/* These differ from pass to pass. Macros with one text in every pass stay: they may be defined again. */
 #undef FOLD__HALF_COLS
 #undef FOLD__HALF_VECTORS
 #undef FOLD__ISA
@@ -8175,9 +8151,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__PARTS
 #undef FOLD__MAP_PAIRS
 #undef FOLD__MAP_DEFINE
-#undef FOLD__VPP
 #undef FOLD__KEEP
-#undef FOLD__APART
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__WEIGH_ALL
 #undef FOLD__TILE_LIMITS
