@@ -5302,12 +5302,13 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__FOR(features) __attribute__((target(features)))
 #endif
 
+#define FOLD__SET (FOLD__SIMD_PASS == 512 ? 2 : FOLD__SIMD_PASS > 1) /* as fold__kernels counts them */
+
 #if FOLD__SIMD_PASS == 512
 
 #define FOLD__ISA(name) fold__##name##__avx512
 #define FOLD__ISA_8(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx512"
-#define FOLD__SET 2
 #define FOLD__TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,fma")
 #define FOLD__MM(name) _mm512_##name
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
@@ -5339,7 +5340,6 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 
 #define FOLD__ISA(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx2"
-#define FOLD__SET 1
 #define FOLD__TARGET FOLD__FOR("avx2,fma")
 #define FOLD__MM(name) _mm256_##name
 #define FOLD__MM_ALL(name, ...) _mm256_##name(__VA_ARGS__)
@@ -5371,7 +5371,6 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 
 #define FOLD__ISA(name) fold__##name##__neon
 #define FOLD__ISA_NAME "neon"
-#define FOLD__SET 1
 #define FOLD__TARGET
 #define FOLD__V float32x4_t
 #define FOLD__I uint32x4_t
@@ -5413,7 +5412,6 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
-#define FOLD__SET 0
 #define FOLD__TARGET
 
 #if FOLD__GNU_VECTORS
@@ -5737,13 +5735,16 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
 }
 
-/* Computes sigmoid from exp(-|x|), which cannot overflow. */
-FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
+/* Computes sigmoid from e = exp(-|x|), which cannot overflow. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid_of)(FOLD__V x, FOLD__V e)
 {
     FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
-    FOLD__V e = FOLD__ISA(exp_low)(FOLD__VNEG(FOLD__VABS(x)));
     return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
+}
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
+{
+    return FOLD__ISA(sigmoid_of)(x, FOLD__ISA(exp_low)(FOLD__VNEG(FOLD__VABS(x))));
 }
 
 #ifndef FOLD_INFERENCE
@@ -5754,17 +5755,25 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 }
 #endif
 
+/* Computes exp(x) - 1 for |x| up to some 80. */
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
+{
+    FOLD__NO_CONTRACT
+    FOLD__I number;
+    FOLD__V r = FOLD__ISA(exp_reduce)(x, &number), q, power;
+    q = FOLD__VFMA(FOLD__VMUL(r, r), FOLD__ISA(exp_tail)(r), r);
+    power = FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(number, FOLD__ISET(127u)), 23));
+    return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
+}
+
 /* Computes q / (q + 2) with q = exp(2|x|) - 1, then gives it the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     FOLD__NO_CONTRACT
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
-    FOLD__V magnitude = FOLD__VABS(x), bounded = FOLD__VMIN(ten, magnitude), r, q, power;
-    FOLD__I number, sign = FOLD__IAND(FOLD__VBITS(x), FOLD__ISET(0x80000000u));
-    r = FOLD__ISA(exp_reduce)(FOLD__VADD(bounded, bounded), &number);
-    q = FOLD__VFMA(FOLD__VMUL(r, r), FOLD__ISA(exp_tail)(r), r);
-    power = FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(number, FOLD__ISET(127u)), 23));
-    q = FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
+    FOLD__V magnitude = FOLD__VABS(x), bounded = FOLD__VMIN(ten, magnitude);
+    FOLD__I sign = FOLD__IAND(FOLD__VBITS(x), FOLD__ISET(0x80000000u));
+    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VADD(bounded, bounded));
     q = FOLD__VDIV(q, FOLD__VADD(q, FOLD__VSET(2.0f)));
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(q), sign));
 }
@@ -5827,10 +5836,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_sigmoid)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
-    const FOLD__V one = FOLD__VSET(1.0f);
-    FOLD__V e = FOLD__ISA(gelu_tanh_exp)(x);
-    return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
+    return FOLD__ISA(sigmoid_of)(x, FOLD__ISA(gelu_tanh_exp)(x));
 }
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 {
@@ -5924,17 +5930,12 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 #endif
 
 #if FOLD__SIMD_PASS != 512 /* only light maps use these: AVX-512 has those of AVX2 */
-/* x > 0 ? x : alpha (e^x - 1); e^x - 1 as for tanh. */
+/* x > 0 ? x : alpha (e^x - 1). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     FOLD__NO_CONTRACT
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
-    FOLD__V q, power, r;
-    FOLD__I number;
-    r = FOLD__ISA(exp_reduce)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)), &number);
-    q = FOLD__VFMA(FOLD__VMUL(r, r), FOLD__ISA(exp_tail)(r), r);
-    power = FOLD__IFLOATS(FOLD__ISHL(FOLD__IADD(number, FOLD__ISET(127u)), 23));
-    q = FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
+    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)));
     return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
 }
 
@@ -7436,9 +7437,9 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 /* For each height, whether there is a tile of 1 to 8 vectors; of narrow tiles, of 1 to 8 columns. Before
    them, in the order of fold__tiles: the narrowest, the tallest, and how many panels those of each height
    reach. The tallest heights without any are left out. */
+#define FOLD__NARROW_COLUMNS (FOLD__W > 4 ? 5 : 2)
 #if FOLD__SIMD_PASS == 512
 #define FOLD__TILE_LIMITS 1, 6, { 2, 2, 1, 1, 1, 1 }
-#define FOLD__NARROW_COLUMNS 5
 #define FOLD__TILES(ROW, tile)           \
     ROW(tile, 1, 1, 1, 1, 1, 0, 0, 0, 1) \
     ROW(tile, 2, 1, 1, 1, 1, 0, 0, 0, 1) \
@@ -7452,7 +7453,6 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 3, 1, 1, 1, 1, 1, 0, 0, 0)
 #elif FOLD__SIMD_PASS == 256
 #define FOLD__TILE_LIMITS 1, 6, { 4, 2, 2, 1, 1, 1 }
-#define FOLD__NARROW_COLUMNS 5
 #define FOLD__TILES(ROW, tile)           \
     ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 1) \
     ROW(tile, 2, 1, 1, 0, 1, 0, 0, 0, 0) \
@@ -7488,7 +7488,6 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 1)
 #endif
 #if FOLD__W <= 4
-#define FOLD__NARROW_COLUMNS 2
 #define FOLD__NARROW_TILES(ROW, tile)    \
     ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0)
 #endif
@@ -7568,11 +7567,10 @@ static const fold__attender FOLD__ISA(attender) = {
 /* ---- products of bytes ---- */
 
 #if FOLD__SIMD_PASS != 512 || FOLD__VNNI
-#if FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS)
-#define FOLD__BYTE_SIZE 2
-#else
-#define FOLD__BYTE_SIZE 1
-#endif
+#define FOLD__BYTE_SIZE (FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS) ? 2 : 1)
+#define FOLD__BYTE_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
+#define FOLD__BYTE_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
+#define FOLD__BYTE_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
 /* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
    stores FOLD__BYTE_SIZE low bytes of each. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
@@ -7603,7 +7601,6 @@ FOLD__TARGET FOLD__INLINE int32_t fold__int_total__avx512(__m256i numbers)
 #elif FOLD__SIMD_PASS == 256
 #define FOLD__IMAX(a, b) FOLD__IBACK(_mm256_max_epu32(FOLD__IRAW(a), FOLD__IRAW(b)))
 #define FOLD__IMOST(bits) fold__int_most__avx2(FOLD__IRAW(bits))
-#define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
 FOLD__TARGET FOLD__INLINE uint32_t fold__int_most__avx2(__m256i bits)
 {
     __m128i most = _mm_max_epu32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
@@ -7617,7 +7614,6 @@ FOLD__TARGET FOLD__INLINE uint32_t fold__int_most__avx2(__m256i bits)
 #elif FOLD__SIMD_PASS == 128
 #define FOLD__IMAX(a, b) vmaxq_u32(a, b)
 #define FOLD__IMOST(bits) vmaxvq_u32(bits)
-#define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__neon(to, numbers)
 FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
 {
@@ -7666,8 +7662,11 @@ FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 }
 #define FOLD__IMAX(a, b) fold__int_max__portable(a, b)
 #define FOLD__IMOST(bits) fold__int_most__portable(bits)
-#define FOLD__ITOTAL(bits) ((void)(bits), 0) /* which nobody asks for */
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
+#endif
+
+#ifndef FOLD__ITOTAL /* nobody asks for it */
+#define FOLD__ITOTAL(bits) ((void)(bits), 0)
 #endif
 
 FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int count)
@@ -7819,7 +7818,6 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 #define FOLD__BYTE_TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 1) FOLD__BYTE_TILE(ROWS, 2) FOLD__BYTE_TILE(ROWS, 4)
 #define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 1), FOLD__BYTE_AT(ROWS, 2), NULL, FOLD__BYTE_AT(ROWS, 4)
-#define FOLD__BYTE_FLIP 0x80
 #else
 #define FOLD__BYTE_TARGET FOLD__TARGET
 #if FOLD__SIMD_PASS == 256
@@ -7829,9 +7827,7 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 #define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 4)
 #define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 4)
 #endif
-#define FOLD__BYTE_FLIP 0
 #endif
-#define FOLD__BYTE_AS_SAVED 0
 FOLD__BYTE_TILES(1)
 FOLD__BYTE_TILES(2)
 #if FOLD__SIMD_PASS > 1
@@ -7840,15 +7836,12 @@ FOLD__BYTE_TILES(4)
 #if FOLD__SIMD_PASS > 128
 FOLD__BYTE_TILES(3)
 FOLD__BYTE_TILES(6)
-#define FOLD__BYTE_TALLEST 6
 #define FOLD__BYTE_ALL                                                                                  \
     { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { FOLD__BYTE_NAMES(3) }, { FOLD__BYTE_NAMES(4) }, \
         { NULL }, { FOLD__BYTE_NAMES(6) }
 #elif FOLD__SIMD_PASS == 128
-#define FOLD__BYTE_TALLEST 4
 #define FOLD__BYTE_ALL { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { NULL }, { FOLD__BYTE_NAMES(4) }
 #else
-#define FOLD__BYTE_TALLEST 2
 #define FOLD__BYTE_ALL { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }
 #endif
 
@@ -7886,9 +7879,6 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
         at->to[0][at->to_col + (size_t)column] = at->from[0][at->from_col + (size_t)column] + term;
     }
 }
-#define FOLD__BYTE_AS_SAVED 1
-#define FOLD__BYTE_FLIP 0
-#define FOLD__BYTE_TALLEST 1
 #define FOLD__BYTE_ALL { fold__byte_tile__portable }
 #endif
 
@@ -7929,8 +7919,6 @@ static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot"
 #undef FOLD__IMOST
 #undef FOLD__ITOTAL
 #undef FOLD__IBYTES
-#undef FOLD__BYTE_SIZE
-#undef FOLD__BYTE_AS_SAVED
 #undef FOLD__BYTE_WEIGHT
 #undef FOLD__BYTE_DOT
 #undef FOLD__BYTE_V
@@ -7940,8 +7928,6 @@ static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot"
 #undef FOLD__BYTE_TARGET
 #undef FOLD__BYTE_TILES
 #undef FOLD__BYTE_NAMES
-#undef FOLD__BYTE_FLIP
-#undef FOLD__BYTE_TALLEST
 #undef FOLD__BYTE_ALL
 #endif
 
@@ -7949,11 +7935,10 @@ static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot"
 
 #if FOLD__SIMD_PASS == 512
 #define FOLD__HALF_COLS FOLD__COLS_4
-#define FOLD__HALF_VECTORS 4
 #else
 #define FOLD__HALF_COLS FOLD__COLS_8
-#define FOLD__HALF_VECTORS 8
 #endif
+#define FOLD__HALF_VECTORS (FOLD__SIMD_PASS == 512 ? 4 : 8)
 #define FOLD__HALF_LOW(words) FOLD__IFLOATS(FOLD__ISHL(FOLD__VBITS(words), 16))
 #define FOLD__HALF_HIGH(words) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(words), FOLD__ISET(0xffff0000u)))
 
@@ -8104,11 +8089,9 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* These differ from pass to pass. Macros with one text in every pass stay: they may be defined again. */
 #undef FOLD__HALF_COLS
-#undef FOLD__HALF_VECTORS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
 #undef FOLD__ISA_NAME
-#undef FOLD__SET
 #undef FOLD__TARGET
 #undef FOLD__W
 #undef FOLD__V
@@ -8156,7 +8139,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__WEIGH_ALL
 #undef FOLD__TILE_LIMITS
 #undef FOLD__SHORT_TILES
-#undef FOLD__NARROW_COLUMNS
 #undef FOLD__TILES
 #undef FOLD__NARROW_TILES
 #undef FOLD__STRIDED_TILES
@@ -8873,6 +8855,13 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     engine->kernels->product(product, scratch);
 }
 
+/* Gives the lines of one sample, `width` floats each. */
+static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
+{
+    const fold_rows lines = { fold__row(rows, row), width, NULL };
+    return lines;
+}
+
 /* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
    sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
@@ -8932,14 +8921,10 @@ static void fold__linear_forward(const fold_op_call *call)
         return;
     }
     for (int row = 0; row < call->rows; row++) {
-        fold_rows xr = { fold__row(&call->in[0], row), fold__shape_last(&call->in_shape[0]), NULL },
-                  yr = { fold__row(&call->out[0], row), count, NULL }, ir = init;
-        if (has_start) {
-            ir.base = fold__row(&call->in[call->n_in - 1], row);
-            ir.stride = count;
-            ir.rows = NULL;
-        }
-        fold__linear_product(call, (size_t)lines, &xr, ir, yr);
+        input = fold__lines_of(&call->in[0], row, fold__shape_last(&call->in_shape[0]));
+        if (has_start)
+            init = fold__lines_of(&call->in[call->n_in - 1], row, count);
+        fold__linear_product(call, (size_t)lines, &input, init, fold__lines_of(&call->out[0], row, count));
     }
 }
 
@@ -8986,9 +8971,9 @@ static void fold__linear_backward(const fold_op_call *call)
             fold__linear_dx(call, (size_t)call->rows * (size_t)lines, dy, dx, from, from + width);
         } else {
             for (int row = 0; row < call->rows; row++) {
-                const fold_rows dxr = { fold__row(&call->din[segment], row), width, NULL },
-                                dyr = { fold__row(&call->dout[0], row), count, NULL };
-                fold__linear_dx(call, (size_t)lines, dyr, dxr, from, from + width);
+                dx = fold__lines_of(&call->din[segment], row, width);
+                dy = fold__lines_of(&call->dout[0], row, count);
+                fold__linear_dx(call, (size_t)lines, dy, dx, from, from + width);
             }
         }
         from += width;
@@ -9047,12 +9032,8 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     for (size_t row = 0; row < groups; row++) {
         fold_rows xr = *input, dyr = *dy;
         if (lines > 1) {
-            xr.base = fold__row(input, (int)row);
-            xr.stride = width;
-            xr.rows = NULL;
-            dyr.base = fold__row(dy, (int)row);
-            dyr.stride = call->attr[FOLD__LINEAR_OUT];
-            dyr.rows = NULL;
+            xr = fold__lines_of(input, (int)row, width);
+            dyr = fold__lines_of(dy, (int)row, call->attr[FOLD__LINEAR_OUT]);
         }
         const int count = lines > 1 ? lines : (int)rows;
         if (call->attr[FOLD__LINEAR_T])
