@@ -13331,6 +13331,18 @@ typedef struct fold__list {
     uint32_t elements;          /* how many rows a component has */
 } fold__list;
 
+static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
+{
+    fold__list list;
+    memset(&list, 0, sizeof list);
+    list.first = first;
+    list.second = second;
+    list.step = (size_t)step;
+    list.count = (size_t)count;
+    list.elements = (uint32_t)count;
+    return list;
+}
+
 /* How an op or cell takes lists, and what it makes of them. */
 enum {
     FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
@@ -13358,6 +13370,30 @@ typedef struct fold__request {
 static void fold__clear_request(fold__request *request)
 {
     memset(request, 0, offsetof(fold__request, list_shape));
+}
+
+/* Makes a request of an op with fixed inputs, and with as many attributes as it has. */
+static void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__code *code,
+                         const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
+{
+    fold__clear_request(request);
+    request->op = code->op;
+    request->code = code;
+    request->in = in;
+    request->n_in = (uint32_t)n_in;
+    request->n_attr = fold__op_of(f->model, code->op)->n_attr;
+    request->data = data;
+    for (int attribute = 0; attribute < request->n_attr; attribute++)
+        request->attr[attribute] = attr[attribute];
+}
+
+/* Makes a request of an op over the components of a list. */
+static void fold__ask_list_op(const fold_ctx *f, fold__request *request, const fold__code *code, int n_list,
+                              const fold__list *list)
+{
+    fold__ask_op(f, request, code, NULL, 0, NULL, 0);
+    request->n_list = n_list;
+    request->list = list;
 }
 
 /* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
@@ -14428,12 +14464,7 @@ static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
 static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
 {
     fold__request request;
-    fold__clear_request(&request);
-    request.op = FOLD__OP_copy;
-    request.code = &fold__code_copy;
-    request.in = operand;
-    request.n_in = 1;
-    request.data = data;
+    fold__ask_op(f, &request, &fold__code_copy, operand, 1, NULL, data);
     return fold__record(f, &request);
 }
 
@@ -14443,18 +14474,9 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
 {
     fold__operand operands[4];
     fold__request request;
-    const fold__op_row *row = &fold__op_table[code->op];
-    if (!fold__inputs_of(f, in, count, row->name, operands))
+    if (!fold__inputs_of(f, in, count, fold__op_table[code->op].name, operands))
         return fold__null;
-    fold__clear_request(&request);
-    request.op = code->op;
-    request.code = code;
-    request.in = operands;
-    request.n_in = (uint32_t)count;
-    request.n_attr = row->n_attr;
-    request.data = data;
-    for (int attribute = 0; attribute < row->n_attr; attribute++)
-        request.attr[attribute] = attr[attribute];
+    fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
 }
 
@@ -14983,20 +15005,14 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 {
     fold__request request;
     int mixed = 0, leading = 0;
-    fold__clear_request(&request);
-    request.op = FOLD__OP_linear;
-    request.code = &fold__code_linear;
-    request.n_attr = 4;
+    fold__ask_op(f, &request, &fold__code_linear, operand, count, attr, whole);
     request.has_params = 1;
-    request.data = whole;
-    memcpy(request.attr, attr, sizeof request.attr);
     memcpy(request.param, param, sizeof request.param);
     for (int i = 0; i < count; i++)
         mixed |= fold__stands_for_elements(f, &operand[i]);
     while (mixed && leading < count && !fold__stands_for_elements(f, &operand[leading]))
         leading++;
     if (leading && !attr[FOLD__LINEAR_STARTS]) {
-        request.in = operand;
         request.n_in = (uint32_t)leading;
         const fold_node start = fold__record(f, &request);
         for (int i = 0; i < leading; i++)
@@ -15008,7 +15024,6 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
         request.attr[FOLD__LINEAR_STARTS] = 1;
         request.param[1] = 0;
     }
-    request.in = operand;
     request.n_in = (uint32_t)count;
     return fold__record(f, &request);
 }
@@ -15233,19 +15248,15 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand);
     const int size[2] = { rank == 1 ? 1 : filter->shape.dim[0], filter->shape.dim[rank - 1] };
-    fold__clear_request(&request);
+    int32_t attr[4] = { 0, 0, 0, 0 };
     if (!fold__filter_fits(f, who, &shape, rank, filter, vector, desc->depthwise) ||
-        !fold__window_attr(f, who, &shape, rank, size, desc, request.attr))
+        !fold__window_attr(f, who, &shape, rank, size, desc, attr))
         return fold__null;
     operand.kind = (uint8_t)(operand.kind & ~FOLD__SHARED); /* a row like any other; a parameter by a copy */
     if (fold__kind_of(f, operand.source) == FOLD__PARAM && !fold__copy_operand(f, &operand))
         return fold__null;
-    request.op = FOLD__OP_conv;
-    request.code = &fold__code_conv;
-    request.in = &operand;
-    request.n_in = 1;
-    request.n_attr = 4;
-    request.attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
+    attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
+    fold__ask_op(f, &request, &fold__code_conv, &operand, 1, attr, 0);
     request.has_params = 1;
     request.param[0] = weight.id;
     request.param[1] = bias.id;
@@ -15536,13 +15547,8 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     }
     if (!fold__inputs_of(f, x, count, "concat", operands))
         return fold__null;
-    fold__clear_request(&request);
-    request.op = FOLD__OP_concat;
-    request.code = &fold__code_concat;
-    request.in = operands;
-    request.n_in = (uint32_t)count;
-    request.n_attr = 1;
-    request.attr[0] = fold__axis_of(fold__operand_shape(f, &operands[0]), axis);
+    const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operands[0]), axis) };
+    fold__ask_op(f, &request, &fold__code_concat, operands, count, attr, 0);
     return fold__record(f, &request);
 }
 
@@ -15707,7 +15713,6 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
 static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_node *first,
                                const fold_node *second, int count)
 {
-    fold__list list;
     fold__request request;
     const char *who = fold__op_table[code->op].name;
     if (fold__broken(f) || !fold__count_ok(f, count, who))
@@ -15719,22 +15724,12 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     if (!count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: no nodes have no shape: record fold_zeros instead",
                                who);
-    fold__clear_request(&request);
-    memset(&list, 0, sizeof list);
+    const fold__list list = fold__list_of(first, second, 1, count);
+    fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
-    request.n_list = second ? 2 : 1;
-    if (!fold__check_list(f, who, first, 1, (size_t)count, &request.list_shape[0]))
+    if (!fold__check_list(f, who, first, 1, (size_t)count, &request.list_shape[0]) ||
+        (second && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1])))
         return fold__null;
-    if (second && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1]))
-        return fold__null;
-    list.first = first;
-    list.second = second;
-    list.step = 1;
-    list.count = (size_t)count;
-    list.elements = (uint32_t)count;
-    request.op = code->op;
-    request.code = code;
-    request.list = &list;
     return fold__record(f, &request);
 }
 
@@ -15881,7 +15876,6 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
 
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
 {
-    fold__list list;
     fold__request request;
     uint32_t row_shape = 0;
     uint64_t rows = 0;
@@ -15892,8 +15886,6 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
                                "list_join: nothing to join: fold_list_input makes an empty list");
     if (!x)
         return fold__missing_node(f, "list_join");
-    fold__clear_request(&request);
-    memset(&list, 0, sizeof list);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x, i, "list_join", &operand) ||
@@ -15907,23 +15899,18 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
             return fold__null;
         }
     }
-    request.list_shape[0] = row_shape;
     const fold_shape row = f->shapes[row_shape].shape;
     if (rows > INT_MAX)
         return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have",
                                (double)rows);
     if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
-    list.first = x;
-    list.step = 1;
-    list.count = (size_t)count;
+    fold__list list = fold__list_of(x, NULL, 1, count);
     list.elements = (uint32_t)rows;
-    request.op = FOLD__OP_copy;
-    request.code = &fold__code_copy;
-    request.n_list = 1;
+    fold__ask_list_op(f, &request, &fold__code_copy, 1, &list);
+    request.list_shape[0] = row_shape;
     request.lists = 1;
     request.form = FOLD__ROW_BY_ROW;
-    request.list = &list;
     return fold__record(f, &request);
 }
 
@@ -15972,17 +15959,9 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const f
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
     fold__request request;
-    fold__clear_request(&request);
-    request.op = code->op;
-    request.code = code;
-    request.in = in;
-    request.n_in = n_in;
-    request.n_attr = fold__op_of(f->model, code->op)->n_attr;
+    fold__ask_op(f, &request, code, in, (int)n_in, attr, data);
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
-    request.data = data;
     request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
-    for (int attribute = 0; attribute < request.n_attr; attribute++)
-        request.attr[attribute] = attr[attribute];
     for (uint32_t input = 0; input < n_in; input++)
         request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
     return fold__record(f, &request);
@@ -16368,12 +16347,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
     uint64_t *data = (uint64_t *)(void *)fold__at_place(f, place);
     for (int row = 0; row < rows; row++)
         data[row] = (uint64_t)index[row];
-    fold__clear_request(&request);
-    request.op = code->op;
-    request.code = code;
-    request.in = &operand;
-    request.n_in = 1;
-    request.data = place;
+    fold__ask_op(f, &request, code, &operand, 1, NULL, place);
     request.form = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
@@ -16494,7 +16468,6 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
                                  uint64_t data)
 {
     fold__operand operands[FOLD_MAX_IN];
-    fold__list list;
     fold__request request;
     fold__code code;
     const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
@@ -16503,22 +16476,12 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     if (desc->is_whole)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole",
                                desc->name);
-    fold__clear_request(&request);
-    request.op = code.op;
-    request.code = &code;
-    request.n_attr = desc->n_attr;
-    request.data = data;
-    for (int attribute = 0; attribute < desc->n_attr; attribute++)
-        request.attr[attribute] = attr[attribute];
+    fold__ask_op(f, &request, &code, operands, desc->is_list ? 0 : n_in, attr, data);
     if (desc->is_list) {
-        memset(&list, 0, sizeof list);
         if (f->frame.cell)
             return fold__fail_node(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
                                    desc->name);
-        list.first = in;
-        list.step = (size_t)desc->n_in;
-        list.count = (size_t)(n_in / desc->n_in);
-        list.elements = (uint32_t)list.count;
+        const fold__list list = fold__list_of(in, NULL, desc->n_in, n_in / desc->n_in);
         request.n_list = desc->n_in;
         request.list = &list;
         for (int component = 0; component < desc->n_in; component++) {
@@ -16529,11 +16492,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
         }
         return fold__record(f, &request);
     }
-    if (!fold__inputs_of(f, in, n_in, desc->name, operands))
-        return fold__null;
-    request.in = operands;
-    request.n_in = (uint32_t)n_in;
-    return fold__record(f, &request);
+    return fold__inputs_of(f, in, n_in, desc->name, operands) ? fold__record(f, &request) : fold__null;
 }
 
 /* ==== room: cells ===========================================================================
@@ -16641,9 +16600,8 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
     const fold_node in[2] = { node, second ? *second : fold__null };
     if (!fold__inputs_of(f, in, second ? 2 : 1, who, operands))
         return fold__null;
-    fold__clear_request(&request);
+    fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
     memset(&list, 0, sizeof list);
-    request.n_list = second ? 2 : 1;
     for (int component = 0; component < request.n_list; component++)
         if (!fold__reduced(f, who, &operands[component], component, &request, &list))
             return fold__null;
@@ -16653,9 +16611,6 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
     if (code->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
-    request.op = code->op;
-    request.code = code;
-    request.list = &list;
     return fold__record(f, &request);
 }
 
@@ -17229,19 +17184,12 @@ static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, 
                                                    const fold_node *items, int count)
 {
     fold__operand operands[FOLD_MAX_CELL_IN];
-    fold__list list;
     fold__request request;
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     fold__clear_request(&request);
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
-    if (callee->program.n_list || fold__is_eager(f)) {
-        memset(&list, 0, sizeof list);
-        list.first = items;
-        list.step = (size_t)callee->program.n_list;
-        list.count = (size_t)count;
-        list.elements = (uint32_t)count;
-    }
+    const fold__list list = fold__list_of(items, NULL, callee->program.n_list, count);
     return fold__record_call(f, cell, operands, &request, &list);
 }
 
