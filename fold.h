@@ -13242,11 +13242,13 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Makes room for `floats` in the recording's data. Returns its place (in 16 floats), or FOLD__NONE. */
+/* Makes room for `floats` in the recording's data. Returns its place (in 16 floats), or FOLD__NONE with an
+   error: then nothing is recorded any more. */
 static uint32_t fold__place_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
-    if (end / 16 >= FOLD__NONE || !fold__need(f, FOLD__ARRAY_DATA, end, sizeof(float)))
+    if (!(end / 16 < FOLD__NONE ? fold__need(f, FOLD__ARRAY_DATA, end, sizeof(float))
+                                : fold__out_of_memory(f, 0)))
         return FOLD__NONE;
     f->data_used = end;
     return (uint32_t)(at / 16);
@@ -14786,21 +14788,27 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
+/* Appends a leaf: a list of so many rows or, with -1, a single value. */
+static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
-    if (fold__broken(f) || !fold__shape_fits(f, "input", shape))
+    const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
+    if (index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
-    if (f->frame.cell)
-        return fold__fail_node(f, FOLD_BAD_CELL, "input: a cell body has no inputs but those it is given");
-    const uint32_t place = fold__place_input(f, values, (size_t)fold__shape_size(shape));
-    if (place == FOLD__NONE)
-        return fold__null;
-    const uint32_t shape_index = fold__intern_shape(f, shape);
-    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
-        return fold__null;
-    const uint32_t id = fold__append(f, FOLD__INPUT, 0, 0, 0, shape_index, 0);
-    f->place[id] = place;
+    const int list = rows < 0 ? 0 : FOLD__ELEM;
+    const uint32_t id = fold__append(f, (uint8_t)(kind | list), 0, 0, 0, index, data);
+    f->length[id] = (uint32_t)rows;
     return fold__handle(f, id);
+}
+
+/* Appends an input with a copy of values, or with zeros. */
+static fold_node fold__append_input(fold_ctx *f, const float *values, const fold_shape *shape, int rows)
+{
+    const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
+    const uint32_t place = fold__place_input(f, values, fold__max_size(size, 1));
+    const fold_node input = fold__append_leaf(f, FOLD__INPUT, shape, rows, 0);
+    if (input.id)
+        f->place[input.id] = place;
+    return input;
 }
 
 static int fold__missing(fold_ctx *f, const char *who)
@@ -14809,6 +14817,30 @@ static int fold__missing(fold_ctx *f, const char *who)
 }
 #define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
 
+/* Appends an input whose values the caller keeps. */
+static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *values, const fold_shape *shape,
+                                  int rows)
+{
+    if (!values)
+        return fold__missing_node(f, who);
+    if (fold__own_place(f, values) != FOLD__ELSEWHERE)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the context's own values move: %s copies them", who,
+                               rows < 0 ? "fold_input" : "fold_list_input");
+    return fold__append_leaf(f, FOLD__REF, shape, rows, (uint64_t)(uintptr_t)values);
+}
+
+static int fold__input_fits(fold_ctx *f, const char *who, const fold_shape *shape)
+{
+    if (fold__broken(f) || !fold__shape_fits(f, who, shape))
+        return 0;
+    return !f->frame.cell ||
+           fold__fail(f, FOLD_BAD_CELL, "%s: a cell body has no inputs but those it is given", who);
+}
+
+static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
+{
+    return fold__input_fits(f, "input", shape) ? fold__append_input(f, values, shape, -1) : fold__null;
+}
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape)
 {
     return values ? fold__input(f, values, &shape) : fold__missing_node(f, "input");
@@ -14833,22 +14865,8 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
 
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape)
 {
-    if (fold__broken(f))
-        return fold__null;
-    if (!values)
-        return fold__missing_node(f, "input_ref");
-    if (!fold__shape_fits(f, "input_ref", &shape))
-        return fold__null;
-    if (f->frame.cell)
-        return fold__fail_node(f, FOLD_BAD_CELL,
-                               "input_ref: a cell body has no inputs but those it is given");
-    if (fold__own_place(f, values) != FOLD__ELSEWHERE)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "input_ref: the context's own values move: fold_input copies them");
-    const uint32_t shape_index = fold__intern_shape(f, &shape);
-    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
-        return fold__null;
-    return fold__handle(f, fold__append(f, FOLD__REF, 0, 0, 0, shape_index, (uint64_t)(uintptr_t)values));
+    return fold__input_fits(f, "input_ref", &shape) ? fold__append_ref(f, "input_ref", values, &shape, -1)
+                                                    : fold__null;
 }
 
 /* Tells whether weights are of the kind that they were at the last reset; if not, f gets the error. */
@@ -14869,14 +14887,21 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Returns the shape of a table's rows, remembered until another table is looked into. */
-static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
+/* Gives the shape of what lies along the first axis. */
+static fold_shape fold__shape_of_rows(const fold_shape *whole)
 {
-    fold_shape shape = fold_shape1(whole->rank == 1 ? 1 : whole->dim[1]);
-    for (int axis = 2; axis < whole->rank; axis++) {
+    fold_shape shape = fold_shape1(1);
+    for (int axis = 1; axis < whole->rank; axis++) {
         shape.dim[axis - 1] = whole->dim[axis];
         shape.rank = axis;
     }
+    return shape;
+}
+
+/* Returns the shape of a table's rows, remembered until another table is looked into. */
+static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
+{
+    const fold_shape shape = fold__shape_of_rows(whole);
     f->row_shape = fold__intern_shape(f, &shape);
     f->row_of = f->row_shape == FOLD__NONE ? 0 : table;
     return f->row_shape;
@@ -15308,6 +15333,16 @@ static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_nod
 /* Counts an axis below 0 from the end. */
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
 
+static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node, int axis, int other)
+{
+    fold__operand operand;
+    if (!fold__operand_of(f, node, fold__op_table[code->op].name, &operand))
+        return fold__null;
+    const fold_shape *shape = fold__operand_shape(f, &operand);
+    const int32_t attr[2] = { fold__axis_of(shape, axis), fold__axis_of(shape, other) };
+    return fold__op(f, code, &node, 1, attr, 0);
+}
+
 /* The public calls of ops by their form in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
@@ -15325,14 +15360,10 @@ static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? 
     {                                                                      \
         return fold__with_number(f, &fold__code_##name, x, number);        \
     }
-#define FOLD__CALL_axis(name)                                                              \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis)                     \
-    {                                                                                      \
-        fold__operand operand;                                                             \
-        if (!fold__operand_of(f, x, #name, &operand))                                      \
-            return fold__null;                                                             \
-        const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operand), axis) }; \
-        return fold__op(f, &fold__code_##name, &x, 1, attr, 0);                            \
+#define FOLD__CALL_axis(name)                                          \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis) \
+    {                                                                  \
+        return fold__along(f, &fold__code_##name, x, axis, 0);         \
     }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
@@ -15433,12 +15464,7 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
 
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
 {
-    fold__operand operand;
-    if (!fold__operand_of(f, x, "transpose", &operand))
-        return fold__null;
-    const fold_shape *shape = fold__operand_shape(f, &operand);
-    const int32_t attr[2] = { fold__axis_of(shape, axis_a), fold__axis_of(shape, axis_b) };
-    return fold__op(f, &fold__code_transpose, &x, 1, attr, 0);
+    return fold__along(f, &fold__code_transpose, x, axis_a, axis_b);
 }
 
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b)
@@ -15456,36 +15482,32 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__code_huber, in, 2, attr, 0);
 }
 
-/* Ops with an index into their input: data, checked here because kernels trust it. */
-static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index)
+/* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
+   below 0. */
+static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index, int from_end)
 {
     fold__operand operand;
     const char *name = fold__op_table[code->op].name;
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
-    const int size = (int)f->shapes[operand.shape].size;
-    if (index < 0 || index >= size)
+    const int size = (int)f->shapes[operand.shape].size, at = index < 0 && from_end ? index + size : index;
+    if (at < 0 || at >= size)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
                                size);
-    return fold__op(f, code, &node, 1, NULL, (uint64_t)(uint32_t)index);
+    return fold__op(f, code, &node, 1, NULL, (uint64_t)at);
 }
 
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
 {
-    fold__operand operand;
-    if (!fold__operand_of(f, x, "pick", &operand))
-        return fold__null;
-    const int size = (int)f->shapes[operand.shape].size;
-    return fold__indexed(f, &fold__code_pick, x, index < 0 && index >= -size ? index + size : index);
+    return fold__indexed(f, &fold__code_pick, x, index, 1);
 }
-
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label)
 {
-    return fold__indexed(f, &fold__code_softmax_xent, logits, label);
+    return fold__indexed(f, &fold__code_softmax_xent, logits, label, 0);
 }
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label)
 {
-    return fold__indexed(f, &fold__code_hinge, scores, label);
+    return fold__indexed(f, &fold__code_hinge, scores, label, 0);
 }
 
 /* Policies need these, which are made of the ops above. */
@@ -15639,11 +15661,7 @@ FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts
     if (shape.dim[0] != count)
         fold__fail_shapes(f, "unstack", "the first axis has another size than the parts asked for", &shape,
                           1);
-    fold_shape one = fold_shape1(1);
-    for (int axis = 1; axis < shape.rank; axis++) {
-        one.dim[axis - 1] = shape.dim[axis];
-        one.rank = axis;
-    }
+    const fold_shape one = fold__shape_of_rows(&shape);
     for (int i = 0; i < count && !fold__broken(f); i++)
         parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&one)), &one, 0);
 }
@@ -15768,45 +15786,20 @@ static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, 
     return 1;
 }
 
-/* Appends a list that no op makes. */
-static fold_node fold__append_list(fold_ctx *f, int kind, const fold_shape *row, int count, uint64_t data)
-{
-    const uint32_t shape = fold__intern_shape(f, row);
-    if (shape == FOLD__NONE || !fold__room(f, 1, 0))
-        return fold__null;
-    const uint32_t id = fold__append(f, (uint8_t)(kind | FOLD__ELEM), 0, 0, 0, shape, data);
-    f->length[id] = (uint32_t)count;
-    return fold__handle(f, id);
-}
-
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, fold_shape row)
 {
     if (!fold__list_fits(f, "list_input", &row, count))
         return fold__null;
-    if (count && !values)
-        return fold__missing_node(f, "list_input");
-    const size_t size = (size_t)count * (size_t)fold__shape_size(&row);
-    const uint32_t place = fold__place_input(f, count ? values : NULL, fold__max_size(size, 1));
-    if (place == FOLD__NONE)
-        return fold__null;
-    const fold_node list = fold__append_list(f, FOLD__INPUT, &row, count, 0);
-    if (list.id)
-        f->place[list.id] = place;
-    return list;
+    return count && !values ? fold__missing_node(f, "list_input")
+                            : fold__append_input(f, count ? values : NULL, &row, count);
 }
 
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int count, fold_shape row)
 {
     if (!fold__list_fits(f, "list_input_ref", &row, count))
         return fold__null;
-    if (!count)
-        return fold_list_input(f, NULL, 0, row);
-    if (!values)
-        return fold__missing_node(f, "list_input_ref");
-    if (fold__own_place(f, values) != FOLD__ELSEWHERE)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "list_input_ref: the context's own values move: fold_list_input copies them");
-    return fold__append_list(f, FOLD__REF, &row, count, (uint64_t)(uintptr_t)values);
+    return count ? fold__append_ref(f, "list_input_ref", values, &row, count)
+                 : fold_list_input(f, NULL, 0, row);
 }
 
 /* Tells whether something is given for each row. */
@@ -15853,10 +15846,8 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
         !fold__indices_ok(f, "list_lookup", rows, count, param->shape.dim[0]))
         return fold__null;
     const uint32_t place = fold__place_indices(f, rows, count);
-    if (place == FOLD__NONE)
-        return fold__null;
     const fold_node list =
-        fold__append_list(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+        fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
     return list.id ? fold__looked_up(f, list.id) : list;
 }
 
@@ -16007,8 +15998,6 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
         return fold__null;
     const int few = fold__in_training(f) && fold__are_few(count, f->length[operand.source]);
     const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
-    if (place == FOLD__NONE)
-        return fold__null;
     return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
 }
 
@@ -16111,10 +16100,7 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
     if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
         !fold__indices_ok(f, who, to, edges, count))
         return fold__null;
-    const uint32_t place = fold__place_segments(f, to, edges, count);
-    if (place == FOLD__NONE)
-        return fold__null;
-    return fold__record_whole(f, code, operand, n_in, NULL, count, place);
+    return fold__record_whole(f, code, operand, n_in, NULL, count, fold__place_segments(f, to, edges, count));
 }
 
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
@@ -16186,15 +16172,10 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
     const fold_shape row = fold_shape1(heads * keys);
     if (!fold__list_fits(f, who, &row, keys))
         return fold__null;
-    const uint32_t place = fold__place_input(f, NULL, (size_t)row.dim[0] * (size_t)keys);
-    const fold_node values =
-        place == FOLD__NONE ? fold__null : fold__append_list(f, FOLD__INPUT, &row, keys, 0);
-    if (!values.id)
-        return fold__null;
-    f->place[values.id] = place;
-    for (size_t key = 0, n = (size_t)keys; key < n; key++)
+    const fold_node values = fold__append_input(f, NULL, &row, keys);
+    for (size_t key = 0, n = (size_t)keys; key < n && values.id; key++)
         for (size_t head = 0; head < (size_t)heads; head++)
-            fold__at_place(f, place)[(key * (size_t)heads + head) * n + key] = 1.0f;
+            fold__at_place(f, f->place[values.id])[(key * (size_t)heads + head) * n + key] = 1.0f;
     return values;
 }
 
@@ -16226,8 +16207,6 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
     if (!fold__indices_ok(f, who, from, edges, keys) || !fold__indices_ok(f, who, to, edges, queries))
         return fold__null;
     const uint32_t place = fold__place_sight(f, from, to, edges, queries, keys);
-    if (place == FOLD__NONE)
-        return fold__null;
     return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place);
 }
 
