@@ -12899,23 +12899,11 @@ struct fold_ctx {
     int unusable;           /* it was made with wrong settings: its error stays */
 
     /* settings */
-    int training;
-    int eager;
-    int dedupe;
-    int measures; /* nothing is computed */
-    fold_schedule schedule;
+    fold_ctx_desc desc; /* as they were given; its threads are those that there are */
     size_t group_bytes; /* bytes that a group has at least */
     size_t group_rows;  /* rows that it has at least, on average of its batches */
-    uint64_t (*clock)(void *user);
-    void *clock_user;
     size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
-    uint64_t trace_over_ns;
     uint64_t slow_began, slow_plan_ns; /* the kept slow run's */
-    void (*zone)(int begin, const char *name, int calls, void *user);
-    void *zone_user;
-    int threads;
-    fold_parallel_for *parallel_for;
-    void *pool;
 
     /* the recording */
     uint32_t salt; /* that of its handles */
@@ -12984,7 +12972,7 @@ struct fold_ctx {
     struct fold__run *run;
 };
 
-static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->training); }
+static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
 /* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
    in it.
@@ -13082,15 +13070,15 @@ static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->
 
 /* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
    context of a build with FOLD_PLAIN_CONTEXTS can ask for. */
-FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->eager); }
-FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->dedupe); }
-FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->clock != NULL); }
+FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
+FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
+FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
 FOLD__INLINE int fold__traces(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->trace_events != 0); }
-FOLD__INLINE int fold__has_zone(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->zone != NULL); }
-FOLD__INLINE int fold__threads_of(const fold_ctx *f) { return FOLD__NOT_PLAIN(1) ? f->threads : 1; }
+FOLD__INLINE int fold__has_zone(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.zone != NULL); }
+FOLD__INLINE int fold__threads_of(const fold_ctx *f) { return FOLD__NOT_PLAIN(1) ? f->desc.threads : 1; }
 FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 {
-    return FOLD__NOT_PLAIN(1) ? f->schedule : FOLD_SCHEDULE_RATIO;
+    return FOLD__NOT_PLAIN(1) ? f->desc.schedule : FOLD_SCHEDULE_RATIO;
 }
 
 static void fold__renew(fold_ctx *f); /* in the room "what a run knows", whose pointers it sets too */
@@ -13817,7 +13805,7 @@ static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
     if (op & FOLD__CELL_OP)
         return (uint8_t)fold__called_cell(f->model, op)->program.n_out;
     const fold__op_row *row = fold__op_of(f->model, op);
-    return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->training));
+    return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->desc.training));
 }
 
 /* Returns the signature of a request by its key, made when it is new; 0 on failure. */
@@ -14530,33 +14518,20 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
 {
     f->error.tell = settings->error;
     f->error.user = settings->error_user;
-    f->training = settings->training;
-    f->eager = settings->eager;
-    f->dedupe = settings->dedupe;
-    f->schedule = settings->schedule;
+    f->desc = *settings;
     f->group_bytes = settings->group_bytes ? settings->group_bytes : FOLD_GROUP_BYTES;
     f->group_rows = settings->group_bytes ? 0 : FOLD__GROUP_ROWS;
-    f->measures = settings->measure;
-    f->threads = settings->threads > 1 && (settings->parallel_for || f->measures) && !settings->eager
-                     ? settings->threads
-                     : 1;
-    f->parallel_for = settings->parallel_for;
-    f->pool = settings->pool;
-    f->clock = settings->clock;
-    f->clock_user = settings->clock_user;
-    f->trace_over_ns = settings->trace_over_ns;
-    f->trace_events =
-        settings->clock && !settings->eager
-            ? settings->trace_bytes / sizeof(fold__event) / (size_t)f->threads / (f->trace_over_ns ? 2 : 1)
-            : 0;
-    f->zone = settings->zone;
-    f->zone_user = settings->zone_user;
+    if (settings->threads < 2 || settings->eager || !(settings->parallel_for || settings->measure))
+        f->desc.threads = 1;
+    if (settings->clock && !settings->eager)
+        f->trace_events = settings->trace_bytes / sizeof(fold__event) / (size_t)f->desc.threads /
+                          (settings->trace_over_ns ? 2 : 1);
 }
 
 /* Tells how many events there is room for: those of the run, and of a slow one that is kept. */
 static size_t fold__trace_room(const fold_ctx *f)
 {
-    return f->trace_events * (size_t)fold__threads_of(f) * (f->trace_over_ns ? 2 : 1);
+    return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
 /* Tells why there cannot be a context as it was asked for, and how large its block would have to be, as far
@@ -16301,7 +16276,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     const int32_t attr[2] = { cache->heads, cache->capacity };
     const fold_node found =
         fold__record_whole(f, &fold__code_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
-    if (!fold_node_is_null(found) && !f->measures) {
+    if (!fold_node_is_null(found) && !f->desc.measure) {
         f->waiting_step = place;
         cache->own.recorded = f->salt;
     }
@@ -22765,7 +22740,7 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
 {
     float **pointers = fold__eager_scratch(f, id);
-    if (!pointers || f->measures)
+    if (!pointers || f->desc.measure)
         return;
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
     const int copies = fold__is_random(f, program.op) && !fold__in_training(f);
@@ -23023,7 +22998,7 @@ static int fold__eager_backward(fold_ctx *f)
     fold__run *run = f->run;
     if (!fold__eager_reserve(f))
         return 0;
-    if (f->measures)
+    if (f->desc.measure)
         return 1;
     const fold__fp saved = fold__fp_enter();
     if (run->sum_floats)
@@ -23646,7 +23621,10 @@ FOLD_API uint64_t fold_clock_monotonic(void *user)
 }
 #endif
 
-static uint64_t fold__now(const fold_ctx *f) { return fold__has_clock(f) ? f->clock(f->clock_user) : 0; }
+static uint64_t fold__now(const fold_ctx *f)
+{
+    return fold__has_clock(f) ? f->desc.clock(f->desc.clock_user) : 0;
+}
 
 /* Notes the batch that a worker has just run. */
 static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, const fold__group *group,
@@ -23684,7 +23662,7 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
     if (!worker->batch.count)
         return;
     if (fold__has_zone(f))
-        f->zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
+        f->desc.zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->desc.zone_user);
     if (FOLD__TRAINING(kind == FOLD__EVENT_BACKWARD))
         fold__backward_batch(f, worker, group);
     else
@@ -23692,7 +23670,7 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
     if (fold__traces(f))
         fold__note_event(f, worker, group, batch, (uint32_t)kind, start);
     if (fold__has_zone(f))
-        f->zone(0, fold__batch_name(f, worker), fold__count(worker->batch.count), f->zone_user);
+        f->desc.zone(0, fold__batch_name(f, worker), fold__count(worker->batch.count), f->desc.zone_user);
     if (fold__has_clock(f) && f->run->timing)
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
@@ -23703,7 +23681,7 @@ static void fold__on_threads(fold_ctx *f, int threads, fold_task *task, void *us
 {
     if (threads > 1) {
         fold__fp_leave(f->run->host_fp);
-        f->parallel_for(threads, task, user, f->pool);
+        f->desc.parallel_for(threads, task, user, f->desc.pool);
         fold__fp_enter();
     } else {
         task(0, user);
@@ -23723,7 +23701,7 @@ static void fold__run_shared(int lane, void *user)
     fold__worker *worker = &shared->ctx->run->worker[lane];
     const fold__fp saved = fold__fp_enter();
     const uint64_t rows = shared->ctx->run->batch[shared->batch].count, part = (uint64_t)lane;
-    const uint64_t parts = (uint64_t)shared->ctx->threads;
+    const uint64_t parts = (uint64_t)shared->ctx->desc.threads;
     fold__enter_group(shared->ctx, worker, shared->group);
     fold__run_batch(shared->ctx, worker, shared->group, shared->batch, shared->kind,
                     (uint32_t)(rows * part / parts), (uint32_t)(rows * (part + 1) / parts));
@@ -24124,9 +24102,9 @@ static void fold__begin_slices(fold_ctx *f)
 {
     const fold__fp saved = fold__fp_enter();
     fold__first_stretch(f->run, &f->run->progress);
-    if (!f->measures)
+    if (!f->desc.measure)
         fold__start_run(f);
-    for (uint32_t which = 0; which < f->run->n_uses && !f->measures && fold__goes_back(f->run); which++) {
+    for (uint32_t which = 0; which < f->run->n_uses && !f->desc.measure && fold__goes_back(f->run); which++) {
         const fold__use *use = &f->run->use[which];
         if (use->leads && use->total == FOLD__NO_TOTAL)
             fold__params(f->model)[use->target].grad_clear = 0;
@@ -24414,7 +24392,8 @@ static void fold__note_old(fold_ctx *f)
 static void fold__keep_slow(fold_ctx *f)
 {
     const fold__run *run = f->run;
-    if (!fold__traces(f) || !f->trace_over_ns || f->stats.schedule_ns + f->stats.run_ns <= f->trace_over_ns)
+    if (!fold__traces(f) || !f->desc.trace_over_ns ||
+        f->stats.schedule_ns + f->stats.run_ns <= f->desc.trace_over_ns)
         return;
     f->slow_began = run->began;
     f->slow_plan_ns = f->stats.schedule_ns;
@@ -24439,7 +24418,7 @@ static void fold__end_run(fold_ctx *f)
     }
     run->shown_salt = f->salt;
     run->shown = fold__recorded_now(f);
-    if (!f->measures)
+    if (!f->desc.measure)
         fold__give_outputs(f, run->again && !run->idle);
     if (!run->idle)
         fold__commit_steps(f);
@@ -24459,7 +24438,7 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     run->timing = fold__has_clock(f) && (run->begun || (fold__threads_of(f) < 2 && chosen));
     if (run->begun)
         fold__begin_slices(f);
-    if (run->begun || f->measures)
+    if (run->begun || f->desc.measure)
         return;
     fold__execute(f);
     f->stats.run_ns = fold__now(f) - planned;
@@ -24518,15 +24497,15 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     if (backward)
         fold__read_kept_whole(f);
     if (fold__has_zone(f))
-        f->zone(1, "plan", fold__count(f->n_calls), f->zone_user);
+        f->desc.zone(1, "plan", fold__count(f->n_calls), f->desc.zone_user);
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
     if (fold__has_zone(f))
-        f->zone(0, "plan", fold__count(f->n_calls), f->zone_user);
+        f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
     if (!planned || !fold__steps_fit(f))
         return f->error.status;
     if (fold__goes_back(run) && !fold__reserve_kept_grads(f))
         return f->error.status;
-    if (!fold__is_eager(f) && !f->measures)
+    if (!fold__is_eager(f) && !f->desc.measure)
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
     if (f->renew_tables)
         f->renew_tables(f);
@@ -24545,7 +24524,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
-    if (!fold__is_eager(f) && !f->measures && !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
+    if (!fold__is_eager(f) && !f->desc.measure &&
+        !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
         return f->read_error.status;
     do {
         fold__open_run(f, begin);
@@ -24750,11 +24730,11 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     const char *problem = fold__replay_problem(f);
     if (problem)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
-    if (problem || (!f->measures && !fold__index_refs_fit(f, 0)))
+    if (problem || (!f->desc.measure && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
     fold__open_run(f, begin);
     f->run->again = f->run->replays = 1;
-    if (!f->measures)
+    if (!f->desc.measure)
         fold__read_index_refs(f, 0);
     if (f->renew_tables)
         f->renew_tables(f);
@@ -24820,9 +24800,9 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
     if (progress->stretch != FOLD__NONE && (f->run->replays || f->run->recompute))
         f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
-    if (f->measures && (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
+    if (f->desc.measure && (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
         progress->stretch = FOLD__NONE;
-    for (int ran = 0; progress->stretch != FOLD__NONE && !f->measures; ran = 1) {
+    for (int ran = 0; progress->stretch != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
         const double left = used < ns ? (double)(ns - used) : 0;
         uint64_t rows = all - progress->done;
@@ -24852,7 +24832,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter();
     fold__run_slice(f, ns);
     const int done = f->run->progress.stretch == FOLD__NONE;
-    if (done && !fold__is_eager(f) && !f->measures && !f->run->idle)
+    if (done && !fold__is_eager(f) && !f->desc.measure && !f->run->idle)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -25018,10 +24998,10 @@ static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
 
 static int fold__only_measures(fold_ctx *f, const char *who)
 {
-    if (f->measures)
+    if (f->desc.measure)
         fold__refuse(f, FOLD_BAD_STATE, "%s: a measuring context computes nothing (fold_ctx_desc.measure)",
                      who);
-    return f->measures;
+    return f->desc.measure;
 }
 
 static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const char *why)
@@ -27504,7 +27484,7 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
     if (!f || !visit)
         return f ? FOLD_IO : FOLD_BAD_ARGUMENT;
     const fold__worker *worker = f->run->worker;
-    const int slow = f->trace_over_ns != 0, threads = fold__threads_of(f);
+    const int slow = f->desc.trace_over_ns != 0, threads = fold__threads_of(f);
     const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)threads : 0);
     const uint64_t began = slow ? f->slow_began : f->run->began;
     fold_seen seen;
