@@ -11373,22 +11373,26 @@ FOLD_API int fold_finite(const float *values, int n)
    recording the ops. Calls: random numbers, kernels, op table, shapes, arena, errors. Must not know
    recordings. */
 
-enum { /* arrays of a model */
-       FOLD__M_PARAMS,
-       FOLD__M_VALUES,
-       FOLD__M_GRADS,
-       FOLD__M_PACKS,
-       FOLD__M_BYTES,
-       FOLD__M_STATE1,
-       FOLD__M_STATE2,
-       FOLD__M_TOUCHED,
-       FOLD__M_IS_TOUCHED,
-       FOLD__M_CELLS,
-       FOLD__M_OPS,
-       FOLD__M_COUNT
+/* Lists the arrays of a model: their names, what they hold, and the functions that give them. */
+#define FOLD__MODEL_ARRAYS(ARRAY)                        \
+    ARRAY(PARAMS, fold__param_data, fold__params)        \
+    ARRAY(VALUES, float, fold__values)                   \
+    ARRAY(GRADS, float, fold__grads)                     \
+    ARRAY(PACKS, float, fold__packs)                     \
+    ARRAY(BYTES, uint8_t, fold__bytes)                   \
+    ARRAY(STATE1, float, fold__state1)                   \
+    ARRAY(STATE2, float, fold__state2)                   \
+    ARRAY(TOUCHED, uint32_t, fold__touched)              \
+    ARRAY(IS_TOUCHED, uint8_t, fold__is_touched)         \
+    ARRAY(CELLS, struct fold__cell_data, fold__cells)    \
+    ARRAY(OPS, fold__user_op, fold__user_ops)
+enum {
+#define FOLD__MODEL_ARRAY(name, type, array) FOLD__M_##name,
+    FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
 
+struct fold__cell_data;
 struct fold__file;
 struct fold__tensor;
 struct fold_model {
@@ -11430,27 +11434,13 @@ typedef struct fold__user_op {
     fold__op_row row;
     fold_op_desc desc;
 } fold__user_op;
-static fold__user_op *fold__user_ops(const fold_model *m)
-{
-    return (fold__user_op *)(void *)m->arrays[FOLD__M_OPS].data;
-}
 
-static fold__param_data *fold__params(const fold_model *m)
-{
-    return (fold__param_data *)(void *)m->arrays[FOLD__M_PARAMS].data;
-}
-static float *fold__values(const fold_model *m) { return (float *)(void *)m->arrays[FOLD__M_VALUES].data; }
-static float *fold__grads(const fold_model *m) { return (float *)(void *)m->arrays[FOLD__M_GRADS].data; }
-static uint8_t *fold__bytes(const fold_model *m) { return (uint8_t *)m->arrays[FOLD__M_BYTES].data; }
-static float *fold__packs(const fold_model *m) { return (float *)(void *)m->arrays[FOLD__M_PACKS].data; }
-static uint32_t *fold__touched(const fold_model *m)
-{
-    return (uint32_t *)(void *)m->arrays[FOLD__M_TOUCHED].data;
-}
-static uint8_t *fold__is_touched(const fold_model *m)
-{
-    return (uint8_t *)m->arrays[FOLD__M_IS_TOUCHED].data;
-}
+#define FOLD__GIVE_ARRAY(name, type, array)                    \
+    FOLD__INLINE type *array(const fold_model *m)              \
+    {                                                          \
+        return (type *)(void *)m->arrays[FOLD__M_##name].data; \
+    }
+FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 static int fold__model_fail(fold_model *m, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
 static int fold__model_fail(fold_model *m, fold_status status, const char *format, ...)
@@ -11537,6 +11527,10 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 static const char *fold__when_full(const fold_model *m)
 {
     return m->heap.block ? ": the model's block is full: measure in a larger one (fold_model_measure)" : "";
+}
+static int fold__model_full(fold_model *m, const char *what, const char *name)
+{
+    return fold__model_fail(m, FOLD_NO_MEMORY, "%s '%s': out of memory%s", what, name, fold__when_full(m));
 }
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
@@ -11976,11 +11970,10 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     if (!m || !fold__can_add(m, "parameter", desc ? desc->name : NULL))
         return none;
     const char *problem = desc ? fold__param_problem(m, desc) : "no description";
-    if (problem) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s", desc && desc->name ? desc->name : "",
-                         problem);
-        return none;
-    }
+    if (problem)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s",
+                                desc && desc->name ? desc->name : "", problem),
+               none;
     fold__param_data param = fold__described_param(m, desc);
     const size_t bytes = m->bytes;
     const int stored = m->image && !desc->values;
@@ -11991,9 +11984,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
         fold__release_name(m, param.name);
         m->bytes = bytes;
-        fold__model_fail(m, FOLD_NO_MEMORY, "parameter '%s': out of memory%s", desc->name,
-                         fold__when_full(m));
-        return none;
+        return fold__model_full(m, "parameter", desc->name), none;
     }
     if (!stored)
         fold__first_values(m, &param, desc);
@@ -12015,8 +12006,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
 static fold_param fold__param_simple(fold_model *m, const char *name, fold_shape shape, fold_init init,
                                      float scale, unsigned uses)
 {
-    fold_param_desc desc;
-    memset(&desc, 0, sizeof desc);
+    fold_param_desc desc = fold_param_desc_default();
     desc.name = name;
     desc.shape = shape;
     desc.init = init;
@@ -12051,11 +12041,8 @@ FOLD_API int fold_param_count(const fold_model *m) { return m ? (int)m->n_params
 
 FOLD_API fold_param fold_param_at(const fold_model *m, int index)
 {
-    fold_param param = { 0, 0 };
-    if (m && index >= 0 && (uint32_t)index < m->n_params) {
-        param.id = (uint32_t)index + 1;
-        param.salt = m->salt;
-    }
+    const int there = m && index >= 0 && (uint32_t)index < m->n_params;
+    const fold_param param = { there ? (uint32_t)index + 1 : 0, there ? m->salt : 0 };
     return param;
 }
 
@@ -12086,7 +12073,7 @@ FOLD_API const char *fold_param_name(const fold_model *m, fold_param param)
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    fold_shape none = { 0, { 0, 0, 0, 0 } };
+    const fold_shape none = { 0, { 0, 0, 0, 0 } };
     return data ? data->shape : none;
 }
 
@@ -12265,15 +12252,13 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
 
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
-    if (!m)
-        return;
-    if (rate_set < 0 || rate_set >= FOLD__RATE_SETS) {
+    if (rate_set < 0 || rate_set >= FOLD__RATE_SETS)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_scale_rates: rate set %d is not in 0..15",
                          rate_set);
-        return;
+    else if (m) {
+        m->set_rate[rate_set] = rate;
+        m->set_decay[rate_set] = decay;
     }
-    m->set_rate[rate_set] = rate;
-    m->set_decay[rate_set] = decay;
 }
 #endif /* FOLD_INFERENCE */
 
@@ -12480,11 +12465,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param param)
 {
     const fold__param_data *data = fold__param_of(m, param);
-    fold_quantized quantized = { 0, 0 };
-    if (data) {
-        quantized.bits = fold__param_bits(data);
-        quantized.error = data->byte_error;
-    }
+    const fold_quantized quantized = { data ? fold__param_bits(data) : 0, data ? data->byte_error : 0 };
     return quantized;
 }
 
@@ -12588,19 +12569,17 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const i
 
 FOLD_API void fold_grads_clear(fold_model *m)
 {
-    if (!m)
-        return;
-    for (uint32_t index = 0; index < m->n_params && fold__can_train(m); index++)
+    for (uint32_t index = 0; m && index < m->n_params && fold__can_train(m); index++)
         fold__clear_grad(m, &fold__params(m)[index]);
 }
 #endif /* FOLD_INFERENCE */
 
 static int fold__states_ready(fold_model *m, int states)
 {
-    for (int i = 0; i < states; i++) {
-        fold__array *array = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
+    for (int which = FOLD__M_STATE1; which < FOLD__M_STATE1 + states; which++) {
+        fold__array *array = &m->arrays[which];
         const size_t had = array->need, need = m->span * sizeof(float);
-        if (!fold__arena_need(&m->arena, i ? FOLD__M_STATE2 : FOLD__M_STATE1, need))
+        if (!fold__arena_need(&m->arena, which, need))
             return fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
                                     fold__when_full(m));
         if (need > had)
@@ -12788,11 +12767,6 @@ typedef struct fold__cell_data {
     void *memory;     /* all of the above lies in this one block */
     size_t memory_size;
 } fold__cell_data;
-
-static fold__cell_data *fold__cells(const fold_model *m)
-{
-    return (fold__cell_data *)(void *)m->arrays[FOLD__M_CELLS].data;
-}
 
 #define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
 
@@ -14737,11 +14711,10 @@ static size_t fold__own_place(const fold_ctx *f, const float *values)
 static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
-    if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "input: these values of the context ended with its reset: fold_read them before");
-        return FOLD__NONE;
-    }
+    if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used)) 
+        return fold__fail(f, FOLD_BAD_ARGUMENT,
+                          "input: these values of the context ended with its reset: fold_read them before"),
+               FOLD__NONE;
     const uint32_t place = fold__place_data(f, size);
     if (place == FOLD__NONE)
         return FOLD__NONE;
@@ -15647,10 +15620,9 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
     if (!fold__operand_of(f, x, "reshape", &operand))
         return fold__null;
     const fold_shape given = *fold__operand_shape(f, &operand);
-    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given)) {
-        fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1);
-        return fold__null;
-    }
+    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given))
+        return fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1),
+               fold__null;
     return fold__window(f, &operand, 0, &shape, 0);
 }
 
@@ -16335,19 +16307,18 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
                     (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
                     (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN)) ||
                     desc->scratch < 0;
-    if (bad) {
+    if (bad)
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
                          "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d "
                          "outputs (list ops 1), at most 4 attributes, no negative scratch; is_whole with "
                          "neither is_list nor one_row, and at most 31 inputs",
                          desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
+    if (bad)
         return none;
-    }
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
         fold__release_name(m, name);
-        fold__model_fail(m, FOLD_NO_MEMORY, "op '%s': out of memory%s", desc->name, fold__when_full(m));
-        return none;
+        return fold__model_full(m, "op", desc->name), none;
     }
     const fold__op_row row = {
         name,
@@ -16371,25 +16342,20 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                             const int32_t *attr, fold__code *code)
 {
+    const fold_op_desc *const none = NULL;
     if (fold__broken(f))
-        return NULL;
-    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) {
-        fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model");
-        return NULL;
-    }
+        return none;
+    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) 
+        return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), none;
     code->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, code->op);
     code->forward = desc->forward;
     code->backward = desc->backward;
-    if (!in || (desc->n_attr && !attr)) {
-        fold__missing(f, desc->name);
-        return NULL;
-    }
+    if (!in || (desc->n_attr && !attr)) 
+        return fold__missing(f, desc->name), none;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
-                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in);
-        return NULL;
-    }
+                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) 
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), none;
     return desc;
 }
 
@@ -16842,8 +16808,7 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
     char *block = (char *)m->arena.memory.alloc(at[PARTS], sizeof(uint64_t), m->arena.memory.user);
     if (!block)
-        return fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name,
-                                fold__when_full(m));
+        return fold__model_full(m, "cell", desc->name);
     memset(block, 0, at[PARTS]);
     cell->memory = block;
     cell->memory_size = at[PARTS];
@@ -16934,11 +16899,10 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
         ctx_desc.memory = m->tracing.block || m->tracing.alloc ? m->tracing : m->arena.memory;
         m->tracer = fold_ctx_new(m, &ctx_desc);
     }
-    if (!m->tracer ||
-        !fold__arena_need(&m->arena, FOLD__M_CELLS, (m->n_cells + 1) * sizeof(fold__cell_data))) {
-        fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name, fold__when_full(m));
-        return none;
-    }
+    if (!m->tracer || !fold__arena_need(&m->arena, FOLD__M_CELLS, (m->n_cells + 1) * sizeof(fold__cell_data)))
+        return fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name,
+                                fold__when_full(m)),
+               none;
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
     const int had_tables = m->has_tables;
@@ -25305,11 +25269,9 @@ static void fold__set_rule(fold_model *m, enum fold__rule rule)
 {
     if (m->rule == (int)rule)
         return;
-    for (int i = 0; i < 2; i++) {
-        const fold__array *array = &m->arrays[i ? FOLD__M_STATE2 : FOLD__M_STATE1];
-        if (array->data)
-            memset(array->data, 0, array->need);
-    }
+    for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2; which++)
+        if (m->arrays[which].data)
+            memset(m->arrays[which].data, 0, m->arrays[which].need);
     m->steps = fold__steps_of(m, rule);
     m->rule = (int)rule;
 }
@@ -25318,8 +25280,7 @@ static void fold__set_rule(fold_model *m, enum fold__rule rule)
 static void fold__step_rows(fold_model *m, const fold__param_data *param, const fold__step *step,
                             size_t first, size_t count)
 {
-    float *state1 = (float *)(void *)m->arrays[FOLD__M_STATE1].data,
-          *state2 = (float *)(void *)m->arrays[FOLD__M_STATE2].data;
+    float *state1 = fold__state1(m), *state2 = fold__state2(m);
     const size_t width = param->size / (size_t)param->shape.dim[0], at = param->at + first * width;
     m->kernels->rule[step->rule](step, fold__values(m) + at, fold__grads(m) + at, state1 ? state1 + at : NULL,
                                  state2 ? state2 + at : NULL, count * width);
@@ -25354,15 +25315,67 @@ static void fold__step_param(fold_model *m, const fold__param_data *param, const
     }
 }
 
-static fold_status fold__step_model(fold_model *m, const fold__step *settings, int decoupled)
+static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
+static int fold__settings_missing(fold_model *m, const void *settings)
+{
+    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL");
+}
+
+static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon, float keep1,
+                                float keep2)
+{
+    static const int states[] = {
+#define FOLD__RULE_STATES(name, count, body) count,
+        FOLD__RULES(FOLD__RULE_STATES)
+    };
+    fold__step step;
+    memset(&step, 0, sizeof step);
+    step.rule = rule;
+    step.states = states[rule];
+    step.rate = rate;
+    step.decay = decay;
+    step.epsilon = epsilon;
+    step.keep1 = keep1;
+    step.keep2 = keep2;
+    return step;
+}
+
+/* Multiplies by squaring: the same on every platform. */
+static double fold__power(double base, uint64_t exponent)
+{
+    double power = 1;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            power *= base;
+        base *= base;
+    }
+    return power;
+}
+
+/* Tells what a step adds to what it keeps, and how states are scaled after so many steps. Settings are
+   computed with as in runs, whatever rounding the host has set: not inlined, or a compiler could move it out
+   of there. */
+FOLD__NOINLINE static void fold__settle_step(fold__step *step, uint64_t steps)
+{
+    if (step->add1 == 0)
+        step->add1 = 1 - step->keep1;
+    if (step->states < 2)
+        return;
+    step->scale1 = (float)(1 / (1 - fold__power((double)step->keep1, steps)));
+    step->add2 = 1 - step->keep2;
+    step->scale2 = (float)(1 / (1 - fold__power((double)step->keep2, steps)));
+}
+
+static fold_status fold__step_model(fold_model *m, fold__step *settings, int decoupled)
 {
     if (!fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
     if (m->error.status || !fold__states_ready(m, settings->states))
         return m->error.status;
+    const fold__fp saved = fold__fp_enter();
+    fold__settle_step(settings, fold__steps_of(m, settings->rule) + 1);
     if (settings->states)
         fold__set_rule(m, settings->rule);
-    const fold__fp saved = fold__fp_enter();
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (!fold__trainable(m, param)) {
@@ -25378,35 +25391,12 @@ static fold_status fold__step_model(fold_model *m, const fold__step *settings, i
     return FOLD_OK;
 }
 
-static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
-static int fold__settings_missing(fold_model *m, const void *settings)
-{
-    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL");
-}
-
-static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon)
-{
-    static const int states[] = {
-#define FOLD__RULE_STATES(name, count, body) count,
-        FOLD__RULES(FOLD__RULE_STATES)
-    };
-    fold__step step;
-    memset(&step, 0, sizeof step);
-    step.rule = rule;
-    step.states = states[rule];
-    step.rate = rate;
-    step.decay = decay;
-    step.epsilon = epsilon;
-    return step;
-}
-
 FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
 {
     if (fold__settings_missing(m, settings))
         return fold_model_status(m);
     fold__step step = fold__step_of(settings->momentum != 0 ? FOLD__RULE_momentum : FOLD__RULE_sgd,
-                                    settings->rate, settings->decay, 0);
-    step.keep1 = settings->momentum;
+                                    settings->rate, settings->decay, 0, settings->momentum, 0);
     return fold__step_model(m, &step, 0);
 }
 
@@ -25415,66 +25405,31 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
     if (fold__settings_missing(m, settings))
         return fold_model_status(m);
     const float epsilon = fold__or(settings->epsilon, fold_adagrad_default().epsilon);
-    fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay, epsilon);
-    step.keep1 = step.add1 = 1;
+    fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay, epsilon, 1, 0);
+    step.add1 = 1;
     return fold__step_model(m, &step, 0);
-}
-
-/* Settings are computed with as in runs, whatever rounding the host has set: not
-   inlined, or a compiler could move it out of there. */
-FOLD__NOINLINE static fold__step fold__rmsprop_of(const fold_rmsprop *settings)
-{
-    const fold_rmsprop standard = fold_rmsprop_default();
-    fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay,
-                                    fold__or(settings->epsilon, standard.epsilon));
-    step.keep1 = fold__or(settings->rho, standard.rho);
-    step.add1 = 1 - step.keep1;
-    return step;
 }
 
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
 {
     if (fold__settings_missing(m, settings))
         return fold_model_status(m);
-    const fold__fp saved = fold__fp_enter();
-    const fold__step step = fold__rmsprop_of(settings);
-    fold__fp_leave(saved);
+    const fold_rmsprop standard = fold_rmsprop_default();
+    fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay,
+                                    fold__or(settings->epsilon, standard.epsilon),
+                                    fold__or(settings->rho, standard.rho), 0);
     return fold__step_model(m, &step, 0);
-}
-
-/* Multiplies by squaring: the same on every platform. */
-static double fold__power(double base, uint64_t exponent)
-{
-    double power = 1;
-    for (; exponent; exponent >>= 1) {
-        if (exponent & 1)
-            power *= base;
-        base *= base;
-    }
-    return power;
-}
-
-FOLD__NOINLINE static fold__step fold__adam_of(const fold_adam *settings, uint64_t steps)
-{
-    const fold_adam standard = fold_adam_default();
-    fold__step step = fold__step_of(FOLD__RULE_adam, settings->rate, settings->decay,
-                                    fold__or(settings->epsilon, standard.epsilon));
-    step.keep1 = fold__or(settings->beta1, standard.beta1);
-    step.keep2 = fold__or(settings->beta2, standard.beta2);
-    step.add1 = 1 - step.keep1;
-    step.scale1 = (float)(1 / (1 - fold__power((double)step.keep1, steps)));
-    step.add2 = 1 - step.keep2;
-    step.scale2 = (float)(1 / (1 - fold__power((double)step.keep2, steps)));
-    return step;
 }
 
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
 {
     if (fold__settings_missing(m, settings))
         return fold_model_status(m);
-    const fold__fp saved = fold__fp_enter();
-    const fold__step step = fold__adam_of(settings, fold__steps_of(m, FOLD__RULE_adam) + 1);
-    fold__fp_leave(saved);
+    const fold_adam standard = fold_adam_default();
+    fold__step step =
+        fold__step_of(FOLD__RULE_adam, settings->rate, settings->decay,
+                      fold__or(settings->epsilon, standard.epsilon),
+                      fold__or(settings->beta1, standard.beta1), fold__or(settings->beta2, standard.beta2));
     return fold__step_model(m, &step, settings->decoupled);
 }
 
@@ -25737,11 +25692,11 @@ FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int 
     memset(&layer, 0, sizeof layer);
     if (!fold__layer_ok(m, "attention", name, width, width))
         return layer;
-    if (heads < 1 || width % heads) {
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "attention '%.60s': %d heads do not divide a width of %d",
-                         name, heads, width);
-        return layer;
-    }
+    if (heads < 1 || width % heads)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                                "attention '%.60s': %d heads do not divide a width of %d", name, heads,
+                                width),
+               layer;
     layer.query = fold__named_dense(m, name, "query", width, width, FOLD_ACT_LINEAR);
     layer.key = fold__named_dense(m, name, "key", width, width, FOLD_ACT_LINEAR);
     layer.value = fold__named_dense(m, name, "value", width, width, FOLD_ACT_LINEAR);
@@ -26159,11 +26114,10 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
     if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
         return fold__missing(f, "sequences"), -1;
     if (sequences->samples < 0 || sequences->steps < 0 || sequences->width < 1 ||
-        (sequences->layout != FOLD_LAYOUT_NTC && sequences->layout != FOLD_LAYOUT_TNC)) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d",
-                   sequences->samples, sequences->steps, sequences->width, (int)sequences->layout);
-        return -1;
-    }
+        (sequences->layout != FOLD_LAYOUT_NTC && sequences->layout != FOLD_LAYOUT_TNC)) 
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d",
+                          sequences->samples, sequences->steps, sequences->width, (int)sequences->layout),
+               -1;
     if (sample < 0 || sample >= sequences->samples)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
     const int count = sequences->length ? sequences->length[sample] : sequences->steps;
@@ -29502,7 +29456,7 @@ static void fold__fit_order(fold__training *training)
         fold_random_shuffle(&random, training->desc.samples, training->order);
 }
 
-/* Not inlined, as other settings that are computed: see fold__rmsprop_of. */
+/* Not inlined, as other settings that are computed: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     FOLD__NO_CONTRACT
