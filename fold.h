@@ -13290,7 +13290,7 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
-    uint32_t elems[2], elems_offset[2];
+    const fold__operand *elems; /* the components of a body's list, */
     const fold__operand *whole; /* or a whole list for each component */
     uint32_t elements;          /* how many rows a component has */
 } fold__list;
@@ -14282,8 +14282,8 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
         return;
     }
     if (!list->first) {
-        *source = list->elems[component] + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
-        *offset = list->elems_offset[component];
+        *source = list->elems[component].source + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
+        *offset = list->elems[component].offset;
         return;
     }
     const uint32_t id = component == 1 && list->second
@@ -14871,12 +14871,15 @@ FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param
     return NULL;
 }
 
-/* Reads a row of a table in bytes to where the lookup has it. */
-static void fold__read_table_row(const fold_ctx *f, uint32_t id, uint32_t row)
+/* Reads rows of a table in bytes to where the lookup has them. */
+static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
 {
     const uint32_t width = fold__row_size(f, id);
-    fold__read_lines(f->model, fold__lookup_table(f, id), (size_t)fold__table_row(f, id, row) * width,
-                     (int)width, fold__looked_up_row(f, id, row));
+    const fold__fp saved = fold__fp_enter();
+    for (uint32_t row = 0; row < fold__rows_of(f, id); row++)
+        fold__read_lines(f->model, fold__lookup_table(f, id), (size_t)fold__table_row(f, id, row) * width,
+                         (int)width, fold__looked_up_row(f, id, row));
+    fold__fp_leave(saved);
 }
 
 /* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
@@ -14884,12 +14887,9 @@ static void fold__renew_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
         return;
-    const fold__fp saved = fold__fp_enter();
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
-            for (uint32_t row = 0; row < fold__rows_of(f, id); row++)
-                fold__read_table_row(f, id, row);
-    fold__fp_leave(saved);
+            fold__read_table_rows(f, id);
     f->tables_version = f->model->version;
 }
 
@@ -14898,15 +14898,11 @@ static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
     if (fold__has_floats(fold__lookup_table(f, id)))
         return fold__handle(f, id);
-    const uint32_t rows = fold__rows_of(f, id);
-    const uint32_t place = fold__place_data(f, (size_t)rows * fold__row_size(f, id) + 1);
+    const uint32_t place = fold__place_data(f, (size_t)fold__rows_of(f, id) * fold__row_size(f, id) + 1);
     if (place == FOLD__NONE)
         return fold__null;
-    const fold__fp saved = fold__fp_enter();
     f->place[id] = place;
-    for (uint32_t row = 0; row < rows; row++)
-        fold__read_table_row(f, id, row);
-    fold__fp_leave(saved);
+    fold__read_table_rows(f, id);
     if (!f->renew_tables)
         f->tables_version = f->model->version;
     f->renew_tables = fold__renew_tables;
@@ -15698,18 +15694,6 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
     return fold__record(f, &request);
 }
 
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int count)
-{
-    return fold__list_op(f, &fold__code_sum_n, x, NULL, count);
-}
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int count)
-{
-    return fold__list_op(f, &fold__code_mean_n, x, NULL, count);
-}
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int count)
-{
-    return fold__list_op(f, &fold__code_max_n, x, NULL, count);
-}
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
@@ -15892,6 +15876,13 @@ static int fold__own_operand(fold_ctx *f, fold__operand *operand)
     return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
 }
 
+/* Takes a list whole, or a single value beside it. */
+static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+{
+    return fold__is_list_operand(f, operand) ? fold__whole_operand_of(f, x, who, operand)
+                                             : fold__own_operand(f, operand);
+}
+
 /* Records an op over whole lists that gives so many rows; -1: a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
@@ -16050,18 +16041,6 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
     return fold__record_whole(f, code, operand, n_in, NULL, count, fold__place_segments(f, to, edges, count));
 }
 
-FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
-{
-    return fold__list_to(f, &fold__code_sum_n, "list_sum_to", &x, 1, to, edges, rows);
-}
-FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
-{
-    return fold__list_to(f, &fold__code_mean_n, "list_mean_to", &x, 1, to, edges, rows);
-}
-FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
-{
-    return fold__list_to(f, &fold__code_max_n, "list_max_to", &x, 1, to, edges, rows);
-}
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows)
 {
@@ -16166,8 +16145,7 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
     for (int input = 0; input < 3; input++) {
         const int list = fold__is_list_operand(f, &operand[input]);
         rows[input] = list ? (int)f->length[operand[input].source] : -1;
-        if (list ? !fold__whole_operand_of(f, in[input], who, &operand[input])
-                 : !fold__own_operand(f, &operand[input]))
+        if (!fold__whole_or_own(f, in[input], who, &operand[input]))
             return 0;
     }
     if (rows[0] == rows[1] && rows[0] == rows[2])
@@ -16373,12 +16351,8 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
                                : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
                                                 : "it was made without is_whole");
     for (int input = 0; input < n_in; input++) {
-        if (!fold__input_of(f, in, n_in > 1 ? input : -1, desc->name, &operands[input]))
-            return fold__null;
-        const int fine = fold__is_list_operand(f, &operands[input])
-                             ? fold__whole_operand_of(f, in[input], desc->name, &operands[input])
-                             : fold__own_operand(f, &operands[input]);
-        if (!fine)
+        if (!fold__input_of(f, in, n_in > 1 ? input : -1, desc->name, &operands[input]) ||
+            !fold__whole_or_own(f, in[input], desc->name, &operands[input]))
             return fold__null;
     }
     return fold__record_whole(f, &code, operands, (uint32_t)n_in, attr, rows, data);
@@ -16433,10 +16407,11 @@ static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, uint32_t source, uint32_t offset,
-                                   const fold_shape *shape)
+static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold__operand *operand)
 {
-    uint32_t words[8] = { hash, fold__operand_tag(f, source), offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
+    const fold_shape *shape = fold__operand_shape(f, operand);
+    const uint32_t tag = fold__operand_tag(f, operand->source);
+    uint32_t words[8] = { hash, tag, operand->offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
     for (int axis = 0; axis < shape->rank; axis++)
         words[4 + axis] = (uint32_t)shape->dim[axis];
     return fold__hash_words(words, 8);
@@ -16459,12 +16434,9 @@ static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request
                                 (uint32_t)(data >> 32) };
     uint32_t hash = fold__hash_words(words, 9);
     for (uint32_t input = 0; input < request->n_in; input++)
-        hash = fold__hash_operand(f, hash, request->in[input].source, request->in[input].offset,
-                                  fold__operand_shape(f, &request->in[input]));
+        hash = fold__hash_operand(f, hash, &request->in[input]);
     for (int component = 0; component < request->n_list; component++)
-        hash = fold__hash_operand(f, hash, request->list->elems[component],
-                                  request->list->elems_offset[component],
-                                  &f->shapes[request->list_shape[component]].shape);
+        hash = fold__hash_operand(f, hash, &request->list->elems[component]);
     return hash;
 }
 
@@ -16503,8 +16475,6 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     if (component && rows != list->elements)
         return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows",
                           who, (unsigned)list->elements, (unsigned)rows);
-    list->elems[component] = operand->source;
-    list->elems_offset[component] = operand->offset;
     list->elements = rows;
     list->count = whole ? 1 : rows;
     request->list_shape[component] = operand->shape;
@@ -16522,6 +16492,7 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
         return fold__null;
     fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
     memset(&list, 0, sizeof list);
+    list.elems = operands;
     for (int component = 0; component < request.n_list; component++)
         if (!fold__reduced(f, who, &operands[component], component, &request, &list))
             return fold__null;
@@ -16534,21 +16505,34 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
     return fold__record(f, &request);
 }
 
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node value)
-{
-    return fold__list_reduce(f, &fold__code_sum_n, "list_sum", value, NULL);
-}
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node value)
-{
-    return fold__list_reduce(f, &fold__code_mean_n, "list_mean", value, NULL);
-}
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node value)
-{
-    return fold__list_reduce(f, &fold__code_max_n, "list_max", value, NULL);
-}
+/* The calls that reduce nodes, a list, and rows of a list to targets. */
+#define FOLD__REDUCTION(name)                                                                              \
+    FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
+    {                                                                                                      \
+        return fold__list_op(f, &fold__code_##name##_n, x, NULL, count);                                   \
+    }                                                                                                      \
+    FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node value)                                      \
+    {                                                                                                      \
+        return fold__list_reduce(f, &fold__code_##name##_n, "list_" #name, value, NULL);                   \
+    }                                                                                                      \
+    FOLD_API fold_node fold_list_##name##_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows) \
+    {                                                                                                      \
+        return fold__list_to(f, &fold__code_##name##_n, "list_" #name "_to", &x, 1, to, edges, rows);      \
+    }
+FOLD__REDUCTION(sum)
+FOLD__REDUCTION(mean)
+FOLD__REDUCTION(max)
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value)
 {
     return fold__list_reduce(f, &fold__code_softmax_mean_n, "list_softmax_mean", score, &value);
+}
+
+static int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
+                           fold__operand *operand)
+{
+    if (!out[output].id && !fold__broken(f))
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
+    return fold__operand_of(f, out[output], name, operand);
 }
 
 /* Makes every output a whole value of the body, each its own: copies those that are not. */
@@ -16556,9 +16540,7 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
 {
     for (int output = 0; output < count; output++) {
         fold__operand operand;
-        if (!out[output].id && !fold__broken(f))
-            fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
-        if (!fold__operand_of(f, out[output], name, &operand))
+        if (!fold__output_of(f, name, out, output, &operand))
             return 0;
         if (fold__stands_for_elements(f, &operand))
             return fold__fail(f, FOLD_BAD_CELL,
@@ -16900,9 +16882,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
         m->tracer = fold_ctx_new(m, &ctx_desc);
     }
     if (!m->tracer || !fold__arena_need(&m->arena, FOLD__M_CELLS, (m->n_cells + 1) * sizeof(fold__cell_data)))
-        return fold__model_fail(m, FOLD_NO_MEMORY, "cell '%s': out of memory%s", desc->name,
-                                fold__when_full(m)),
-               none;
+        return fold__model_full(m, "cell", desc->name), none;
     fold__cell_data *cell = &fold__cells(m)[m->n_cells];
     memset(cell, 0, sizeof *cell);
     const int had_tables = m->has_tables;
@@ -16940,6 +16920,13 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
     return fold__inputs_of(f, in, n_in, cell->name, operand);
 }
 
+static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t elements)
+{
+    return elements || !cell->max_of_list ||
+           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
+                      cell->name);
+}
+
 /* Checks the operands of a call and the shapes of its list's components. */
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                             const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
@@ -16950,11 +16937,8 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
         return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
     if (count && !list)
         return fold__missing(f, cell->name);
-    if (!fold__check_inputs(f, cell, in, n_in, operand))
+    if (!fold__check_inputs(f, cell, in, n_in, operand) || !fold__has_maximum(f, cell, (uint32_t)count))
         return 0;
-    if (!count && cell->max_of_list)
-        return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "cell '%s': it takes the maximum over its list, which is empty", cell->name);
     for (int component = 0; component < cell->program.n_list; component++) {
         list_shape[component] =
             count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
@@ -17008,14 +16992,7 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     cell = fold__cell_after_body(f, id, cells);
     for (int output = 0; output < cell->program.n_out; output++) {
         fold__operand operand;
-        if (!out[output].id && !fold__broken(f))
-            fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", cell->name, output);
-        if (!fold__operand_of(f, out[output], cell->name, &operand))
-            return fold__null;
-    }
-    for (int output = 0; output < cell->program.n_out; output++) {
-        fold__operand operand;
-        if (!fold__operand_of(f, out[output], cell->name, &operand))
+        if (!fold__output_of(f, cell->name, out, output, &operand))
             return fold__null;
         const fold_shape output_shape = *fold__operand_shape(f, &operand);
         const fold_node window = fold__window(f, &operand, 0, &output_shape, 0);
@@ -17153,10 +17130,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
         list->elements = rows;
         request->list_shape[component] = operand[component].shape;
     }
-    if (list->elements || !cell->max_of_list)
-        return 1;
-    return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
-                      cell->name);
+    return fold__has_maximum(f, cell, list->elements);
 }
 
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
