@@ -11429,7 +11429,6 @@ struct fold_model {
 
 static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
 
-/* An op of the program's own. */
 typedef struct fold__user_op {
     fold__op_row row;
     fold_op_desc desc;
@@ -11537,7 +11536,6 @@ static void fold__release(fold_model *m, void *memory, size_t size)
     if (memory)
         m->arena.memory.free(memory, size, m->arena.memory.user);
 }
-/* Returns a copy of a name; NULL when memory runs out. */
 static char *fold__copy_name(fold_model *m, const char *name)
 {
     const size_t size = strlen(name) + 1;
@@ -12133,7 +12131,7 @@ static const char *fold__part_in(const char *name, const char *layer)
     return !strncmp(name, layer, size) && name[size] == '.' ? name + size + 1 : NULL;
 }
 
-/* Finds the array for a parameter; `fits` gets whether it may be copied there. */
+/* Finds the array for a parameter; NULL with an error: there is none, or it may not be copied there. */
 static const fold_array *fold__array_for(fold_model *m, fold_param param, const char *part,
                                          const fold_array *arrays, int count)
 {
@@ -12315,7 +12313,6 @@ static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, cons
 {
     return m->forms[param->form];
 }
-/* Gives the bytes of a weight, or those of its transpose. */
 static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
     return fold__weight_of(fold__byte_kernels_of(m, param), fold__bytes(m), param, transposed);
@@ -12486,7 +12483,6 @@ static int fold__is_sparse(const fold__param_data *param)
     return (param->uses & FOLD_FOR_LOOKUP) && !param->grad_dense;
 }
 
-/* Notes that a gradient is zero again. */
 static void fold__forget_grad(fold_model *m, fold__param_data *param)
 {
     for (uint32_t touch = 0; touch < param->touched; touch++)
@@ -12726,7 +12722,6 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
     return &shape[op->first_shape + op->n_in];
 }
 
-/* A value that an op of a program makes. */
 typedef struct fold__value {
     uint32_t size;
     uint32_t op;    /* the op that makes it */
@@ -13018,13 +13013,11 @@ FOLD__INLINE int fold__edge_is_list(const fold_ctx *f, uint32_t edge)
 {
     return f->edge_offset[edge] >> 31 != 0;
 }
-/* Tells how many rows an operand has. */
 FOLD__INLINE uint32_t fold__edge_rows(const fold_ctx *f, uint32_t edge)
 {
     return fold__edge_is_list(f, edge) ? f->length[f->edge_source[edge]] : 1;
 }
 
-/* Returns the kind of a node, without its flags. */
 FOLD__INLINE uint32_t fold__kind_of(const fold_ctx *f, uint32_t id) { return f->kind[id] & FOLD__KIND_MASK; }
 
 static size_t fold__ctx_bytes(void);
@@ -13221,7 +13214,6 @@ static uint32_t fold__place_data(fold_ctx *f, size_t floats)
    and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
    are batched or run; a run is told only that signatures were forgotten. */
 
-/* Adds a shape that is new to the context. */
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
     const uint32_t count = f->n_shapes + 1;
@@ -13351,7 +13343,6 @@ static void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__
         request->attr[attribute] = attr[attribute];
 }
 
-/* Makes a request of an op over the components of a list. */
 static void fold__ask_list_op(const fold_ctx *f, fold__request *request, const fold__code *code, int n_list,
                               const fold__list *list)
 {
@@ -13366,7 +13357,6 @@ FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const f
     return &f->shapes[f->keys[sig->key + sig->in_shape + input]];
 }
 
-/* Returns the cell of a call's op. */
 static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
 {
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
@@ -13872,7 +13862,6 @@ static uint32_t fold__move_down(fold_ctx *f, int which, size_t size, uint32_t fr
     return at;
 }
 
-/* Moves the program of a signature. */
 static void fold__move_program(fold_ctx *f, fold__sig *sig)
 {
     sig->first_op = fold__move_down(f, FOLD__ARRAY_OPS, sizeof(fold__body_op), sig->first_op,
@@ -14096,7 +14085,6 @@ FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, 
     return fold__input_of(f, &node, -1, who, operand);
 }
 
-/* Takes all nodes of a call. */
 FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, const char *who,
                                  fold__operand *operands)
 {
@@ -14112,7 +14100,6 @@ static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *ope
     return (operand->kind & FOLD__KIND_MASK) == FOLD__ELEMS ||
            (f->frame.tracing && (operand->kind & FOLD__ELEM));
 }
-/* Tells whether an operand is a list. */
 static int fold__is_list_operand(const fold_ctx *f, const fold__operand *operand)
 {
     return !f->frame.tracing && (operand->kind & FOLD__ELEM) != 0;
@@ -14727,7 +14714,6 @@ static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
     return place;
 }
 
-/* Tells whether a shape that the caller gives is one; an error otherwise. */
 static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shape)
 {
     const char *problem = fold__shape_problem(shape);
@@ -14748,7 +14734,6 @@ static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shap
     return fold__handle(f, id);
 }
 
-/* Appends an input with a copy of values, or with zeros. */
 static fold_node fold__append_input(fold_ctx *f, const float *values, const fold_shape *shape, int rows)
 {
     const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
@@ -14871,7 +14856,6 @@ FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param
     return NULL;
 }
 
-/* Reads rows of a table in bytes to where the lookup has them. */
 static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -15179,7 +15163,6 @@ static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *sha
     return !wrong;
 }
 
-/* Tells whether filter and bias fit each other and x. */
 static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *shape, int rank,
                              const fold__param_data *filter, const fold__param_data *bias, int depthwise)
 {
@@ -15733,7 +15716,6 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
                  : fold_list_input(f, NULL, 0, row);
 }
 
-/* Tells whether something is given for each row. */
 static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *what, int rows)
 {
     return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
@@ -16156,7 +16138,6 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
                       who, rows[0], rows[1], rows[2]);
 }
 
-/* Tells what a recorded step appends. */
 static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
 {
     return (fold__appended *)(void *)fold__at_place(f, place);
@@ -16633,7 +16614,6 @@ static void fold__mark_passes(const fold_model *m, const fold__program *program,
     }
 }
 
-/* Tells whether some output of an op is live. */
 static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__sig *sig)
 {
     int live = 0;
@@ -16904,7 +16884,6 @@ static void fold__cells_free(fold_model *m)
 
 /* -- calls ----------------------------------------------------------------------------------- */
 
-/* Checks the fixed inputs of a call. */
 FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                                     fold__operand *operand)
 {
@@ -17017,7 +16996,6 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
     return NULL;
 }
 
-/* Records a call whose operands are checked. */
 FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
                                          fold__request *request, const fold__list *list)
 {
@@ -25250,7 +25228,6 @@ static void fold__set_rule(fold_model *m, enum fold__rule rule)
     m->rule = (int)rule;
 }
 
-/* Updates rows first..first+count of a parameter. */
 static void fold__step_rows(fold_model *m, const fold__param_data *param, const fold__step *step,
                             size_t first, size_t count)
 {
@@ -25500,7 +25477,6 @@ static FOLD__NOINLINE void fold__no_layer(fold_ctx *f, const char *who)
     if (!fold__broken(f))
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the layer is NULL", who);
 }
-/* Tells whether a layer is there; if not, an error. */
 FOLD__INLINE int fold__layer_there(fold_ctx *f, const void *layer, const char *who)
 {
     if (FOLD__LIKELY(layer != NULL))
@@ -25562,7 +25538,6 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
     return fold__activate(f, layer->activation, fold_linear(f, x, layer->W, layer->b));
 }
 
-/* Makes a dense layer that is a part of another layer. */
 static fold_dense fold__named_dense(fold_model *m, const char *name, const char *part, int inputs,
                                     int outputs, fold_activation activation)
 {
@@ -25873,7 +25848,6 @@ static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, f
     out[0] = fold_mul(f, out_gate, fold_tanh(f, out[1]));
 }
 
-/* Records a layer's product of its input and its state. */
 static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_node input, fold_node state,
                                     fold_param weight, fold_param bias)
 {
@@ -26010,7 +25984,6 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *laye
     return state;
 }
 
-/* Gives the outputs of a cell's call. */
 static fold_state fold__state_of(fold_node call, int has_c)
 {
     fold_state state;
@@ -26068,16 +26041,15 @@ static int fold__unroll_length(fold_ctx *f, const fold_node *x, int count)
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const fold_node *x, int count,
                                 int reverse, const fold_state *begin, fold_node *out)
 {
-    const fold_state none = { { 0, 0 }, { 0, 0 } };
     fold_state state;
     const int fine = fold__unroll_begin(f, layer, begin, &state) && fold__unroll_length(f, x, count);
     for (int step = 0; step < count; step++) {
         const int at = reverse ? count - 1 - step : step;
-        state = fine ? fold_recurrent_apply(f, layer, x[at], state) : none;
+        state = fine ? fold_recurrent_apply(f, layer, x[at], state) : fold__no_state;
         if (out)
             out[at] = state.h;
     }
-    return fold__broken(f) ? none : state;
+    return fold__broken(f) ? fold__no_state : state;
 }
 
 /* Returns the length of a sample, or -1 with an error. */
@@ -26209,9 +26181,9 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
         memcpy(f->steps, x, size);
     for (int i = 0; i < cells; i++) {
         const int reverse = i % stack->directions;
-        fold_state end = { { 0, 0 }, { 0, 0 } };
-        if (fine)
-            end = fold__stack_direction(f, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL);
+        const fold_state end =
+            fine ? fold__stack_direction(f, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL)
+                 : fold__no_state;
         if (last)
             last[i] = end;
         if (fine && count && reverse == stack->directions - 1)
@@ -29420,7 +29392,6 @@ static int fold__fit_start(fold__training *training)
     return 1;
 }
 
-/* Lists the samples, in their own order or shuffled. */
 static void fold__fit_order(fold__training *training)
 {
     fold_random random = fold__random_of(training->desc.seed, (uint64_t)training->report.epoch + 1);
@@ -29524,7 +29495,6 @@ static fold_status fold__fit_step(fold__training *training, float factor)
                            : fold_adam_step(training->model, &adam);
 }
 
-/* Trains on `count` samples of the order, from `first` on. */
 static int fold__fit_batch(fold__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
@@ -29606,7 +29576,6 @@ static int fold__fit_epoch_end(fold__training *training)
     return !report->ended;
 }
 
-/* Runs one epoch; returns whether to go on. */
 static int fold__fit_epoch(fold__training *training)
 {
     const int samples = training->desc.samples, batch = training->desc.batch;
@@ -29674,7 +29643,6 @@ static const char *fold__predict_problem(const fold_predict_desc *desc)
     return desc->samples < 0 || desc->batch < 0 ? "a count is negative" : NULL;
 }
 
-/* Runs `count` samples from `first` on. */
 static int fold__predict_batch(const fold_predict_desc *desc, int first, int count, fold_node *output)
 {
     fold_ctx *f = desc->ctx;
