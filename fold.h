@@ -24716,7 +24716,8 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
     if (progress->stretch != FOLD__NONE && (f->run->replays || f->run->recompute))
         f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
-    if (f->desc.measure && (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
+    if (f->desc.measure &&
+        (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
         progress->stretch = FOLD__NONE;
     for (int ran = 0; progress->stretch != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
