@@ -13329,8 +13329,8 @@ static void fold__clear_request(fold__request *request)
 }
 
 /* Makes a request of an op with fixed inputs, and with as many attributes as it has. */
-static void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__code *code,
-                         const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
+FOLD__INLINE void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__code *code,
+                               const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
 {
     fold__clear_request(request);
     request->op = code->op;
