@@ -3594,41 +3594,52 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Runs tiles of `height` rows, panel after panel. */
+/* Counts the panels from one on that a tile of `height` rows covers: several, if all their columns are
+   wanted. */
+static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
+                                 const fold__layout *layout, int height, int panel)
+{
+    const int start = fold__layout_start(layout, panel) * tiles->vector,
+              last = product->col + product->columns;
+    int together = tiles->reach[height - 1];
+    if (layout->vectors != tiles->panel || start < product->col)
+        return 1;
+    while (together > 1 && (panel + together > layout->full || start + together * layout->width > last))
+        together /= 2;
+    return together;
+}
+
+/* Runs tiles of `height` rows, panel after panel, without the vectors of a panel that nobody wants. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__span *at, int height, float *buffer)
 {
-    const int first = product->col, last = product->col + product->columns,
-              least = tiles->least * tiles->vector;
-    int panel, got;
-    for (panel = 0; panel < layout->panels; panel += got) {
-        const int base = fold__layout_start(layout, panel) * tiles->vector;
-        int start = base, end = fold__layout_start(layout, panel + 1) * tiles->vector, aside;
+    const int first = product->col, last = product->col + product->columns, vector = tiles->vector,
+              narrowest = tiles->least * vector;
+    int panel, together;
+    for (panel = 0; panel < layout->panels; panel += together) {
+        const int base = fold__layout_start(layout, panel) * vector;
+        int start = base, end = fold__layout_start(layout, panel + 1) * vector, aside;
         fold__tile_fn tile;
-        got = 1;
+        together = 1;
         if (end <= first)
             continue;
         if (start >= last)
             break;
-        if (layout->vectors == tiles->panel && start >= first)
-            for (got = tiles->reach[height - 1];
-                 got > 1 && (panel + got > layout->full || start + got * layout->width > last);)
-                got /= 2;
-        if (got > 1)
-            end = start + got * layout->width;
-        else {
-            while (start + tiles->vector <= first && end - start > least)
-                start += tiles->vector;
-            while (end - tiles->vector >= last && end - start > least)
-                end -= tiles->vector;
-        }
+        together = fold__panels_together(tiles, product, layout, height, panel);
+        if (together > 1)
+            end = start + together * layout->width;
+        while (start + vector <= first && end - start > narrowest)
+            start += vector;
+        while (end - vector >= last && end - start > narrowest)
+            end -= vector;
+        /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
+        aside = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
+        at->last = end <= last || aside ? vector : vector - (end - last);
         at->offset = product->in_place ? (size_t)start
                                        : (size_t)panel * product->panel_stride + (size_t)(start - base);
-        aside = start < first || end - last >= (tiles->least > 1 ? 1 : tiles->vector);
-        at->last = end <= last || aside ? tiles->vector : tiles->vector - (end - last);
-        tile = fold__tile_of(tiles, height, (end - start) / tiles->vector, at->last);
         at->to_col = (size_t)(start - first);
         at->from_col = at->started ? at->to_col : 0;
+        tile = fold__tile_of(tiles, height, (end - start) / vector, at->last);
         if (aside)
             fold__tiles_aside(tile, at, height, first, last, start, end, buffer);
         else
@@ -5483,7 +5494,7 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* exact, or below every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* it is exact, or below every float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -6440,7 +6451,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-/* Vectors per panel. */
+/* A panel has so many vectors. */
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
 /* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
