@@ -1655,8 +1655,8 @@ typedef struct fold_stats {
     int batches;                 /* batches of the last run, forward */
     int prologues;               /* batches beside them, which run first for all calls: what in a cell does
                                     not depend on the recursion */
-    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls
-                                    (where kinds of calls feed each other in circles, of at most 32767) */
+    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls;
+                                    counted when you ask; 0 if you first do after more was recorded */
     int groups;                  /* sets of samples that ran together in the last run */
     int signatures;              /* kinds of calls that it knows: calls of one kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
@@ -17207,7 +17207,6 @@ typedef struct fold__batch {
    first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t bound; /* no order of its calls has fewer batches: the sum of its signatures' longest chains */
     uint32_t rows;  /* rows of contributions, in 16 floats */
     size_t floats;  /* floats that its slabs take */
     size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
@@ -17219,7 +17218,7 @@ typedef struct fold__group_sig {
     uint32_t first_record;            /* its calls begin there in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
-    uint32_t chain;               /* the longest chain of its own calls */
+    uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
     uint32_t height; /* the longest way through a component of several that begins with a call of it */
     uint32_t component;           /* signatures that feed each other have the same */
     uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
@@ -17508,6 +17507,7 @@ typedef struct fold__run {
     fold__identity identity; /* the run's, when the context keeps plans */
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
+    uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
     uint32_t shown_salt;               /* the recording whose plan this is; 0: no plan is whole */
     fold__recorded shown;              /* all that was recorded by then */
 
@@ -19489,52 +19489,6 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, 
     return count;
 }
 
-/* Holds, for 16 signatures, the longest chain of their own calls among a call and its ancestors. A longer one
-   counts as FOLD__LONGEST_CHAIN. */
-enum { FOLD__LONGEST_CHAIN = 0x7fff };
-typedef struct fold__chains {
-    int16_t of[16];
-} fold__chains;
-
-/* Finds, for each of the gathered calls, the longest chain of calls of its signature that ends there. The
-   signatures [first, last) are a component; they are looked at 16 at a time. If they are very many, chains
-   are not looked for, since that takes time for each signature and call: all have the same. */
-enum { FOLD__CHAIN_SIGNATURES = 64 };
-static int fold__chains_of_component(fold_ctx *f, uint32_t count, uint32_t first, uint32_t last)
-{
-    fold__run *run = f->run;
-    for (uint32_t call = 0; call < count && last - first > FOLD__CHAIN_SIGNATURES; call++)
-        run->chain[run->gathered[call]] = run->group_sig[run->maker[run->gathered[call]]].chain = 1;
-    if (last - first > FOLD__CHAIN_SIGNATURES)
-        return 1;
-    if (!fold__need(f, FOLD__ARRAY_PLANNING, count, sizeof(fold__chains)))
-        return 0;
-    const uint32_t *calls = run->gathered;
-    fold__chains *longest = (fold__chains *)(void *)f->planning;
-    for (uint32_t block = first; block < last; block += 16)
-        for (uint32_t call = 0; call < count; call++) {
-            const uint32_t id = calls[call], maker = run->maker[id];
-            fold__chains all = { { 0 } };
-            for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-                if (run->maker[f->edge_source[edge]] - first >= last - first)
-                    continue;
-                const int16_t *source = longest[run->gathered_at[f->edge_source[edge]]].of;
-                for (int lane = 0; lane < 16; lane++)
-                    all.of[lane] = source[lane] > all.of[lane] ? source[lane] : all.of[lane];
-            }
-            if (maker - block < 16) {
-                int16_t *chain = &all.of[maker - block];
-                if (*chain < FOLD__LONGEST_CHAIN)
-                    ++*chain;
-                run->chain[id] = (uint32_t)*chain;
-                if (run->chain[id] > run->group_sig[maker].chain)
-                    run->group_sig[maker].chain = run->chain[id];
-            }
-            longest[call] = all;
-        }
-    return 1;
-}
-
 /* Makes the batches of a signature that is a component of its own: one per level of its chain. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
@@ -19969,20 +19923,9 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
                 return 0;
         } else {
             const uint32_t count = fold__gather_calls(f, group, sig, end);
-            if (!fold__chains_of_component(f, count, sig, end) || !fold__schedule_greedy(f, count, sig, end))
+            if (!fold__schedule_greedy(f, count, sig, end))
                 return 0;
         }
-    }
-    return 1;
-}
-
-/* Finds the chains of calls in components, for the policies that do not go by components. */
-static int fold__find_chains(fold_ctx *f, uint32_t group)
-{
-    for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
-        end = fold__component_end(f, group, sig);
-        if (end > sig + 1 && !fold__chains_of_component(f, fold__gather_calls(f, group, sig, end), sig, end))
-            return 0;
     }
     return 1;
 }
@@ -19992,8 +19935,7 @@ static int fold__schedule_agenda(fold_ctx *f, uint32_t group)
     const uint32_t first_sig = f->run->group[group].first_sig, end_sig = f->run->group[group].end_sig;
     if (first_sig == end_sig)
         return 1;
-    return fold__find_chains(f, group) &&
-           fold__schedule_greedy(f, fold__gather_calls(f, group, first_sig, end_sig), first_sig, end_sig);
+    return fold__schedule_greedy(f, fold__gather_calls(f, group, first_sig, end_sig), first_sig, end_sig);
 }
 
 /* Schedules one group: its signatures, its batches and the order of its calls. */
@@ -20005,7 +19947,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
         return 0;
     switch (fold__schedule_of(f)) {
     case FOLD_SCHEDULE_DEPTH:
-        if (!fold__find_chains(f, group) || !fold__schedule_depth(f, group))
+        if (!fold__schedule_depth(f, group))
             return 0;
         break;
     case FOLD_SCHEDULE_AGENDA:
@@ -20016,8 +19958,6 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
         if (!fold__schedule_ratio(f, group))
             return 0;
     }
-    for (uint32_t sig = run->group[group].first_sig; sig < run->group[group].end_sig; sig++)
-        run->group[group].bound += run->group_sig[sig].chain;
     run->group[group].end_batch = run->counts.batches;
     fold__finish_prologues(f, group);
     return 1;
@@ -24096,13 +24036,11 @@ static void fold__note_stats(fold_ctx *f)
     const fold__run *run = f->run;
     fold_stats *stats = &f->stats;
     size_t batches = 0, prologues = 0, kernel_calls = 0, one_row_calls = 0;
-    size_t lower_bound = 0, batched_nodes = 0, list_elements = 0;
+    size_t batched_nodes = 0, list_elements = 0;
     for (int thread = 0; thread < fold__threads_of(f); thread++) {
         kernel_calls += run->worker[thread].kernel_calls;
         one_row_calls += run->worker[thread].one_row_calls;
     }
-    for (uint32_t group = 0; group < run->counts.groups; group++)
-        lower_bound += run->group[group].bound;
     for (uint32_t batch = 0; batch < run->counts.batches; batch++) {
         if (!run->batch[batch].stage) {
             prologues++;
@@ -24119,7 +24057,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->prologues = fold__count(prologues);
     stats->kernel_calls = fold__count(kernel_calls);
     stats->one_row_calls = fold__count(one_row_calls);
-    stats->lower_bound = fold__count(lower_bound);
+    f->run->bound = FOLD__NONE;
     stats->batched_nodes = fold__count(batched_nodes);
     stats->list_elements = fold__count(list_elements);
     stats->value_bytes = (run->counts.region + run->counts.scratch + run->sum_floats) * sizeof(float);
@@ -24129,6 +24067,90 @@ static void fold__note_stats(fold_ctx *f)
         stats->plan_bytes += f->arrays[i].need;
     stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_FEEDERS].need;
     stats->one_group = run->counts.one_group;
+}
+
+/* -- the bound, which is counted when it is asked for ---------------------------------------- */
+
+/* Tells whether the last run's plan is of all that is recorded. */
+static int fold__shows_plan(const fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    return !fold__is_eager(f) && run->shown_salt == f->salt && run->shown.nodes == f->n_nodes &&
+           run->shown.edges == f->n_edges;
+}
+
+/* Finds for each call of a group the last call that depends on it. Other nodes have 0 in `last`. */
+static void fold__find_last_readers(const fold_ctx *f, const fold__group *group, uint32_t *last)
+{
+    const uint32_t *calls = f->run->calls;
+    for (uint32_t call = group->first_call; call < group->end_call; call++)
+        last[calls[call]] = calls[call];
+    for (uint32_t call = group->end_call; call-- > group->first_call;) {
+        const uint32_t id = calls[call];
+        for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+            uint32_t *from = &last[fold__call_of(f, f->edge_source[edge])];
+            if (*from && *from < last[id])
+                *from = last[id];
+        }
+    }
+}
+
+/* Returns the longest chain of a signature's own calls, whatever lies between them. It looks only at calls
+   from one of its own to the last that depends on that. */
+static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
+                                uint32_t *chain)
+{
+    const uint32_t *calls = f->run->calls_by_sig + group_sig->first_record, sig = f->sig[calls[0]];
+    uint32_t longest = 0, end = 0;
+    for (uint32_t call = 0; call < group_sig->calls; call++) {
+        const uint32_t start = calls[call];
+        if (start <= end)
+            continue;
+        end = last[start];
+        for (uint32_t id = start; id <= end; id++) {
+            uint32_t own = 0;
+            if (!last[id])
+                continue;
+            for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+                const uint32_t from = fold__call_of(f, f->edge_source[edge]);
+                if (from >= start && last[from] && chain[from] > own)
+                    own = chain[from];
+            }
+            if (f->sig[id] == sig) {
+                own++;
+                end = last[id] > end ? last[id] : end;
+            }
+            chain[id] = own;
+            longest = own > longest ? own : longest;
+        }
+    }
+    return longest;
+}
+
+/* Returns the sum of the longest chains of all signatures in groups. Planning leaves those of signatures that
+   feed each other, and its arrays serve to count them. */
+static uint32_t fold__count_bound(const fold_ctx *f)
+{
+    fold__run *run = f->run;
+    uint32_t *last = run->maker, *chain = run->part, bound = 0;
+    if (run->bound != FOLD__NONE || !fold__shows_plan(f))
+        return run->bound != FOLD__NONE ? run->bound : 0;
+    memset(last, 0, ((size_t)f->n_nodes + 1) * sizeof *last);
+    for (uint32_t which = 0; which < run->counts.groups; which++) {
+        const fold__group *group = &run->group[which];
+        int mixed = 0;
+        for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+            fold__group_sig *group_sig = &run->group_sig[sig];
+            if (group_sig->cyclic == 2 && !mixed++)
+                fold__find_last_readers(f, group, last);
+            if (group_sig->cyclic == 2)
+                group_sig->chain = fold__own_chain(f, group_sig, last, chain);
+            bound += group_sig->chain;
+        }
+        for (uint32_t call = group->first_call; mixed && call < group->end_call; call++)
+            last[run->calls[call]] = 0;
+    }
+    return run->bound = bound;
 }
 
 /* Notes that a run had nothing to do. */
@@ -25016,6 +25038,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
     if (!f)
         return stats;
     stats = f->stats;
+    stats.lower_bound = stats.batches ? fold__count(fold__count_bound(f)) : 0;
     stats.nodes = fold__count(f->n_nodes);
     stats.edges = fold__count(f->n_edges);
     stats.signatures = fold__count(f->n_sigs);
@@ -26678,10 +26701,10 @@ static void fold__index_view(fold__view *view)
                     view->at[from] = (batch + 1) | FOLD__LEAF;
             }
         }
+    view->bound = view->planned ? fold__count_bound(f) : 0;
     for (uint32_t group = 0; view->planned && group < f->run->counts.group_sigs; group++) {
         const fold__group_sig *group_sig = &f->run->group_sig[group];
         view->sig[view->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain += group_sig->chain;
-        view->bound += group_sig->chain;
     }
 }
 
@@ -26691,15 +26714,13 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
         return f ? FOLD_BAD_STATE : FOLD_BAD_ARGUMENT;
-    const fold__run *run = f->run;
     const size_t lacking = f->lacking;
     fold__carver carver = { NULL, 0 };
     memset(view, 0, sizeof *view);
     view->ctx = f;
     view->error = f->error;
     f->error.tell = NULL;
-    view->planned = !fold__is_eager(f) && run->shown_salt == f->salt && run->shown.nodes == f->n_nodes &&
-                    run->shown.edges == f->n_edges;
+    view->planned = fold__shows_plan(f);
     fold__carve_view(view, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
