@@ -24069,7 +24069,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->counts.one_group;
 }
 
-/* -- the bound, which is counted when it is asked for ---------------------------------------- */
+/* -- the bound is counted when it is asked for ----------------------------------------------- */
 
 /* Tells whether the last run's plan is of all that is recorded. */
 static int fold__shows_plan(const fold_ctx *f)
