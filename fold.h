@@ -16482,9 +16482,9 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
     const fold_node in[2] = { node, second ? *second : fold__null };
     if (!fold__inputs_of(f, in, second ? 2 : 1, who, operands))
         return fold__null;
-    fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
     memset(&list, 0, sizeof list);
     list.elems = operands;
+    fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
     for (int component = 0; component < request.n_list; component++)
         if (!fold__reduced(f, who, &operands[component], component, &request, &list))
             return fold__null;

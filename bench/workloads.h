@@ -25,7 +25,7 @@ typedef struct recording {
 } recording;
 
 /* A kind of calls in a network that mixes some: tanh of a product of all its inputs, n of them. */
-typedef struct kind { fold_param W; int n; } kind;
+typedef struct node_kind { fold_param W; int n; } node_kind;
 /* Parameters and layers; each workload uses its own. */
 typedef struct net {
     sizes s;
@@ -40,7 +40,7 @@ typedef struct net {
     fold_transformer block[2];
     fold_cell policy;
     fold_cell kinds[MAX_KINDS];
-    kind kind[MAX_KINDS];
+    node_kind kind[MAX_KINDS];
 } net;
 
 /* What recording one batch hands back: losses in training, else outputs. */
@@ -921,7 +921,7 @@ static void limbs_generate(recording *r, const sizes *s, uint64_t *random)
 }
 static void mixed_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
-    const kind *k = (const kind *)user;
+    const node_kind *k = (const node_kind *)user;
     out[0] = fold_tanh(f, fold_linear_n(f, in, k->n, k->W, FOLD_NULL_PARAM));
 }
 static void mixed_build(net *n, fold_model *m, const char *inputs) /* a digit for each kind */
@@ -929,7 +929,7 @@ static void mixed_build(net *n, fold_model *m, const char *inputs) /* a digit fo
     for (int i = 0; inputs[i]; i++) {
         char name[16];
         fold_cell_desc cell = fold_cell_desc_default();
-        kind *k = &n->kind[i];
+        node_kind *k = &n->kind[i];
         snprintf(name, sizeof name, "kind%d", i);
         k->n = inputs[i] - '0';
         k->W = fold_weight_new(m, name, k->n * n->s.hidden, n->s.hidden);
