@@ -1549,11 +1549,11 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
-    const char *name;    /* UTF-8, until the file is closed; NULL: there is no such tensor */
-    const char *dtype;   /* "F32" and the like; "another" for types that fold.h does not know */
-    uint64_t count;      /* values: the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* the first dimensions, of any rank; above INT_MAX they are INT_MAX */
-    int taken;           /* see fold_tensors_take */
+    const char *name;  /* is UTF-8, and stays until the file is closed; NULL: there is no such tensor */
+    const char *dtype; /* is "F32" and the like, or "another" for types that fold.h does not know */
+    uint64_t count;    /* counts values: it is the product of all dimensions. Scalars have rank 1 */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be more than dim has; above INT_MAX a dimension is INT_MAX */
+    int taken;         /* tells whether fold_tensors_take was called for it */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
 /* Opens a safetensors file. Returns NULL when even the handle has no memory. */
@@ -1655,8 +1655,8 @@ typedef struct fold_stats {
     int batches;                 /* batches of the last run, forward */
     int prologues;               /* batches beside them, which run first for all calls: what in a cell does
                                     not depend on the recursion */
-    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls;
-                                    counted when you ask; 0 if you first do after more was recorded */
+    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It is
+                                    counted when you first ask after a run, and 0 if more was recorded by then */
     int groups;                  /* sets of samples that ran together in the last run */
     int signatures;              /* kinds of calls that it knows: calls of one kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
@@ -14709,7 +14709,7 @@ static size_t fold__own_place(const fold_ctx *f, const float *values)
 static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
-    if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used)) 
+    if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used))
         return fold__fail(f, FOLD_BAD_ARGUMENT,
                           "input: these values of the context ended with its reset: fold_read them before"),
                FOLD__NONE;
@@ -14741,10 +14741,12 @@ static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shap
         return fold__null;
     const int list = rows < 0 ? 0 : FOLD__ELEM;
     const uint32_t id = fold__append(f, (uint8_t)(kind | list), 0, 0, 0, index, data);
-    f->length[id] = (uint32_t)rows;
+    if (list)
+        f->length[id] = (uint32_t)rows;
     return fold__handle(f, id);
 }
 
+/* Appends an input with a copy of the values, or with zeros. */
 static fold_node fold__append_input(fold_ctx *f, const float *values, const fold_shape *shape, int rows)
 {
     const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
@@ -16278,13 +16280,12 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
                     (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN)) ||
                     desc->scratch < 0;
     if (bad)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 to %d "
-                         "outputs (list ops 1), at most 4 attributes, no negative scratch; is_whole with "
-                         "neither is_list nor one_row, and at most 31 inputs",
-                         desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT);
-    if (bad)
-        return none;
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                                "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 "
+                                "to %d outputs (list ops 1), at most 4 attributes, no negative scratch; "
+                                "is_whole with neither is_list nor one_row, and at most 31 inputs",
+                                desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT),
+               none;
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
         fold__release_name(m, name);
@@ -16315,16 +16316,16 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
     const fold_op_desc *const none = NULL;
     if (fold__broken(f))
         return none;
-    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops) 
+    if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
         return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), none;
     code->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, code->op);
     code->forward = desc->forward;
     code->backward = desc->backward;
-    if (!in || (desc->n_attr && !attr)) 
+    if (!in || (desc->n_attr && !attr))
         return fold__missing(f, desc->name), none;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
-                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in)) 
+                      : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in))
         return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), none;
     return desc;
 }
@@ -19721,38 +19722,52 @@ static void fold__find_heights(fold_ctx *f, const fold__greedy *greedy, uint32_t
     }
 }
 
+/* Counts are kept by signature and height, in room that is in proportion to calls. If many signatures are in
+   high components, heights are counted in steps of more than one. */
+enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
+static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
+
+static size_t fold__place_heights(const fold_ctx *f, const fold__greedy *greedy, uint32_t shift)
+{
+    size_t at = 0;
+    for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
+        greedy->queue[sig].heights = (uint32_t)at;
+        greedy->queue[sig].highest =
+            fold__height_step(f->run->group_sig[greedy->first_sig + sig].height, shift);
+        at += greedy->queue[sig].highest + 1;
+    }
+    return at;
+}
+
 /* Counts operands, readers and heights of the gathered calls, and queues those that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
     fold__run *run = f->run;
-    size_t heights = 0;
+    size_t heights;
+    uint32_t shift = 0;
     greedy->first_sig = first_sig;
     greedy->n_sigs = end_sig - first_sig;
     greedy->n_changed = 0;
     for (greedy->leaves = 1; greedy->leaves < greedy->n_sigs;)
         greedy->leaves *= 2;
+    const size_t room = 2 * (size_t)greedy->n_sigs + FOLD__HEIGHTS * (size_t)count;
+    const size_t bytes =
+        greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) + 2 * greedy->leaves * sizeof(uint64_t);
+    if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes + room * sizeof(fold__height), 1))
+        return 0;
     fold__greedy_renew(f, greedy, count);
     fold__find_readers(f, greedy, count);
     fold__find_heights(f, greedy, count);
-    for (uint32_t sig = first_sig; sig < end_sig; sig++)
-        heights += run->group_sig[sig].height + 1;
-    const size_t bytes = greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) +
-                         2 * greedy->leaves * sizeof(uint64_t) + heights * sizeof(fold__height);
-    if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
-        return 0;
-    fold__greedy_renew(f, greedy, count);
     memset(greedy->queue, 0, bytes);
-    for (uint32_t sig = 0, at = 0; sig < greedy->n_sigs; sig++) {
-        greedy->queue[sig].heights = at;
-        greedy->queue[sig].highest = run->group_sig[first_sig + sig].height;
-        at += run->group_sig[first_sig + sig].height + 1;
-    }
+    while ((heights = fold__place_heights(f, greedy, shift)) > room)
+        shift++;
+    memset(greedy->heights, 0, heights * sizeof *greedy->heights);
     for (uint32_t call = 0; call < count; call++) {
         fold__waiting *const waiting = &greedy->waiting[call];
         waiting->id = run->gathered[call];
         waiting->sig = run->maker[waiting->id] - first_sig;
-        waiting->height += greedy->queue[waiting->sig].heights;
+        waiting->height = fold__height_step(waiting->height, shift) + greedy->queue[waiting->sig].heights;
         greedy->queue[waiting->sig].pending++;
         greedy->heights[waiting->height].pending++;
         if (!waiting->missing)
@@ -25298,23 +25313,23 @@ FOLD__NOINLINE static void fold__settle_step(fold__step *step, uint64_t steps)
     step->scale2 = (float)(1 / (1 - fold__power((double)step->keep2, steps)));
 }
 
-static fold_status fold__step_model(fold_model *m, fold__step *settings, int decoupled)
+static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupled)
 {
     if (!fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
-    if (m->error.status || !fold__states_ready(m, settings->states))
+    if (m->error.status || !fold__states_ready(m, step->states))
         return m->error.status;
     const fold__fp saved = fold__fp_enter();
-    fold__settle_step(settings, fold__steps_of(m, settings->rule) + 1);
-    if (settings->states)
-        fold__set_rule(m, settings->rule);
+    fold__settle_step(step, fold__steps_of(m, step->rule) + 1);
+    if (step->states)
+        fold__set_rule(m, step->rule);
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (!fold__trainable(m, param)) {
             fold__clear_grad(m, param);
             continue;
         }
-        fold__step_param(m, param, settings, decoupled);
+        fold__step_param(m, param, step, decoupled);
         fold__forget_grad(m, param);
     }
     fold__fp_leave(saved);
@@ -26041,7 +26056,7 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
     if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
         return fold__missing(f, "sequences"), -1;
     if (sequences->samples < 0 || sequences->steps < 0 || sequences->width < 1 ||
-        (sequences->layout != FOLD_LAYOUT_NTC && sequences->layout != FOLD_LAYOUT_TNC)) 
+        (sequences->layout != FOLD_LAYOUT_NTC && sequences->layout != FOLD_LAYOUT_TNC))
         return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d",
                           sequences->samples, sequences->steps, sequences->width, (int)sequences->layout),
                -1;
