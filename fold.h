@@ -20191,57 +20191,111 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
 
 /* -- places ---------------------------------------------------------------------------------- */
 
+typedef struct fold__gap {
+    size_t offset, floats;
+} fold__gap;
+/* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
+   enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
+   number. The last gap has no end. */
+typedef struct fold__places {
+    fold__gap *gap; /* in order of offset; no two touch */
+    uint32_t n_gaps;
+    uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
+                                          then, */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
+} fold__places;
+
 /* Counts the bytes of memory that placing takes for so many buffers and times. */
 static size_t fold__places_bytes(size_t buffers, size_t times)
 {
-    return (2 * buffers + times) * sizeof(uint32_t);
+    return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
 }
 
-/* Gives a buffer the lowest place that is large enough between those in use, which are in order of offset.
-   Forgets which of them are no longer in use, and returns how many are. */
-static uint32_t fold__place_one(fold__buffer *buffer, uint32_t which, uint32_t *used, uint32_t n_used,
-                                int from_end)
+static fold__places fold__places_begin(void *memory, uint32_t n_buffers, uint32_t times)
 {
-    fold__buffer *own = &buffer[which];
-    uint32_t kept = 0, at = 0;
-    for (uint32_t i = 0; i < n_used; i++) {
-        const fold__buffer *other = &buffer[used[i]];
-        if (from_end ? other->first <= own->last : other->last >= own->first)
-            used[kept++] = used[i];
+    fold__places places;
+    places.gap = (fold__gap *)memory;
+    places.gap[0].offset = 0;
+    places.gap[0].floats = SIZE_MAX;
+    places.n_gaps = 1;
+    places.enter = (uint32_t *)(void *)(places.gap + n_buffers + 1);
+    places.leave = places.enter + times;
+    places.next_enter = places.leave + times;
+    places.next_leave = places.next_enter + n_buffers;
+    memset(places.enter, 0xff, 2 * (size_t)times * sizeof(uint32_t)); /* NONE */
+    return places;
+}
+
+static void fold__take_gap(fold__places *places, fold__buffer *buffer)
+{
+    fold__gap *gap = places->gap;
+    while (gap->floats < buffer->floats)
+        gap++;
+    buffer->offset = gap->offset;
+    gap->offset += buffer->floats;
+    gap->floats -= buffer->floats;
+    if (!gap->floats)
+        memmove(gap, gap + 1, (size_t)(places->gap + places->n_gaps-- - (gap + 1)) * sizeof *gap);
+}
+
+static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
+{
+    uint32_t low = 0, high = places->n_gaps - 1; /* find the gap behind the buffer */
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (places->gap[middle].offset < buffer->offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    own->offset = 0;
-    for (; at < kept && buffer[used[at]].offset - own->offset < own->floats; at++)
-        own->offset = buffer[used[at]].offset + buffer[used[at]].floats;
-    memmove(used + at + 1, used + at, (kept - at) * sizeof *used);
-    used[at] = which;
-    return kept + 1;
+    fold__gap *gap = places->gap + low;
+    const int touches_before = low && gap[-1].offset + gap[-1].floats == buffer->offset;
+    const int touches_behind = buffer->offset + buffer->floats == gap->offset;
+    const size_t behind = places->n_gaps - low;
+    if (touches_before && touches_behind) {
+        gap[-1].floats += buffer->floats + gap->floats;
+        memmove(gap, gap + 1, (behind - 1) * sizeof *gap);
+        places->n_gaps--;
+    } else if (touches_before) {
+        gap[-1].floats += buffer->floats;
+    } else if (touches_behind) {
+        gap->offset = buffer->offset;
+        gap->floats += buffer->floats;
+    } else {
+        memmove(gap + 1, gap, behind * sizeof *gap);
+        places->n_gaps++;
+        gap->offset = buffer->offset;
+        gap->floats = buffer->floats;
+    }
 }
 
 /* Gives offsets to the slabs among the buffers, or to the brief ones, whose lifetimes lie in 0 to times - 1;
-   returns the floats they take together. They are placed in the order in which time brings them into use. If
-   backward runs, time goes from its end: much is in use until then, and lies without gaps if it is placed
-   first. */
+   returns the floats they take together. If backward runs, time goes from its end: much is in use until
+   then, and lies without gaps if it is placed first. */
 static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int brief,
                           uint32_t times)
 {
-    const int from_end = fold__goes_back(f->run);
-    uint32_t *const first = (uint32_t *)(void *)f->planning; /* for each time it has the first to enter */
-    uint32_t *const next = first + times, *const used = next + n_buffers;
-    uint32_t n_used = 0;
+    fold__places places = fold__places_begin(f->planning, n_buffers, times);
     size_t floats = 0;
-    memset(first, 0xff, times * sizeof *first); /* NONE */
     for (uint32_t i = n_buffers; i-- > 0;) {
         if (!buffer[i].floats || (brief ? buffer[i].place <= FOLD__SLAB : buffer[i].place != FOLD__SLAB))
             continue;
+        const int from_end = fold__goes_back(f->run);
         const uint32_t enter = from_end ? times - 1 - buffer[i].last : buffer[i].first;
-        next[i] = first[enter];
-        first[enter] = i;
+        const uint32_t leave = from_end ? times - 1 - buffer[i].first : buffer[i].last;
+        places.next_enter[i] = places.enter[enter];
+        places.enter[enter] = i;
+        places.next_leave[i] = places.leave[leave];
+        places.leave[leave] = i;
     }
-    for (uint32_t time = 0; time < times; time++)
-        for (uint32_t i = first[time]; i != FOLD__NONE; i = next[i]) {
-            n_used = fold__place_one(buffer, i, used, n_used, from_end);
+    for (uint32_t time = 0; time < times; time++) {
+        for (uint32_t i = places.enter[time]; i != FOLD__NONE; i = places.next_enter[i]) {
+            fold__take_gap(&places, &buffer[i]);
             floats = fold__max_size(floats, buffer[i].offset + buffer[i].floats);
         }
+        for (uint32_t i = places.leave[time]; i != FOLD__NONE; i = places.next_leave[i])
+            fold__give_gap(&places, &buffer[i]);
+    }
     return floats;
 }
 
@@ -22924,7 +22978,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        to += (kind == FOLD__LOOKUP) | (kind == FOLD__PARAM); /* a branch could not be predicted */
+        to += (kind == FOLD__LOOKUP) | (kind == FOLD__PARAM); /* no branch: nobody could predict it */
         if (!fold__is_list(f, id))
             continue;
         *to++ = f->length[id];
