@@ -2396,6 +2396,69 @@ static void dropped_plans(void)
     fold_model_free(n.m);
 }
 
+/* Recordings that differ in one thing alone do not get each other's plans. */
+enum { A_TABLE, A_PARAMETER, A_LENGTH, AN_OFFSET, AN_OPERAND, A_ROOT, A_KEPT_VALUE, DIFFERENCES };
+static fold_node differing(fold_ctx *f, const fold_param *tables, const fold_param *gains, int in, int other, fold_node *kept)
+{
+    static const int rows[3] = { 1, 3, 2 };
+    const int is[DIFFERENCES] = { in == A_TABLE && other,   in == A_PARAMETER && other, in == A_LENGTH && other,    in == AN_OFFSET && other,
+                                  in == AN_OPERAND && other, in == A_ROOT && other,      in == A_KEPT_VALUE && other };
+    const fold_node x = fold_lookup(f, tables[is[A_TABLE]], 1), gain = fold_use(f, gains[is[A_PARAMETER]]);
+    const fold_node words = fold_list_lookup(f, tables[0], rows, is[A_LENGTH] ? 3 : 2);
+    const fold_node h = fold_tanh(f, fold_mul(f, x, gain)), power = fold_exp(f, h);
+    const fold_node part = fold_slice(f, is[AN_OPERAND] ? power : h, 0, is[AN_OFFSET] ? 2 : 0, 2);
+    const fold_node one = fold_sum(f, fold_mul(f, part, part), FOLD_ALL);
+    const fold_node two = fold_sum(f, fold_list_sum(f, fold_mul(f, words, gain)), FOLD_ALL);
+    const fold_node loss = fold_add(f, one, two), steeper = fold_scale(f, fold_mul(f, loss, one), 3);
+    *kept = is[A_KEPT_VALUE] ? power : h;
+    fold_keep(f, *kept);
+    return is[A_ROOT] ? loss : steeper;
+}
+static void plans_told_apart(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_param_desc d = fold_param_desc_default();
+    fold_param tables[2], gains[2];
+    static float want[DIFFERENCES][2][128];
+    for (int i = 0; i < 2; i++) {
+        tables[i] = fold_table_new(m, i ? "words" : "other words", 6, 4);
+        d.name = i ? "gain" : "other gain";
+        d.shape = fold_shape1(4);
+        d.init = FOLD_INIT_UNIFORM;
+        d.init_scale = 1;
+        gains[i] = fold_param_new(m, &d);
+        fold_param_freeze(m, tables[i], i); /* what is frozen needs another plan */
+        fold_param_freeze(m, gains[i], i);
+    }
+    for (int keeps = 0; keeps < 2; keeps++)
+        for (int in = 0; in < DIFFERENCES; in++) {
+            fold_ctx_desc c = fold_ctx_desc_default();
+            c.training = 1;
+            c.plan_cache_bytes = keeps ? 1 << 20 : 0;
+            fold_ctx *f = fold_ctx_new(m, &c);
+            for (int turn = 0; turn < 8; turn++) {
+                float got[sizeof want[0][0] / sizeof(float)];
+                int n = 0;
+                fold_node kept;
+                fold_grads_clear(m);
+                const fold_node root = differing(f, tables, gains, in, turn % 2, &kept);
+                CHECK_SAYS(!fold_backward(f, root), "%s", fold_ctx_message(f));
+                const float *grads = fold_model_grads(m, &n), *value = fold_value(f, kept);
+                if (!CHECK(grads && value && n + 5 <= (int)(sizeof got / sizeof *got))) continue;
+                memset(got, 0, sizeof got);
+                memcpy(got, value, 4 * sizeof *got);
+                got[4] = fold_scalar(f, root);
+                memcpy(got + 5, grads, (size_t)n * sizeof *got);
+                if (!keeps) memcpy(want[in][turn % 2], got, sizeof got);
+                else CHECK_BITS(got, want[in][turn % 2], sizeof got / sizeof *got);
+                fold_ctx_reset(f);
+            }
+            CHECK(keeps ? fold_ctx_stats(f).plan_hits >= 4 : !fold_ctx_stats(f).plan_hits); /* those kept when they come again */
+            fold_ctx_free(f);
+        }
+    fold_model_free(m);
+}
+
 /* Where only a part of a value is used the rest has no gradient, whatever lay in that memory before. */
 static void partly_used(void)
 {
@@ -2512,6 +2575,44 @@ static void many_signatures(void)
         fold_ctx_free(f);
         fold_model_free(m);
     }
+}
+
+/* What planning takes grows with the calls, whatever the number of kinds that feed each other in one long chain: memory, time,
+   and the batches that it finds. Time is the least of five, and may swing by the factor that growing with the square would be. */
+static void many_kinds_in_a_circle(void)
+{
+    enum { CALLS = 6000, FEW = 50, MANY = 1500 };
+    static fold_param matrix[MANY];
+    fold_stats stats[2];
+    uint64_t least[2] = { UINT64_MAX, UINT64_MAX };
+    fold_model *m = fold_model_new(NULL);
+    const float x[2] = { 1, -2 };
+    for (int i = 0; i < MANY; i++) {
+        char name[12];
+        snprintf(name, sizeof name, "%d", i);
+        matrix[i] = fold_weight_new(m, name, 2, 2);
+    }
+    for (int many = 0; many < 2; many++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.clock = fold_clock_monotonic;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int round = 0; round < 5; round++) {
+            fold_ctx_reset(f);
+            fold_node h = fold_input(f, x, 2);
+            for (int i = 0; i < CALLS; i++) h = fold_linear(f, h, matrix[i % (many ? MANY : FEW)], FOLD_NULL_PARAM);
+            CHECK_INT(fold_backward(f, fold_sum(f, h, FOLD_ALL)), FOLD_OK);
+            stats[many] = fold_ctx_stats(f);
+            if (stats[many].schedule_ns < least[many]) least[many] = stats[many].schedule_ns;
+        }
+        CHECK_INT(stats[many].batches, CALLS + 1);
+        CHECK_INT(stats[many].lower_bound, CALLS + 1);
+        fold_ctx_free(f);
+    }
+    CHECK_SAYS(stats[1].peak_bytes < 4 * stats[0].peak_bytes, "%lu bytes with many kinds, %lu with few", (unsigned long)stats[1].peak_bytes,
+               (unsigned long)stats[0].peak_bytes);
+    CHECK_SAYS(least[1] < 5 * least[0], "planned in %lu ns with many kinds, in %lu with few", (unsigned long)least[1], (unsigned long)least[0]);
+    fold_model_free(m);
 }
 
 /* Networks that mix kinds of calls. */
@@ -2862,8 +2963,10 @@ int main(int argc, char **argv)
         { "engine: a large cell", large_cell },
         { "engine: shared windows", shared_windows },
         { "engine: dropped plans", dropped_plans },
+        { "engine: plans told apart", plans_told_apart },
         { "engine: partly used values", partly_used },
         { "engine: many signatures", many_signatures },
+        { "engine: many kinds in a circle", many_kinds_in_a_circle },
         { "engine: mixed networks", mixed_networks },
         { "engine: many names", many_names },
     };
