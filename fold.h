@@ -1655,8 +1655,8 @@ typedef struct fold_stats {
     int batches;                 /* batches of the last run, forward */
     int prologues;               /* batches beside them, which run first for all calls: what in a cell does
                                     not depend on the recursion */
-    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It is
-                                    counted when you first ask after a run, and 0 if more was recorded by then */
+    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It
+                                    is counted when you first ask after a run; 0: more was recorded by then */
     int groups;                  /* sets of samples that ran together in the last run */
     int signatures;              /* kinds of calls that it knows: calls of one kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
