@@ -2398,11 +2398,11 @@ static void dropped_plans(void)
 
 /* Recordings that differ in one thing alone do not get each other's plans. */
 enum { A_TABLE, A_PARAMETER, A_LENGTH, AN_OFFSET, AN_OPERAND, A_ROOT, A_KEPT_VALUE, DIFFERENCES };
-static fold_node differing(fold_ctx *f, const fold_param *tables, const fold_param *gains, int in, int other, fold_node *kept)
+static fold_node differing(fold_ctx *f, const fold_param *tables, const fold_param *gains, int in, int second, fold_node *kept)
 {
     static const int rows[3] = { 1, 3, 2 };
-    const int is[DIFFERENCES] = { in == A_TABLE && other,   in == A_PARAMETER && other, in == A_LENGTH && other,    in == AN_OFFSET && other,
-                                  in == AN_OPERAND && other, in == A_ROOT && other,      in == A_KEPT_VALUE && other };
+    const int is[DIFFERENCES] = { in == A_TABLE && second,   in == A_PARAMETER && second, in == A_LENGTH && second,    in == AN_OFFSET && second,
+                                  in == AN_OPERAND && second, in == A_ROOT && second,      in == A_KEPT_VALUE && second };
     const fold_node x = fold_lookup(f, tables[is[A_TABLE]], 1), gain = fold_use(f, gains[is[A_PARAMETER]]);
     const fold_node words = fold_list_lookup(f, tables[0], rows, is[A_LENGTH] ? 3 : 2);
     const fold_node h = fold_tanh(f, fold_mul(f, x, gain)), power = fold_exp(f, h);
@@ -2760,8 +2760,7 @@ static void many_names(void)
     fold_model_free(m);
 }
 
-/* Plans whose hashes are equal are told apart by what they are of: other roots (31 more of the second are one less of the first),
-   or other parts of a value. */
+/* Plans of other roots are told apart, and those of other parts of a value, which are left out of the hash. */
 static void plans_of_equal_hashes(void)
 {
     enum { NODES = 50, ROUNDS = 8 };
