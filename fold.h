@@ -3211,18 +3211,13 @@ typedef struct fold__layout {
 
 static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
-    fold__layout layout;
-    int vectors;
-    if (FOLD__NO_PANELS(panel)) {
-        layout.panels = layout.full = layout.vectors = 1;
-        layout.width = columns;
+    fold__layout layout = { 1, 1, 1, columns };
+    if (FOLD__NO_PANELS(panel))
         return layout;
-    }
-    vectors = (columns - 1) / vector + 1;
+    int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16)
-        vectors =
-            layout.panels * (panel / vector); /* short vectors: whole panels only, the padding is small */
+    if (vector < 16) /* short vectors: whole panels only, the padding is small */
+        vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
     layout.width = layout.vectors * vector;
@@ -3347,24 +3342,23 @@ typedef struct fold__mover {
 static void fold__transpose(const fold__mover *mover, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
-    int line, start, column;
-    for (start = 0; start < cols; start += FOLD__TRANSPOSE_COLUMNS) {
+    for (int start = 0, line; start < cols; start += FOLD__TRANSPOSE_COLUMNS) {
         const int columns = cols - start < FOLD__TRANSPOSE_COLUMNS ? cols - start : FOLD__TRANSPOSE_COLUMNS;
         float *to = dst + (size_t)start * ld;
         const float *src[8];
         for (line = 0; mover->transpose_8 && line + 8 <= rows; line += 8) {
-            for (column = 0; column < 8; column++)
+            for (int column = 0; column < 8; column++)
                 src[column] = fold__at(input, row + line + column) + col + start;
             mover->transpose_8(to + line, ld, src, columns);
         }
         for (; line + 4 <= rows; line += 4) {
-            for (column = 0; column < 4; column++)
+            for (int column = 0; column < 4; column++)
                 src[column] = fold__at(input, row + line + column) + col + start;
             fold__transpose_4(to + line, ld, src, columns);
         }
         for (; line < rows; line++) {
             const float *from = fold__at(input, row + line) + col + start;
-            for (column = 0; column < columns; column++)
+            for (int column = 0; column < columns; column++)
                 to[(size_t)column * ld + (size_t)line] = from[column];
         }
     }
@@ -3375,8 +3369,7 @@ static void fold__pack_columns(const fold__mover *mover, float *dst, const fold_
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
     const int last = first + count;
-    int panel, line;
-    for (panel = 0; panel < layout->panels; panel++, dst += (size_t)inner * (size_t)layout->width) {
+    for (int panel = 0; panel < layout->panels; panel++, dst += (size_t)inner * (size_t)layout->width) {
         const int col = fold__layout_start(layout, panel) * vector,
                   next = fold__layout_start(layout, panel + 1) * vector,
                   end = next < columns ? next : columns;
@@ -3384,7 +3377,7 @@ static void fold__pack_columns(const fold__mover *mover, float *dst, const fold_
         if (from >= to)
             continue;
         if (to == end && end - col < layout->width)
-            for (line = 0; line < inner; line++)
+            for (int line = 0; line < inner; line++)
                 memset(dst + (size_t)line * (size_t)layout->width + (end - col), 0,
                        (size_t)(layout->width - (end - col)) * sizeof *dst);
         fold__transpose(mover, dst + (from - col), (size_t)layout->width, input, from, to - from, 0, inner);
@@ -3395,7 +3388,6 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
                            int inner, int columns, int transposed, int first, int count)
 {
     fold_rows input;
-    fold__layout layout;
     const size_t row = (size_t)first, width = (size_t)(transposed ? inner : columns),
                  narrow = fold__narrow_stride(inner);
     input.base = (float *)(uintptr_t)weights; /* only read */
@@ -3412,7 +3404,7 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
             memcpy(dst + (size_t)first * narrow, weights + (size_t)first * width, width * sizeof *dst);
         return;
     }
-    layout = fold__layout_of(panel, vector, columns);
+    const fold__layout layout = fold__layout_of(panel, vector, columns);
     if (transposed)
         fold__pack_columns(mover, dst, &layout, FOLD__NO_PANELS(panel) ? columns : vector, &input, inner,
                            columns, first, count);
@@ -3509,8 +3501,7 @@ typedef struct fold__pass {
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
-    int row;
-    for (row = pass->next; row < pass->next + pass->n_next; row++) {
+    for (int row = pass->next; row < pass->next + pass->n_next; row++) {
         FOLD__PREFETCH(fold__at(input, row) + first);
         FOLD__PREFETCH(fold__at(dy, row) + from);
     }
@@ -3566,8 +3557,7 @@ static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int hei
     const size_t bytes = (size_t)(high - low) * sizeof(float);
     float *own[FOLD__TILE_ROWS];
     fold__span at = *all;
-    int tile_index, row, segment;
-    for (row = 0; row < height; row++)
+    for (int row = 0; row < height; row++)
         own[row] = buffer + row * FOLD__TILE_WIDTH;
     memset(buffer, 0, (size_t)height * FOLD__TILE_WIDTH * sizeof *buffer);
     if (all->started)
@@ -3575,13 +3565,13 @@ static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int hei
     at.to = own;
     at.from_col = at.to_col = 0;
     at.count = 1;
-    for (tile_index = 0; tile_index < all->count * height; tile_index += height) {
-        for (row = 0; all->started && row < height; row++)
+    for (int tile_index = 0; tile_index < all->count * height; tile_index += height) {
+        for (int row = 0; all->started && row < height; row++)
             memcpy(own[row] + (low - start), all->from[tile_index + row] + (low - first), bytes);
         tile(&at);
-        for (row = 0; row < height; row++)
+        for (int row = 0; row < height; row++)
             memcpy(all->to[tile_index + row] + (low - first), own[row] + (low - start), bytes);
-        for (segment = 0; segment < at.n_seg; segment++)
+        for (int segment = 0; segment < at.n_seg; segment++)
             at.seg[segment].inputs += height;
     }
 }
@@ -3615,11 +3605,9 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
 {
     const int first = product->col, last = product->col + product->columns, vector = tiles->vector,
               narrowest = tiles->least * vector;
-    int panel, together;
-    for (panel = 0; panel < layout->panels; panel += together) {
+    for (int panel = 0, together; panel < layout->panels; panel += together) {
         const int base = fold__layout_start(layout, panel) * vector;
-        int start = base, end = fold__layout_start(layout, panel + 1) * vector, aside;
-        fold__tile_fn tile;
+        int start = base, end = fold__layout_start(layout, panel + 1) * vector;
         together = 1;
         if (end <= first)
             continue;
@@ -3633,13 +3621,13 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
         while (end - vector >= last && end - start > narrowest)
             end -= vector;
         /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
-        aside = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
+        const int aside = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || aside ? vector : vector - (end - last);
         at->offset = product->in_place ? (size_t)start
                                        : (size_t)panel * product->panel_stride + (size_t)(start - base);
         at->to_col = (size_t)(start - first);
         at->from_col = at->started ? at->to_col : 0;
-        tile = fold__tile_of(tiles, height, (end - start) / vector, at->last);
+        const fold__tile_fn tile = fold__tile_of(tiles, height, (end - start) / vector, at->last);
         if (aside)
             fold__tiles_aside(tile, at, height, first, last, start, end, buffer);
         else
@@ -3663,10 +3651,9 @@ static int fold__tile_height(int tallest, int left)
 /* Gives rows as pointers, made where there are none. */
 static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, int rows, float **made)
 {
-    int line;
     if (input->rows)
         return input->rows + row;
-    for (line = 0; line < rows; line++)
+    for (int line = 0; line < rows; line++)
         made[line] = input->base + (row + line) * input->stride;
     return made;
 }
@@ -3758,10 +3745,9 @@ static const float *fold__narrow_column(const fold__product *product, const fold
                                         float *to)
 {
     const float *from = seg->weights + product->col + col;
-    int row;
     if (!product->in_place)
         return seg->weights + (size_t)(product->col + col) * product->panel_stride;
-    for (row = 0; row < seg->inner; row++, from += product->in_place)
+    for (int row = 0; row < seg->inner; row++, from += product->in_place)
         to[row] = *from;
     return to;
 }
@@ -3772,13 +3758,13 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
 {
     float *lanes = scratch + fold__narrow_copied(product);
     float total[FOLD__NARROW_ELEMENTS], *from = total;
-    int segment, line, element, height;
-    for (element = 0; element < rows * cols; element += 8)
+    int line, height;
+    for (int element = 0; element < rows * cols; element += 8)
         memset(total + element, 0, 8 * sizeof *total); /* all at once is 5 % slower */
     if (product->init.base || product->init.rows)
         for (line = 0; line < rows; line++, from += cols)
             fold__copy_few(from, fold__at(&product->init, row + line) + col, cols);
-    for (segment = 0; segment < product->n_seg; segment++) {
+    for (int segment = 0; segment < product->n_seg; segment++) {
         const float *weights = fold__narrow_column(product, &product->seg[segment], col, scratch);
         for (line = 0; line < rows; line += height) {
             for (height = rows - line < FOLD__NARROW_ROWS ? rows - line : FOLD__NARROW_ROWS;
@@ -3800,10 +3786,9 @@ static void fold__product_narrow(const fold__tiles *tiles, const fold__product *
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
               across = (product->columns - 1) / wide + 1,
               most = FOLD__NARROW_ELEMENTS / ((product->columns - 1) / across + 1);
-    int row, rows, col, cols, tile;
-    for (row = 0; row < product->rows; row += rows) {
+    for (int row = 0, rows; row < product->rows; row += rows) {
         rows = product->rows - row < most ? product->rows - row : most;
-        for (col = 0, tile = across; tile > 0; col += cols, tile--) {
+        for (int col = 0, tile = across, cols; tile > 0; col += cols, tile--) {
             cols = (product->columns - col - 1) / tile + 1;
             fold__narrow_rows(tiles, product, row, rows, col, cols, scratch);
         }
@@ -3836,11 +3821,10 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     const int blocks = down * ((columns - 1) / wide + 1), across = blocks / down;
     const int fit = FOLD__PASSING / (inner < columns ? inner : columns);
     const int most = apart ? rows : fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
-    int row, block;
-    for (row = 0; row < rows; row += most) {
+    for (int row = 0; row < rows; row += most) {
         const fold_rows xr = fold__rows_from(input, row), dyr = fold__rows_from(dy, row);
         const int count = rows - row < most ? rows - row : most;
-        for (block = 0; block < blocks; block++) {
+        for (int block = 0; block < blocks; block++) {
             const int line = (inner < columns ? block % down : block / across) * tall,
                       column = (inner < columns ? block / down : block % across) * wide;
             tiles->grad(count, &xr, line, inner - line < tall ? inner - line : tall, &dyr, column,
@@ -3857,15 +3841,14 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
                                      float *block, int apart)
 {
     enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
-    int line, inner_row, column, width;
-    for (line = 0; line < inner; line += width, dw += (size_t)width * ldw) {
+    for (int line = 0, width; line < inner; line += width, dw += (size_t)width * ldw) {
         width = inner - line < WIDTH ? inner - line : WIDTH;
-        for (column = 0; column < columns; column++)
-            for (inner_row = 0; inner_row < width; inner_row++)
+        for (int column = 0; column < columns; column++)
+            for (int inner_row = 0; inner_row < width; inner_row++)
                 block[column * WIDTH + inner_row] = apart ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
         tiles->grad(rows, dy, from, columns, input, line, width, block, WIDTH, NULL, 0);
-        for (column = 0; column < columns; column++)
-            for (inner_row = 0; inner_row < width; inner_row++) {
+        for (int column = 0; column < columns; column++)
+            for (int inner_row = 0; inner_row < width; inner_row++) {
                 float *to = &dw[(size_t)inner_row * ldw + (size_t)column];
                 const float sum = block[column * WIDTH + inner_row];
                 *to = apart ? *to + sum : sum;
@@ -3881,7 +3864,6 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     const fold__layout layout = fold__layout_of(tiles->panel * tiles->vector, tiles->vector, columns);
     fold__product product;
     fold__seg seg;
-    int row, line;
     memset(&product, 0, sizeof product);
     seg.input.base = xt;
     seg.input.stride = FOLD__ROW_BLOCK;
@@ -3891,11 +3873,11 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     product.n_seg = 1;
     product.seg = &seg;
     product.output.stride = (ptrdiff_t)ldw;
-    for (row = 0; row < rows; row += seg.inner) {
+    for (int row = 0; row < rows; row += seg.inner) {
         seg.inner = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
         product.panel_stride = (size_t)seg.inner * (size_t)layout.width;
         tiles->mover.pack_rows(packed, product.panel_stride, &layout, dy, row, seg.inner, columns);
-        for (line = 0; line < inner; line += product.rows) {
+        for (int line = 0; line < inner; line += product.rows) {
             product.rows = inner - line < FOLD__K_BLOCK ? inner - line : FOLD__K_BLOCK;
             fold__transpose(&tiles->mover, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
             product.output.base = dw + (size_t)line * ldw;
@@ -3964,8 +3946,7 @@ static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
 static size_t fold__sight_held(const fold__attention_call *call, int backward)
 {
     size_t held = FOLD__SIGHT_SCORES;
-    int row;
-    for (row = 0; row < call->queries; row += backward ? call->queries : 1)
+    for (int row = 0; row < call->queries; row += backward ? call->queries : 1)
         while (held < fold__sight_floats(call->sight, row, backward ? call->queries : 1))
             held *= 2;
     return held;
@@ -4063,13 +4044,12 @@ static void fold__attention_append(float *panels, const fold_rows *keys, int fir
                                    int width)
 {
     const size_t size = (size_t)width * FOLD__PANEL_KEYS;
-    int key, head, column;
-    for (key = first; key < first + count; key++) {
+    for (int key = first; key < first + count; key++) {
         const float *from = keys->base + (key - first) * keys->stride;
-        for (head = 0; head < heads; head++, from += width) {
+        for (int head = 0; head < heads; head++, from += width) {
             float *to = panels + ((size_t)(key / FOLD__PANEL_KEYS) * (size_t)heads + (size_t)head) * size +
                         key % FOLD__PANEL_KEYS;
-            for (column = 0; column < width; column++, to += FOLD__PANEL_KEYS) {
+            for (int column = 0; column < width; column++, to += FOLD__PANEL_KEYS) {
                 if (key % FOLD__LANES == 0)
                     memset(to, 0, FOLD__LANES * sizeof *to);
                 *to = from[column];
@@ -4082,14 +4062,13 @@ static void fold__attention_append(float *panels, const fold_rows *keys, int fir
 static void fold__attention_pack(const fold__attender *attender, float *panel, const fold_rows *input,
                                  int keys, ptrdiff_t col, int width)
 {
-    int first, line, row;
-    for (first = 0; first < keys; first += FOLD__PANEL_KEYS, panel += FOLD__PANEL_KEYS * width) {
+    for (int first = 0; first < keys; first += FOLD__PANEL_KEYS, panel += FOLD__PANEL_KEYS * width) {
         const int left = keys - first < FOLD__PANEL_KEYS ? keys - first : FOLD__PANEL_KEYS;
         const int padded = (int)fold__round_up((size_t)left, FOLD__LANES);
         const float *from = input->base + first * input->stride + col;
-        for (line = 0; line < padded; line += 8) {
+        for (int line = 0; line < padded; line += 8) {
             const float *src[8];
-            for (row = 0; row < 8; row++) {
+            for (int row = 0; row < 8; row++) {
                 src[row] = from;
                 from += line + row + 1 < left ? input->stride : 0;
             }
@@ -4107,8 +4086,7 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
    whose steps are given. With a ramp of -1 it leaves out the first r of them. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
-    int row, height, count, column, vectors;
-    for (row = 0; row < rows; row += height * count) {
+    for (int row = 0, height, count; row < rows; row += height * count) {
         fold__strided at = *all;
         const int later = at.ramp < 0 ? row : 0;
         height = fold__tile_height(attender->tiles->tallest, rows - row);
@@ -4130,7 +4108,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
             at.left_row = -at.left_row;
             at.out_row = -at.out_row;
         }
-        for (column = 0; column < columns; column += vectors * attender->tiles->vector) {
+        for (int column = 0, vectors; column < columns; column += vectors * attender->tiles->vector) {
             const int left = (columns - column - 1) / attender->tiles->vector + 1;
             vectors = left >= 4 && attender->strided[height - 1][3] ? 4 : left >= 2 ? 2 : 1;
             at.last = columns - column - (vectors - 1) * attender->tiles->vector;
@@ -4150,21 +4128,20 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     const fold__attention_call *call = at->call;
     const int last = fold__attention_seen(call, at->row + at->rows - 1);
     fold__strided product;
-    int first, row, rows, start;
+    int rows;
     memset(&product, 0, sizeof product);
     product.left_row = input->stride;
     product.left_step = 1;
     product.right_step = FOLD__PANEL_KEYS;
     product.out_row = (ptrdiff_t)at->stride;
     product.steps = width;
-    for (first = 0; first < last; first += FOLD__PANEL_KEYS) {
+    for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
         /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
-        start = first - fold__attention_seen(call, at->row) + 1;
-        for (row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
+        const int start = first - fold__attention_seen(call, at->row) + 1;
+        for (int row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
             const int left = at->rows - row;
-            int columns;
             rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left) : left;
-            columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
+            int columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
             product.left = input->base + (at->row + row) * input->stride + col;
@@ -4247,14 +4224,13 @@ static void fold__attention_exps(const fold__attention_head *at, int head)
     const fold__weigher *weigher = &attender->weigher[with.first != NULL];
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
-    int row;
     weigher->fill(&with, at->scores, -INFINITY);
     weigher->largest(&with);
     attender->join_largest(at->largest, at->lanes, at->rows);
     weigher->exps(&with);
     memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
     attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    for (row = 0; norm && row < at->rows; row++, norm += norms->stride) {
+    for (int row = 0; norm && row < at->rows; row++, norm += norms->stride) {
         norm[0] = at->largest[row];
         norm[1] = at->factor[row];
     }
@@ -4269,10 +4245,9 @@ static void fold__attention_slopes(const fold__attention_head *at, int head)
     const fold__weigher *weigher = &attender->weigher[with.first != NULL];
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
-    int row;
     weigher->fill(&with, at->scores, -INFINITY);
     weigher->fill(&with, at->slopes, 0.0f);
-    for (row = 0; row < at->rows; row++, norm += norms->stride) {
+    for (int row = 0; row < at->rows; row++, norm += norms->stride) {
         at->largest[row] = norm[0];
         at->factor[row] = norm[1];
     }
@@ -4285,8 +4260,7 @@ static void fold__attention_slopes(const fold__attention_head *at, int head)
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
 {
-    int row;
-    for (row = 0; row < rows && output->base; row++)
+    for (int row = 0; row < rows && output->base; row++)
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
@@ -4391,8 +4365,7 @@ static size_t fold__sight_begin(fold__attention_head at[FOLD__SIGHT_HEADS], cons
                                 float *scratch)
 {
     const size_t next = fold__attention_floats(call, backward) / FOLD__SIGHT_HEADS;
-    int which;
-    for (which = 0; which < heads; which++)
+    for (int which = 0; which < heads; which++)
         fold__attention_begin(&at[which], attender, call, head + which, backward,
                               scratch + (size_t)which * next);
     return next;
@@ -4403,12 +4376,11 @@ static void fold__sight_forward(const fold__attender *attender, const fold__atte
 {
     fold__attention_head at[FOLD__SIGHT_HEADS];
     const size_t next = fold__sight_begin(at, attender, call, head, heads, 0, scratch);
-    int row, rows, which;
-    for (row = 0; row < call->queries; row += rows) {
+    for (int row = 0, rows; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
                          at->scores, next);
-        for (which = 0; which < heads; which++) {
+        for (int which = 0; which < heads; which++) {
             at[which].row = row;
             at[which].rows = rows;
             fold__attention_exps(&at[which], head + which);
@@ -4425,14 +4397,13 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
     fold__attention_head at[FOLD__SIGHT_HEADS];
     const size_t next = fold__sight_begin(at, attender, call, head, heads, 1, scratch);
     const size_t all = fold__sight_floats(call->sight, 0, call->queries);
-    int row, rows, which;
-    for (row = 0; row < call->queries; row += rows) {
+    for (int row = 0, rows; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
                          at->scores, next);
         attender->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
                          heads, at->slopes, next);
-        for (which = 0; which < heads; which++) {
+        for (int which = 0; which < heads; which++) {
             at[which].row = row;
             at[which].rows = rows;
             fold__attention_slopes(&at[which], head + which);
@@ -4440,7 +4411,7 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
         if (call->d_query.base)
             fold__sight_sums(at, heads, next, at->slopes, &call->key, at->q_col, call->width, &call->d_query,
                              NULL);
-        for (which = 0; which < heads; which++) {
+        for (int which = 0; which < heads; which++) {
             at[which].scores += fold__sight_floats(call->sight, row, rows);
             at[which].slopes += fold__sight_floats(call->sight, row, rows);
         }
@@ -4609,8 +4580,7 @@ typedef struct fold__byte_block {
 /* Brings a row that may lie anywhere into the cache, long before it is read. */
 FOLD__INLINE void fold__byte_fetch(const fold__seg *seg, ptrdiff_t row)
 {
-    int at;
-    for (at = 0; at < seg->inner; at += FOLD__LANES)
+    for (int at = 0; at < seg->inner; at += FOLD__LANES)
         FOLD__PREFETCH(seg->input.rows[row] + at);
 }
 
@@ -4620,8 +4590,7 @@ static void fold__byte_read(const fold__byte_block *block)
     const int inner = block->seg->inner;
     const size_t size = (size_t)kernels->size;
     const size_t lead = kernels->as_saved ? 0 : (size_t)(block->seg->row % 4) * size;
-    int line;
-    for (line = 0; line < block->count; line++) {
+    for (int line = 0; line < block->count; line++) {
         char *to = block->rows + (size_t)line * block->stride;
         const float *from = fold__at(&block->seg->input, block->first + line);
         if (!block->first && block->seg->input.rows && line + 2 < block->count)
@@ -4640,8 +4609,7 @@ static void fold__byte_read(const fold__byte_block *block)
 /* Runs the tiles of some groups. */
 static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
 {
-    int line, height;
-    for (line = 0; line < block->count; line += height) {
+    for (int line = 0, height; line < block->count; line += height) {
         height = fold__tile_height(block->kernels->tallest, block->count - line);
         at->rows = block->rows + (size_t)line * block->stride;
         at->start = block->start + line;
@@ -4660,11 +4628,10 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
     const int groups = fold__byte_groups(columns), started = block->init->base || block->init->rows;
     const int as_saved = block->kernels->as_saved;
     const size_t row = as_saved ? (size_t)seg->row * weight->row : (size_t)(seg->row / 4) * FOLD__BYTE_LINE;
-    int group, wide, line;
     fold__byte_span at;
     block->stride = fold__byte_row(block->kernels, seg->inner);
     fold__byte_read(block);
-    for (line = 0; line < block->count; line++) {
+    for (int line = 0; line < block->count; line++) {
         block->from[line] = started ? fold__at(block->init, block->first + line) : fold__zeros;
         block->to[line] = fold__at(block->output, block->first + line);
     }
@@ -4672,7 +4639,7 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
     at.group = weight->group;
     at.row = weight->row;
     at.quads = as_saved ? seg->inner : (seg->row % 4 + seg->inner + 3) / 4;
-    for (group = 0; group < groups; group += wide) {
+    for (int group = 0, wide; group < groups; group += wide) {
         const int col = group * FOLD__BYTE_GROUP;
         wide = groups - group >= 4 ? 4 : groups - group >= 2 ? 2 : 1;
         while (!block->kernels->tile[0][wide - 1])
@@ -4691,17 +4658,16 @@ static void fold__byte_product(const fold__byte_kernels *kernels, const fold__by
                                const fold__product *product, float *scratch)
 {
     fold__byte_block block;
-    int row, segment;
     block.kernels = kernels;
     block.output = &product->output;
     block.start = (int32_t *)(void *)scratch;
     block.scale = scratch + FOLD__BYTE_ROWS;
     block.rows = (char *)(block.scale + FOLD__BYTE_ROWS);
-    for (row = 0; row < product->rows; row += block.count) {
+    for (int row = 0; row < product->rows; row += block.count) {
         const int left = product->rows - row;
         block.first = row;
         block.count = left < FOLD__BYTE_ROWS ? left : FOLD__BYTE_ROWS;
-        for (segment = 0; segment < product->n_seg; segment++) {
+        for (int segment = 0; segment < product->n_seg; segment++) {
             block.seg = product->seg + segment;
             block.init = segment ? &product->output : &product->init;
             block.ahead = row + block.count;
@@ -4730,23 +4696,21 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float *scales = (float *)(uintptr_t)weight.scales, worst = 0;
-    int column, row;
     memset(bytes, (int)kernels->flip, (size_t)((const uint8_t *)(const void *)scales - bytes));
     const int kept = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
     memset(scales, 0, (size_t)kept * sizeof *scales);
-    for (column = 0; column < columns; column++) {
+    for (int column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
         double lost = 0, whole = 0;
         uint32_t largest = 0;
-        float factor;
-        for (row = 0; row < inner; row++) {
+        for (int row = 0; row < inner; row++) {
             const uint32_t bits = fold__bits_of(from[(size_t)row * step]) & 0x7fffffffu;
             largest = bits > largest ? bits : largest;
         }
         if (largest >= 0x7f800000u)
             return NAN;
-        factor = fold__byte_factor(largest, &scales[column]);
-        for (row = 0; row < inner; row++) {
+        const float factor = fold__byte_factor(largest, &scales[column]);
+        for (int row = 0; row < inner; row++) {
             const float value = from[(size_t)row * step], rounded = value * factor + 12582912.0f;
             const float number = rounded - 12582912.0f, back = number * scales[column];
             const double error = (double)value - (double)back;
@@ -4816,13 +4780,12 @@ static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int 
 static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
                             int columns, int transposed, int line, float *to)
 {
-    int column;
-    for (column = 0; column < columns && !transposed;) {
+    for (int column = 0; column < columns && !transposed;) {
         const fold__half_group group = fold__half_group_of(weight, columns, column);
         halves->widen(&group, line, 1, to + column);
         column += group.width;
     }
-    for (column = 0; column < columns && transposed; column++) {
+    for (int column = 0; column < columns && transposed; column++) {
         const uint32_t bits = fold__half_at(weight, rows, column, line) << 16;
         memcpy(to + column, &bits, sizeof bits);
     }
@@ -4832,8 +4795,7 @@ static void fold__half_read(const fold__half_kernels *halves, const fold__byte_w
 static fold_rows fold__half_rows(const fold_rows *rows, ptrdiff_t row, int count, int column, float **made)
 {
     fold_rows block = *rows;
-    int line;
-    for (line = 0; line < count && rows->rows; line++)
+    for (int line = 0; line < count && rows->rows; line++)
         made[line] = rows->rows[row + line] + column;
     if (rows->rows)
         block.rows = made;
@@ -4846,11 +4808,10 @@ static void fold__half_lines(const fold__half_kernels *halves, const fold__half_
                              const fold__product *product)
 {
     const int started = product->init.base || product->init.rows;
-    int row, segment;
-    for (row = 0; row < product->rows; row++) {
+    for (int row = 0; row < product->rows; row++) {
         float *to = fold__at(&product->output, row) + group->from;
         const float *from = started ? fold__at(&product->init, row) + group->from : fold__zeros;
-        for (segment = 0; segment < product->n_seg; segment++, from = to)
+        for (int segment = 0; segment < product->n_seg; segment++, from = to)
             halves->line(group, &product->seg[segment], fold__at(&product->seg[segment].input, row), from,
                          to);
     }
@@ -4875,7 +4836,6 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
 {
     const size_t rows = fold__min_size((size_t)(product->rows - row), FOLD__HALF_ROWS);
     float **made = (float **)(void *)(scratch + fold__tile_floats((size_t)product->rows));
-    int segment, first;
     fold__seg part;
     fold__product block;
     block.rows = (int)rows;
@@ -4887,9 +4847,9 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     block.in_place = (size_t)group->width;
     block.init = fold__half_rows(&product->init, row, block.rows, group->from, made);
     block.output = fold__half_rows(&product->output, row, block.rows, group->from, made + rows);
-    for (segment = 0; segment < product->n_seg; segment++) {
+    for (int segment = 0; segment < product->n_seg; segment++) {
         const fold__seg *seg = &product->seg[segment];
-        for (first = 0; first < seg->inner; first += part.inner) {
+        for (int first = 0; first < seg->inner; first += part.inner) {
             part.inner = seg->inner - first;
             if (part.inner > FOLD__HALF_INNER)
                 part.inner = FOLD__HALF_INNER;
@@ -4932,13 +4892,12 @@ static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
     const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float worst = 0;
-    int column, row;
     memset(bytes, 0, fold__half_size(inner, columns));
-    for (column = 0; column < columns; column++) {
+    for (int column = 0; column < columns; column++) {
         const fold__half_group group = fold__half_group_of(&weight, columns, column);
         float *to = (float *)(uintptr_t)group.words + (column - group.from);
         double lost = 0, whole = 0;
-        for (row = 0; row < inner; row++) {
+        for (int row = 0; row < inner; row++) {
             const float value = weights[(size_t)column * next + (size_t)row * step];
             float *word = to + (size_t)(row / 2) * (size_t)group.width;
             const uint32_t bits = fold__bits_of(value);
@@ -4982,8 +4941,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 /* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
-    int line;
-    for (line = 0; line < rows; line++)
+    for (int line = 0; line < rows; line++)
         memcpy(dst + (size_t)line * (size_t)count, fold__at(input, row + line), (size_t)count * sizeof *dst);
 }
 
@@ -4991,14 +4949,13 @@ static void fold__product_sgemm(const fold__product *product, float *scratch)
 {
     const int ld = fold__pack_columns_of(product);
     float *sums = scratch, *gathered = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)product->columns;
-    int row, rows, segment, line;
-    for (row = 0; row < product->rows; row += rows) {
+    for (int row = 0, rows; row < product->rows; row += rows) {
         rows = product->rows - row < FOLD__CBLAS_BLOCK ? product->rows - row : FOLD__CBLAS_BLOCK;
         if (product->init.base || product->init.rows)
             fold__gather(sums, &product->init, row, rows, product->columns);
         else
             memset(sums, 0, (size_t)rows * (size_t)product->columns * sizeof *sums);
-        for (segment = 0; segment < product->n_seg; segment++) {
+        for (int segment = 0; segment < product->n_seg; segment++) {
             const int inner = product->seg[segment].inner;
             if (inner < 1)
                 continue;
@@ -5007,7 +4964,7 @@ static void fold__product_sgemm(const fold__product *product, float *scratch)
                         gathered, inner, product->seg[segment].weights + product->col, ld, 1.0f, sums,
                         product->columns);
         }
-        for (line = 0; line < rows; line++)
+        for (int line = 0; line < rows; line++)
             memcpy(fold__at(&product->output, row + line), sums + (size_t)line * (size_t)product->columns,
                    (size_t)product->columns * sizeof *sums);
     }
@@ -5017,10 +4974,9 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
                                     int columns, float *dw, size_t ldw, float *scratch)
 {
     float *grads = scratch, *inputs = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)columns;
-    int row, block;
     if (inner < 1 || columns < 1)
         return;
-    for (row = 0; row < rows; row += block) {
+    for (int row = 0, block; row < rows; row += block) {
         block = rows - row < FOLD__CBLAS_BLOCK ? rows - row : FOLD__CBLAS_BLOCK;
         fold__gather(inputs, input, row, block, inner);
         fold__gather(grads, dy, row, block, columns);
@@ -6330,17 +6286,16 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
 {
     FOLD__L lanes = FOLD__ISA(lanes_set)(-INFINITY);
     float padded[FOLD__LANES];
-    int half, lane;
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
     if (count) {
-        for (lane = 0; lane < FOLD__LANES; lane++)
+        for (int lane = 0; lane < FOLD__LANES; lane++)
             padded[lane] = (size_t)lane < count ? from[lane] : -INFINITY;
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(padded), lanes);
     }
     FOLD__ISA(lanes_store)(padded, &lanes);
-    for (half = FOLD__LANES / 2; half > 0; half /= 2)
-        for (lane = 0; lane < half; lane++)
+    for (int half = FOLD__LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
             padded[lane] = padded[lane + half] > padded[lane] ? padded[lane + half] : padded[lane];
     return padded[0];
 }
@@ -6580,12 +6535,12 @@ FOLD__SHORT_TILE(3)
 FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const fold__layout *layout,
                                               const fold_rows *input, ptrdiff_t row, int rows, int columns)
 {
-    int panel, line, column;
-    for (panel = 0; panel < layout->panels; panel++, dst += stride) {
+    int column;
+    for (int panel = 0; panel < layout->panels; panel++, dst += stride) {
         const int col = fold__layout_start(layout, panel) * FOLD__W,
                   width = fold__layout_start(layout, panel + 1) * FOLD__W - col, have = columns - col;
         float *to = dst;
-        for (line = 0; line < rows; line++, to += layout->width) {
+        for (int line = 0; line < rows; line++, to += layout->width) {
             const float *from = fold__at(input, row + line) + col;
             for (column = 0; column < width && column + FOLD__W <= have; column += FOLD__W)
                 FOLD__VSTORE(to + column, FOLD__VLOAD(from + column));
@@ -6615,13 +6570,13 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 #define FOLD__COLUMN_TO(at, values) FOLD__VSTORE(dst + (at) * ld, values);
 FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const float *const src[8], int cols)
 {
-    int column, row;
+    int column;
     for (column = 0; column + 8 <= cols; column += 8, dst += 8 * ld) {
         FOLD__FOUR_COLUMNS(src, 0, FOLD__COLUMN_TO)
         FOLD__FOUR_COLUMNS(src, 4, FOLD__COLUMN_TO)
     }
     for (; column < cols; column++, dst += ld)
-        for (row = 0; row < 8; row++)
+        for (int row = 0; row < 8; row++)
             dst[row] = src[row][column];
 }
 #endif
@@ -6718,18 +6673,16 @@ FOLD__JOIN_LANES(join_largest, _mm256_max_ps, 0)
 #if FOLD__W <= 4
 static void FOLD__ISA(add_lanes)(float *total, const float *lanes, int count)
 {
-    int element;
-    for (element = 0; element < count; element++)
+    for (int element = 0; element < count; element++)
         total[element] =
             total[element] + FOLD__ISA(lanes_sum)(FOLD__ISA(lanes_load)(lanes + element * FOLD__LANES));
 }
 
 static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int count)
 {
-    int element, lane;
-    for (element = 0; element < count; element++, lanes += FOLD__LANES) {
+    for (int element = 0; element < count; element++, lanes += FOLD__LANES) {
         largest[element] = lanes[0];
-        for (lane = 1; lane < FOLD__LANES; lane++)
+        for (int lane = 1; lane < FOLD__LANES; lane++)
             largest[element] = lanes[lane] > largest[element] ? lanes[lane] : largest[element];
     }
 }
@@ -6741,11 +6694,10 @@ static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int coun
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
-    int row, line;
     (void)block;
     (void)apart;
-    for (line = first; line < first + inner; line++, dw += ldw)
-        for (row = 0; row < rows; row++)
+    for (int line = first; line < first + inner; line++, dw += ldw)
+        for (int row = 0; row < rows; row++)
             FOLD__ISA(map_axpy)
     (dw, fold__at(dy, row) + from, NULL, dw, fold__at(input, row)[line], (size_t)columns, 1, NULL);
 }
@@ -6850,14 +6802,13 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
                             int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
     const int held = block && (apart || rows > 2 * FOLD__TILE_ROWS || ldw % 1024 == 0);
-    int height, left;
     fold__pass pass;
     pass.from = apart ? fold__zeros : dw;
     pass.from_apart = apart ? 0 : ldw;
     for (pass.start = 0; pass.start < rows; pass.start = pass.next) {
-        height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start);
+        const int height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start);
         pass.next = pass.start + height;
-        left = rows - pass.next;
+        const int left = rows - pass.next;
         pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
         pass.whole = held && left;
         pass.adds = apart && !left;
@@ -7006,8 +6957,7 @@ FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__
 FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
-    int row;
-    for (row = 0; row < with->rows; row++) {
+    for (int row = 0; row < with->rows; row++) {
         const int count = with->first[row + 1] - with->first[row], rest = count % FOLD__LANES;
         scores += count - rest;
         if (!rest)
@@ -7035,8 +6985,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
 #if FOLD__SIMD_PASS != 512 /* AVX2's vectors are those of the sums just stored */
 FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 {
-    int at;
-    for (at = 0; at < count; at += FOLD__W)
+    for (int at = 0; at < count; at += FOLD__W)
         FOLD__VSTORE(values + at, FOLD__VDIV(FOLD__VSET(1.0f), FOLD__VLOAD(values + at)));
 }
 #endif
@@ -7115,9 +7064,8 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
     FOLD__NO_CONTRACT
-    int at;
     FOLD__ISA(exps)(values, values, largest, (size_t)count);
-    for (at = 0; at < count; at++)
+    for (int at = 0; at < count; at++)
         sum = sum + values[at];
     return sum;
 }
@@ -7143,11 +7091,10 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
-    int done, row;
-    for (done = 0; done < count; done += 8) {
+    for (int done = 0; done < count; done += 8) {
         const int rows_now = count - done < 8 ? count - done : 8;
         float lanes[8 * FOLD__LANES], sums[8] = { 0.0f };
-        for (row = 0; row < 8; row++) {
+        for (int row = 0; row < 8; row++) {
             const float *right = fold__at(rows, first + done + (row < rows_now ? row : 0)) + col;
             const FOLD__L sum = FOLD__ISA(lanes_dot)(left, right, width);
             FOLD__ISA(lanes_store)(lanes + row * FOLD__LANES, &sum);
@@ -7160,8 +7107,7 @@ FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *row
 FOLD__TARGET static void FOLD__ISA(scale_rows)(const float *from, const float *factor, const fold_rows *rows,
                                                ptrdiff_t first, int count, ptrdiff_t col, size_t width)
 {
-    int row;
-    for (row = 0; row < count; row++) {
+    for (int row = 0; row < count; row++) {
         const FOLD__V by = FOLD__VSET(factor[row]);
         float *to = fold__at(rows, first + row) + col;
         for (size_t at = 0; at < width; at += FOLD__W) {
@@ -7174,8 +7120,7 @@ FOLD__TARGET static void FOLD__ISA(scale_rows)(const float *from, const float *f
 FOLD__TARGET static void FOLD__ISA(take_rows)(const int *index, int rows, const fold_rows *from,
                                               const fold_rows *to, size_t width)
 {
-    int row;
-    for (row = 0; row < rows; row++) {
+    for (int row = 0; row < rows; row++) {
         const float *taken = fold__at(from, index[row]);
         float *put = fold__at(to, row);
         for (size_t at = 0; at < width; at += FOLD__W) {
@@ -7189,8 +7134,7 @@ FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const f
                                              const fold_rows *to, size_t width)
 {
     FOLD__NO_CONTRACT
-    int row;
-    for (row = 0; row < rows; row++) {
+    for (int row = 0; row < rows; row++) {
         const float *part = fold__at(from, row);
         float *sum = fold__at(to, index[row]);
         for (size_t at = 0; at < width; at += FOLD__W) {
@@ -7204,12 +7148,11 @@ FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const f
 FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first,
                                                  int count, size_t width)
 {
-    int row;
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
         FOLD__V nan = most; /* once there was one */
-        for (row = 1; row < count; row++) {
+        for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
             most = FOLD__VMAX(next, most);
@@ -7222,12 +7165,11 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
                                                   const fold_rows *rows, const fold_rows *to,
                                                   ptrdiff_t first, int count, size_t width)
 {
-    int row;
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V rest = FOLD__VLOAD_M(from + at, tail);
         const FOLD__V most = FOLD__VLOAD_M(largest + at, tail);
-        for (row = 0; row < count; row++) {
+        for (int row = 0; row < count; row++) {
             const FOLD__V value = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             const FOLD__V given = FOLD__VGIVE(rest, value, most);
             FOLD__VSTORE_M(fold__at(to, first + row) + at, given, tail, have);
@@ -7303,8 +7245,7 @@ FOLD__GATHER(2, 1)
 FOLD__GATHER(2, 2)
 static void FOLD__ISA(gather)(const fold__row_sums *at)
 {
-    int column, vectors;
-    for (column = 0; column < at->width; column += vectors * FOLD__W) {
+    for (int column = 0, vectors; column < at->width; column += vectors * FOLD__W) {
         const int left = at->width - column, of = (left - 1) / FOLD__W + 1;
         vectors = of >= 4 && at->heads == 1 ? 4 : of >= 2 ? 2 : 1;
         const int over = left - (vectors - 1) * FOLD__W, last = over > FOLD__W ? FOLD__W : over;
@@ -7359,18 +7300,17 @@ static void FOLD__ISA(eight_products)(const float *query, const float *const *sr
 {
     FOLD__NO_CONTRACT
     float panel[FOLD__LANES * 8];
-    int column, count, lane, step;
-    for (column = first; column < last; column += count) {
+    for (int column = first, count; column < last; column += count) {
         const float *const part[8] = { src[0] + column, src[1] + column, src[2] + column, src[3] + column,
                                        src[4] + column, src[5] + column, src[6] + column, src[7] + column };
         count = last - column < FOLD__LANES ? last - column : FOLD__LANES;
         fold__transpose_4(panel, 8, part, count);
         fold__transpose_4(panel + 4, 8, part + 4, count);
-        for (lane = 0; lane < 8; lane += FOLD__W) {
+        for (int lane = 0; lane < 8; lane += FOLD__W) {
             FOLD__V acc = FOLD__VZERO();
             if (column > first)
                 acc = FOLD__VLOAD(to + lane);
-            for (step = 0; step < count; step++)
+            for (int step = 0; step < count; step++)
                 acc = FOLD__VFMA(FOLD__VSET(query[column + step]), FOLD__VLOAD(panel + 8 * step + lane), acc);
             FOLD__VSTORE(to + lane, acc);
         }
@@ -7397,8 +7337,8 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
         const float *from = query->base + row * query->stride + col;
         const int *seen = sight->seen + sight->first[row];
         const int count = sight->first[row + 1] - sight->first[row];
-        int first, at, head;
-        for (first = 0; first < count; first += FOLD__LANES, scores += FOLD__LANES) {
+        int at;
+        for (int first = 0; first < count; first += FOLD__LANES, scores += FOLD__LANES) {
             const float *keys[FOLD__LANES];
             const int have = count - first < FOLD__LANES ? count - first : FOLD__LANES,
                       whole = (have + 7) / 8 * 8;
@@ -7406,7 +7346,7 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
                 keys[at] = base + seen[first + at] * stride;
             for (; at < whole; at++)
                 keys[at] = keys[have - 1];
-            for (head = 0; head < heads; head++) {
+            for (int head = 0; head < heads; head++) {
                 float *to = scores + (size_t)head * next;
                 if (whole > 8)
                     FOLD__ISA(sixteen_products)(from, keys, head * width, (head + 1) * width, to);
@@ -7432,8 +7372,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
         const FOLD__MASK tail0 = FOLD__TAIL(have0), tail1 = FOLD__TAIL(have1);
         const size_t next = have1 ? at + FOLD__W : at;
         FOLD__V total0 = FOLD__VLOAD_M(sum + at, tail0), total1 = FOLD__VLOAD_M(sum + next, tail1);
-        int row;
-        for (row = 0; row < rows; row++) {
+        for (int row = 0; row < rows; row++) {
             const float *one = fold__at(left, row), *other = fold__at(right, row);
             total0 = FOLD__VFMA(FOLD__VLOAD_M(one + at, tail0), FOLD__VLOAD_M(other + at, tail0), total0);
             total1 = FOLD__VFMA(FOLD__VLOAD_M(one + next, tail1), FOLD__VLOAD_M(other + next, tail1), total1);
@@ -7638,10 +7577,9 @@ FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
 FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
 {
     uint32_t left[FOLD__W], right[FOLD__W];
-    int lane;
     memcpy(left, &a, sizeof left);
     memcpy(right, &b, sizeof right);
-    for (lane = 0; lane < FOLD__W; lane++)
+    for (int lane = 0; lane < FOLD__W; lane++)
         left[lane] = left[lane] > right[lane] ? left[lane] : right[lane];
     memcpy(&a, left, sizeof left);
     return a;
@@ -7650,9 +7588,8 @@ FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
 FOLD__INLINE uint32_t fold__int_most__portable(FOLD__I bits)
 {
     uint32_t lanes[FOLD__W], most = 0;
-    int lane;
     memcpy(lanes, &bits, sizeof lanes);
-    for (lane = 0; lane < FOLD__W; lane++)
+    for (int lane = 0; lane < FOLD__W; lane++)
         most = lanes[lane] > most ? lanes[lane] : most;
     return most;
 }
@@ -7664,10 +7601,9 @@ typedef int8_t fold__byte_value;
 FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 {
     int32_t whole[FOLD__W];
-    int lane;
     fold__byte_value values[FOLD__W];
     memcpy(whole, &numbers, sizeof whole);
-    for (lane = 0; lane < FOLD__W; lane++)
+    for (int lane = 0; lane < FOLD__W; lane++)
         values[lane] = (fold__byte_value)whole[lane];
     memcpy(to, values, sizeof values);
 }
@@ -7882,10 +7818,9 @@ static void fold__byte_tile__portable(const fold__byte_span *at)
 {
     FOLD__NO_CONTRACT
     int32_t sums[FOLD__BYTE_GROUP];
-    int column;
-    for (column = 0; column < at->columns; column += 4)
+    for (int column = 0; column < at->columns; column += 4)
         fold__byte_sums__portable(at, column, sums + column);
-    for (column = 0; column < at->columns; column++) {
+    for (int column = 0; column < at->columns; column++) {
         const float scaled = (float)sums[column] * at->scale[0], term = scaled * at->scales[column];
         at->to[0][at->to_col + (size_t)column] = at->from[0][at->from_col + (size_t)column] + term;
     }
@@ -7996,8 +7931,8 @@ FOLD__TARGET static void FOLD__ISA(half_line)(const fold__half_group *group, con
 {
     FOLD__NO_CONTRACT
     const int inner = seg->inner;
-    int at, element;
-    for (at = 0; at < group->width; at += FOLD__HALF_VECTORS * FOLD__W) {
+    int element;
+    for (int at = 0; at < group->width; at += FOLD__HALF_VECTORS * FOLD__W) {
         const float *words = group->words + (size_t)(seg->row / 2) * (size_t)group->width;
         FOLD__HALF_COLS(FOLD__HALF_FROM, 0)
         element = seg->row % 2;
