@@ -48,15 +48,15 @@
      Run        fold_run computes what was recorded. (8)
      Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
      Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
-                fold_ctx_reset, and record the next batch. fold_fit is this loop, ready-made. (13)
-     Save       fold_model_save and fold_model_load; examples/torch.h reads networks of PyTorch. (14)
+                fold_ctx_reset, and record the next batch. examples/fit.h has this loop, ready-made.
+     Save       fold_model_save and fold_model_load; examples/torch.h reads networks of PyTorch. (13)
      A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
                 over frames. (8)
      A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
                 fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
      Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5); or give each
                 thread a context of its own.
-     When something is wrong, read fold_ctx_message; fold_ctx_print shows what was batched. (15)
+     When something is wrong, read fold_ctx_message; fold_ctx_print shows what was batched. (14)
 
    DOES NOT
      - run on GPUs, compute in anything but float32, or differentiate twice;
@@ -66,8 +66,8 @@
        A network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
-                       7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 training
-                       14 files   15 looking inside   16 adding an op   17 chance and choice
+                       7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 files
+                       14 looking inside   15 adding an op   16 chance and choice
               private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
@@ -91,12 +91,12 @@
      FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock.
      These leave code out of programs that only run networks; `make sizes` tells how much each saves. The
      flags -ffunction-sections -fdata-sections -Wl,--gc-sections leave out ops that are never called.
-     FOLD_INFERENCE *        leaves out gradients, optimisers, random initial values (they are zeros),
-                             fold_fit and saving; their calls are not declared. All ops stay, so a program
-                             that trains can share the code that records. Models are for inference, and a
-                             context of training is an error
-     FOLD_NO_TEXT *          leaves out all that prints or shows (section 15);
-                             messages stay, but for the nearest name of a missing tensor
+     FOLD_INFERENCE *        leaves out gradients, optimisers, random initial values (they are zeros), and
+                             saving; their calls are not declared. All ops stay, so a program that trains
+                             can share the code that records. Models are for inference, and a context of
+                             training is an error
+     FOLD_NO_TEXT *          leaves out all that prints or shows (section 14); messages stay, but for the
+                             nearest name of a missing tensor
      FOLD_PLAIN_CONTEXTS     leaves out eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads of
                              fold_ctx_desc: setting one is an error
      FOLD_ONLY_PORTABLE      leaves the portable kernels alone. Their products of bytes are plain loops, on
@@ -421,7 +421,7 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    - Bytes (int8) take a quarter of the memory. Products are several times as fast where the processor has
      instructions for them. Their inputs become bytes while they are read: there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and nothing but the weights is rounded.
-   Needs: a model made for inference, loaded before or after (section 14 tells how bytes lie in files).
+   Needs: a model made for inference, loaded before or after (section 13 tells how bytes lie in files).
    Contexts are reset before they record again; pointers to values move. Parameters that are added later wait
    for another call, except those whose bytes are read in place (fold_model_read_in_place).
    The floats of a weight are gone afterwards: fold_param_value gives NULL, and fold_use and writing are
@@ -469,6 +469,9 @@ typedef struct fold_model_size {
                            it ran out of memory, 0 without a block. fold_model_reserve does not look at it, */
     size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
+/* Returns where a model takes memory from, for data of yours beside it: alloc and free, with their user. With
+   a block they take from it. Give all back before the model is freed. Without a model they are NULL. */
+FOLD_API fold_memory fold_model_memory(const fold_model *m);
 /* Returns how much memory a model holds. */
 FOLD_API fold_model_size fold_model_measure(const fold_model *m);
 /* Reserves arrays of these sizes; size NULL or zeros: nothing. Returns the model's status. */
@@ -577,6 +580,9 @@ FOLD_API void fold_ctx_reset(fold_ctx *f);
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
 /* Returns the message of the first error, or says why the last read gave nothing (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
+/* Makes an error of your own stick in a context, as fold_model_fail does in a model: for layers and loops of
+   yours. Returns the context's status. */
+FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
 
 /* ==== 6 inputs =========================================================================== */
 /* These calls hand in data and give a node, a value of one sample. Begin with fold_input. A call that fails
@@ -759,7 +765,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* These are for policies, from which section 17 draws; they are made of the ops above. The log-probability of
+/* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
 /* Gives -sum p log p of p = softmax(logits) over the last axis, which disappears. A choice that is ruled out
    has a logit of -1e9f, say: an infinite one makes NaN. */
@@ -939,6 +945,30 @@ FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
    Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
+
+/* Tells how a learning rate changes: its factor at every step, which are counted from 0.
+       steps before warm_up   (step + 1) / warm_up
+       FOLD_RATE_CONSTANT     1
+       FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
+       FOLD_RATE_COSINE       end + (1 - end) (1 + cos(pi t)) / 2 (Loshchilov and Hutter 2017)
+       FOLD_RATE_STEP         factor to the power of step / every, rounded down */
+typedef enum fold_rate_kind {
+    FOLD_RATE_CONSTANT,
+    FOLD_RATE_LINEAR,
+    FOLD_RATE_COSINE,
+    FOLD_RATE_STEP
+} fold_rate_kind;
+typedef struct fold_rates {
+    int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
+    int warm_up;  /* 0: none */
+    int steps;    /* counts all of training, with warm_up. 0: there is no end, so that the factor stays 1 */
+    float end;
+    int every;    /* 0: never */
+    float factor; /* 0: 0.1 */
+} fold_rates;
+/* Returns the factor at a step; 1 for NULL:
+       adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
+FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
 
 /* ==== 10 cells =========================================================================== */
@@ -1303,131 +1333,7 @@ FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int 
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
                                          const fold_state *children, int n);
 
-/* ==== 13 training ======================================================================== */
-#ifndef FOLD_INFERENCE
-/* fold_fit is the usual loop of training. It does what its settings say and nothing else:
-
-    fold_fit_desc d = fold_fit_desc_default();
-    d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
-    if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
-
-   In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in
-   theirs. For each batch it resets the context and lets `loss` record every sample. It differentiates the
-   mean of the losses, clips gradients, and makes a step at the optimiser's rate times the factor of `rates`.
-   The last batch may be smaller. Then it takes the metric, writes files, and counts patience. */
-
-/* Tells how a learning rate changes: its factor at every step, which are counted from 0.
-       steps before warm_up   (step + 1) / warm_up
-       FOLD_RATE_CONSTANT     1
-       FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
-       FOLD_RATE_COSINE       end + (1 - end) (1 + cos(pi t)) / 2 (Loshchilov and Hutter 2017)
-       FOLD_RATE_STEP         factor to the power of step / every, rounded down */
-typedef enum fold_rate_kind {
-    FOLD_RATE_CONSTANT,
-    FOLD_RATE_LINEAR,
-    FOLD_RATE_COSINE,
-    FOLD_RATE_STEP
-} fold_rate_kind;
-typedef struct fold_rates {
-    int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
-    int warm_up;  /* 0: none */
-    int steps;    /* counts all of training, with warm_up. 0: in fold_fit all up to its last epoch; elsewhere
-                     there is no end, so that the factor stays 1 */
-    float end;
-    int every;    /* 0: in fold_fit the steps of an epoch; elsewhere never */
-    float factor; /* 0: 0.1 */
-} fold_rates;
-/* Returns the factor at a step, for a loop of your own; 1 for NULL: adam.rate = 0.001f *
-   fold_rate_factor(&rates, fold_model_steps(m)). */
-FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
-
-/* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients.
-   This is an error; the step that would follow is not made. */
-enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
-
-typedef struct fold_fit_report {
-    int epoch;          /* the one running, or the last */
-    int epoch_end;      /* it is over, and metric is its own */
-    int trained;        /* samples that this epoch has trained on so far */
-    double loss;        /* their mean, each taken before its batch's step */
-    double metric;      /* that of the last whole epoch, NaN before there is one */
-    double best;        /* the best metric so far, NaN before there is one */
-    int best_epoch;     /* -1: none yet */
-    double per_second;  /* samples of this epoch, without metric and files; 0 when the context has no clock */
-    int ended;          /* FOLD_FIT_… */
-    double rate_factor; /* that of the last step, by fold_fit_desc.rates */
-} fold_fit_report;
-
-typedef struct fold_fit_desc {
-    fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
-    int samples;             /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy
-                                                    on other samples, in a context of its own. NULL: the
-                                                    epoch's mean loss, the smaller the better */
-    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch;
-                                                                   nonzero stops. Once more, with `ended`,
-                                                                   when an error ends it */
-    void *user;              /* handed to all three */
-    int batch;               /* 0: 32 */
-    int epochs;              /* 0: 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
-                                fold_model_steps / batches an epoch */
-    uint64_t seed;           /* draws the order, and dropout by epoch and sample */
-    int in_order;            /* samples keep their order */
-    const fold_sgd *sgd;     /* one of the four is not NULL. progress may change its rate */
-    const fold_adagrad *adagrad;
-    const fold_rmsprop *rmsprop;
-    const fold_adam *adam;
-    fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0 */
-    float clip;              /* fold_grads_clip; 0: no clipping */
-    int smaller_is_better;   /* a smaller metric is the better one */
-    int patience;            /* early stopping: so many epochs in a row without a new best end it; 0: never */
-    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end */
-#ifndef FOLD_NO_STDIO
-    const char *best_path;   /* gets the values of each new best (fold_model_save) */
-    const char *last_path;   /* gets values and optimiser state after each epoch */
-#endif
-    const char *config;      /* goes into both files */
-} fold_fit_desc;
-FOLD_API fold_fit_desc fold_fit_desc_default(void);
-
-/* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last
-   state. Gradients that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, and with
-   keep_best the size of the values from the model's allocator, until it returns.
-   Errors: those of loss, of steps and of files end it, and leave the values of the last step, or the best
-   with keep_best. An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are
-   clear then. */
-FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
-#endif
-
-typedef struct fold_predict_desc {
-    fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
-    int samples;             /* may be 0 */
-    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
-    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
-    void *user;              /* handed to both */
-    int batch;               /* 0: 32 */
-} fold_predict_desc;
-FOLD_API fold_predict_desc fold_predict_desc_default(void);
-/* Runs all samples for inference, the twin of fold_fit. Batch by batch it resets the context, lets `record`
-   record samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. It
-   takes 8 bytes for each sample of a batch from the model's allocator, until it returns. It returns the
-   context's status, whose message says what is wrong. Outputs taken before an error stay good. */
-FOLD_API fold_status fold_predict(const fold_predict_desc *desc);
-
-/* These tell how good n results are. They return NaN without results or an array. */
-/* Returns the share of guesses that are the labels. */
-FOLD_API double fold_accuracy(const int *guess, const int *label, int n);
-/* Returns F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean
-   of precision and recall; 0 when there are neither. */
-FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive);
-/* Returns e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
-FOLD_API double fold_perplexity(const float *loss, int n);
-/* Returns Pearson's correlation: covariance over the product of deviations. NaN when one of them is 0. */
-FOLD_API double fold_pearson(const float *a, const float *b, int n);
-
-/* ==== 14 files =========================================================================== */
+/* ==== 13 files =========================================================================== */
 /* fold_model_save writes the parameters of a model to a file, fold_model_load reads them into a model made by
    the same calls. Files are safetensors (Hugging Face), which Python reads by safetensors.torch.load_file.
    - A parameter is a tensor of its name and shape, F32. Its name must be UTF-8, and not begin with
@@ -1576,7 +1482,7 @@ FOLD_API void fold_tensors_take(fold_tensors *t, int index);
 /* Makes the error "who: 'name' is not in the file", with the nearest name of those not taken. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
-/* ==== 15 looking inside ================================================================== */
+/* ==== 14 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
 /* These calls print what a context did. Begin with fold_ctx_print when batches are not what you expect. They
    show the plan of the last run. If something was recorded since, or in an eager context, they show the
@@ -1677,7 +1583,7 @@ typedef struct fold_stats {
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
 
-/* ==== 16 adding an op ==================================================================== */
+/* ==== 15 adding an op ==================================================================== */
 /* An op of your own is a struct of functions, like those that are built in: fold_op_new adds it,
    fold_op_apply records it. Its forward and backward see n rows at once. Here is one that rounds to multiples
    of a step, through which gradients pass as if it were not there:
@@ -1777,7 +1683,7 @@ FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL *
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
-/* ==== 17 chance and choice =============================================================== */
+/* ==== 16 chance and choice =============================================================== */
 /* These calls draw random numbers, and choose among values. Make a generator by fold_random_new. A number
    depends on (key, draw, element) alone, as in fold_dropout, and is the same on every machine: splitmix64's
    finaliser of a counter (Steele et al. 2014). The numbers are no secret to anybody. A generator is two
@@ -1934,12 +1840,11 @@ FOLD_API int fold_finite(const float *values, int n);
      running                               fold_run, fold_backward, fold_replay, fold_run_more
      reading                               values, gradients, statistics; what is kept and given by reference
      a pool of threads                     fold_pool
-     optimisers                            SGD, Adagrad, RMSprop, Adam; clipping
+     optimisers                            SGD, Adagrad, RMSprop, Adam; clipping; rates that change
      layers                                dense, recurrent and transformer layers, tree-LSTMs
      text                                  writing text in pieces
      looking inside                        printing plans, and showing them to visitors
      files                                 safetensors, both ways
-     training                              fold_fit, fold_predict, rates, how good results are
 
    Words
      node        a value of one sample as it was recorded: a row of the context's node arrays, by id
@@ -11523,6 +11428,12 @@ FOLD_API void fold_model_clear_error(fold_model *m)
         fold__clear_error(&m->error);
 }
 FOLD_API const char *fold_model_isa(const fold_model *m) { return m ? m->kernels->name : ""; }
+
+FOLD_API fold_memory fold_model_memory(const fold_model *m)
+{
+    const fold_memory none = { NULL, NULL, NULL, NULL, 0 };
+    return m ? m->arena.memory : none;
+}
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
 {
@@ -25419,6 +25330,36 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     fold__fp_leave(saved);
     return norm;
 }
+
+/* Not inlined, as other settings that are computed: see fold__settle_step. */
+FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
+{
+    FOLD__NO_CONTRACT
+    const uint64_t warm_up = rates->warm_up > 0 ? (uint64_t)rates->warm_up : 0;
+    const uint64_t steps = rates->steps > 0 ? (uint64_t)rates->steps : UINT64_MAX;
+    double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
+    if (step < warm_up)
+        return (float)((double)(step + 1) / (double)warm_up);
+    if (rates->kind == FOLD_RATE_STEP)
+        return rates->every <= 0
+                   ? 1
+                   : (float)fold__power((double)fold__or(rates->factor, 0.1f), step / (uint64_t)rates->every);
+    if (rates->kind != FOLD_RATE_CONSTANT && rates->steps > 0)
+        left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
+    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
+        fold__sine_cosine(1.57079632679489661923 * (left < 0.5 ? left : 1 - left), &sine, &cosine);
+        left = left < 0.5 ? sine * sine : cosine * cosine;
+    }
+    return (float)((double)rates->end + (1 - (double)rates->end) * left);
+}
+
+FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
+{
+    const fold__fp saved = fold__fp_enter();
+    const float factor = rates ? fold__rate_factor(rates, step) : 1;
+    fold__fp_leave(saved);
+    return factor;
+}
 #endif /* FOLD_INFERENCE */
 
 /* ==== room: layers ==========================================================================
@@ -28349,6 +28290,13 @@ FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const ch
                      fold__plain_text(text, sizeof text, message ? message : ""));
     return fold_model_status(m);
 }
+FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message)
+{
+    char text[248];
+    fold__fail(f, status ? status : FOLD_BAD_ARGUMENT, "%s",
+               fold__plain_text(text, sizeof text, message ? message : ""));
+    return fold_ctx_status(f);
+}
 
 /* Returns array `which` of the file with room for so many bytes, or NULL when there is no memory. */
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
@@ -29300,424 +29248,6 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
         fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);
     fold__fp_leave(saved);
     return t->file.model->error.status;
-}
-
-/* ==== room: training =========================================================================
-   Owns: the loops of fold_fit and fold_predict, rates, measures of results. Calls: contexts, running,
-   optimisers, files, the model. Must not know how they work. */
-
-enum { FOLD__FIT_BATCH = 32 }; /* samples, where a program does not say */
-
-#ifndef FOLD_INFERENCE
-typedef struct fold__training {
-    fold_fit_desc desc;
-    fold_fit_report report;
-    fold_model *model;
-    fold__arena arena;
-    fold__array arrays[2];
-    int *order;
-    fold_node *loss; /* losses of a batch, which lie behind the order */
-    float *best;     /* values of the best epoch; NULL when they are not kept */
-    size_t best_bytes;
-    double sum;  /* adds up the losses of this epoch */
-    uint64_t ns; /* spent on them */
-} fold__training;
-
-FOLD_API fold_fit_desc fold_fit_desc_default(void)
-{
-    fold_fit_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.batch = FOLD__FIT_BATCH;
-    desc.epochs = 10;
-    return desc;
-}
-
-static const char *fold__fit_problem(const fold_fit_desc *desc)
-{
-    if (!desc->loss)
-        return "no function records the loss";
-    if (desc->samples < 1)
-        return "samples must be at least 1";
-    if (desc->batch < 0)
-        return "the size of a batch is negative";
-    if (desc->epochs < 0 || desc->first_epoch < 0 || desc->patience < 0)
-        return "a count of epochs is negative";
-    if (desc->rates.warm_up < 0 || desc->rates.steps < 0 || desc->rates.every < 0)
-        return "a count of steps of its rates is negative";
-    if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
-        return "exactly one optimiser must be given";
-    return NULL;
-}
-
-static int fold__fit_start(fold__training *training)
-{
-    fold_ctx *f = training->desc.ctx;
-    const char *problem = fold__fit_problem(&training->desc);
-    fold_ctx_reset(f);
-    if (problem)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
-    if (fold__broken(f))
-        return 0;
-    training->arena.memory = training->model->arena.memory;
-    training->arena.array = training->arrays;
-    training->arena.count = 2;
-    training->best_bytes = training->desc.keep_best ? training->model->span * sizeof(float) : 0;
-    const size_t count = (size_t)training->desc.samples;
-    const size_t batch = fold__min_size((size_t)training->desc.batch, count);
-    const size_t bytes = fold__size(count, sizeof *training->order, batch * sizeof *training->loss);
-    if (!fold__arena_need(&training->arena, 0, bytes) ||
-        !fold__arena_need(&training->arena, 1, training->best_bytes))
-        return fold__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
-    training->order = (int *)(void *)training->arrays[0].data;
-    training->best = (float *)(void *)training->arrays[1].data;
-    training->loss = (fold_node *)(void *)(training->order + count);
-    fold_grads_clear(training->model);
-    return 1;
-}
-
-static void fold__fit_order(fold__training *training)
-{
-    fold_random random = fold__random_of(training->desc.seed, (uint64_t)training->report.epoch + 1);
-    for (int i = 0; i < training->desc.samples; i++)
-        training->order[i] = i;
-    if (!training->desc.in_order)
-        fold_random_shuffle(&random, training->desc.samples, training->order);
-}
-
-/* Not inlined, as other settings that are computed: see fold__settle_step. */
-FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
-{
-    FOLD__NO_CONTRACT
-    const uint64_t warm_up = rates->warm_up > 0 ? (uint64_t)rates->warm_up : 0;
-    const uint64_t steps = rates->steps > 0 ? (uint64_t)rates->steps : UINT64_MAX;
-    double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
-    if (step < warm_up)
-        return (float)((double)(step + 1) / (double)warm_up);
-    if (rates->kind == FOLD_RATE_STEP)
-        return rates->every <= 0
-                   ? 1
-                   : (float)fold__power((double)fold__or(rates->factor, 0.1f), step / (uint64_t)rates->every);
-    if (rates->kind != FOLD_RATE_CONSTANT && rates->steps > 0)
-        left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
-    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
-        fold__sine_cosine(1.57079632679489661923 * (left < 0.5 ? left : 1 - left), &sine, &cosine);
-        left = left < 0.5 ? sine * sine : cosine * cosine;
-    }
-    return (float)((double)rates->end + (1 - (double)rates->end) * left);
-}
-
-FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
-{
-    const fold__fp saved = fold__fp_enter();
-    const float factor = rates ? fold__rate_factor(rates, step) : 1;
-    fold__fp_leave(saved);
-    return factor;
-}
-
-/* Returns the factor of the rate at the step of a batch that begins with sample `first` of the order. */
-static float fold__fit_factor(const fold__training *training, int first)
-{
-    const int batch = training->desc.batch;
-    const uint64_t batches = ((uint64_t)training->desc.samples - 1) / (uint64_t)batch + 1;
-    const uint64_t epochs = (uint64_t)training->desc.first_epoch + (uint64_t)training->desc.epochs;
-    fold_rates rates = training->desc.rates;
-    if (!rates.steps)
-        rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
-    if (!rates.every)
-        rates.every = (int)batches;
-    return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
-}
-
-FOLD__NOINLINE static void fold__scale_rate(float *rate, float factor) { *rate *= factor; }
-static int fold__is_finite(double value) { return value - value == 0; }
-
-/* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
-static void fold__fit_diverged(fold__training *training, int first, int count, const char *what)
-{
-    fold_ctx *f = training->desc.ctx;
-    const int epoch = training->report.epoch;
-    training->report.ended = FOLD_FIT_DIVERGED;
-    fold_grads_clear(training->model);
-    fold_run(f, training->loss, count);
-    for (int i = 0; i < count && !fold__broken(f); i++) {
-        const float loss = fold_scalar(f, training->loss[i]);
-        if (!fold_finite(&loss, 1))
-            fold__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s",
-                       training->order[first + i], epoch, loss != loss ? "NaN" : "infinite");
-    }
-    if (!fold__broken(f))
-        fold__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what,
-                   first, first + count - 1, epoch);
-}
-
-/* Tells whether the gradients can be stepped by. */
-static int fold__fit_clip(fold__training *training)
-{
-    const float limit = training->desc.clip;
-    return !(limit > 0) || fold__is_finite(fold_grads_clip(training->model, limit));
-}
-
-static fold_status fold__fit_step(fold__training *training, float factor)
-{
-    const fold_fit_desc *desc = &training->desc;
-    fold_sgd sgd = desc->sgd ? *desc->sgd : fold_sgd_default();
-    fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
-    fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
-    fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
-    float *rate = desc->sgd       ? &sgd.rate
-                  : desc->adagrad ? &adagrad.rate
-                  : desc->rmsprop ? &rmsprop.rate
-                                  : &adam.rate;
-    const fold__fp saved = fold__fp_enter();
-    fold__scale_rate(rate, factor);
-    fold__fp_leave(saved);
-    training->report.rate_factor = (double)factor;
-    return desc->sgd       ? fold_sgd_step(training->model, &sgd)
-           : desc->adagrad ? fold_adagrad_step(training->model, &adagrad)
-           : desc->rmsprop ? fold_rmsprop_step(training->model, &rmsprop)
-                           : fold_adam_step(training->model, &adam);
-}
-
-static int fold__fit_batch(fold__training *training, int first, int count)
-{
-    fold_ctx *f = training->desc.ctx;
-    const uint64_t start = fold__now(f);
-    const uint64_t salt = fold__mix64(training->desc.seed + fold__mix64((uint64_t)training->report.epoch));
-    fold_ctx_reset(f);
-    for (int i = 0; i < count && !fold__broken(f); i++) {
-        const int sample = training->order[first + i];
-        fold_dropout_seed(f, salt ^ fold__mix64((uint64_t)sample));
-        training->loss[i] = training->desc.loss(f, sample, training->desc.user);
-        if (fold_node_is_null(training->loss[i]))
-            fold__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %d is the null node", sample);
-    }
-    if (fold__broken(f))
-        return 0;
-    const fold_node mean = fold_mean_n(f, training->loss, count);
-    if (fold_backward(f, mean))
-        return 0;
-    const double loss = (double)fold_scalar(f, mean);
-    training->sum += loss * (double)count;
-    if (!fold__is_finite(loss) || !fold__fit_clip(training)) {
-        const char *what = fold__is_finite(loss) ? "the gradient's norm" : "the mean loss";
-        fold__fit_diverged(training, first, count, what);
-        return 0;
-    }
-    if (fold__fit_step(training, fold__fit_factor(training, first)))
-        return 0;
-    training->ns += fold__now(f) - start;
-    training->report.trained = first + count;
-    training->report.loss = training->sum / (double)training->report.trained;
-    training->report.per_second =
-        training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
-    return 1;
-}
-
-#ifndef FOLD_NO_STDIO
-static void fold__fit_save(fold__training *training, const char *path, int state)
-{
-    fold_save_desc desc = fold_save_desc_default();
-    desc.state = state;
-    desc.config = training->desc.config;
-    if (path)
-        fold_model_save(training->model, path, &desc);
-}
-#endif
-
-/* Measures the metric, keeps what is kept for it, and tells whether to go on. */
-static int fold__fit_epoch_end(fold__training *training)
-{
-    fold_fit_report *report = &training->report;
-    const int smaller = !training->desc.metric || training->desc.smaller_is_better;
-    report->metric =
-        training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
-    report->epoch_end = 1;
-    if (fold__broken(training->desc.ctx))
-        return 0;
-    const int better = report->best_epoch < 0 ? report->metric == report->metric
-                       : smaller              ? report->metric < report->best
-                                              : report->metric > report->best;
-    if (better) {
-        report->best = report->metric;
-        report->best_epoch = report->epoch;
-        if (training->best)
-            memcpy(training->best, fold__values(training->model), training->best_bytes);
-    }
-#ifndef FOLD_NO_STDIO
-    if (better)
-        fold__fit_save(training, training->desc.best_path, 0);
-    fold__fit_save(training, training->desc.last_path, 1);
-#endif
-    if (fold__broken(training->desc.ctx))
-        return 0;
-    const int since =
-        report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
-    if (training->desc.patience && since >= training->desc.patience)
-        report->ended = FOLD_FIT_PATIENCE;
-    if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended)
-        report->ended = FOLD_FIT_PROGRESS;
-    return !report->ended;
-}
-
-static int fold__fit_epoch(fold__training *training)
-{
-    const int samples = training->desc.samples, batch = training->desc.batch;
-    training->sum = 0;
-    training->ns = 0;
-    training->report.epoch_end = 0;
-    fold__fit_order(training);
-    for (int first = 0, count; first < samples; first += count) {
-        count = batch < samples - first ? batch : samples - first;
-        if (!fold__fit_batch(training, first, count))
-            return 0;
-        if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user))
-            continue;
-        training->report.ended = FOLD_FIT_PROGRESS;
-        return 0;
-    }
-    return fold__fit_epoch_end(training);
-}
-
-FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
-{
-    fold__training training;
-    const fold_param all = { 0, 0 };
-    if (!desc || !desc->ctx)
-        return FOLD_BAD_ARGUMENT;
-    memset(&training, 0, sizeof training);
-    training.desc = *desc;
-    if (!training.desc.batch)
-        training.desc.batch = FOLD__FIT_BATCH;
-    if (!training.desc.epochs)
-        training.desc.epochs = fold_fit_desc_default().epochs;
-    training.model = desc->ctx->model;
-    training.report.epoch = training.desc.first_epoch;
-    training.report.best_epoch = -1;
-    training.report.metric = training.report.best = (double)NAN;
-    if (fold__fit_start(&training))
-        for (int i = 0; i < training.desc.epochs; i++) {
-            training.report.epoch = training.desc.first_epoch + i;
-            if (!fold__fit_epoch(&training))
-                break;
-        }
-    if (fold__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED)
-        training.report.ended = FOLD_FIT_ERROR;
-    if (fold__broken(desc->ctx) && training.order && desc->progress)
-        desc->progress(&training.report, desc->user);
-    if (training.report.best_epoch >= 0 && training.best) {
-        memcpy(fold__values(training.model), training.best, training.best_bytes);
-        fold_values_write_end(training.model, all);
-    }
-    fold__arena_free(&training.arena);
-    if (report)
-        *report = training.report;
-    return fold_ctx_status(desc->ctx);
-}
-#endif /* FOLD_INFERENCE */
-
-FOLD__ZEROS_BY_DEFAULT(fold_predict_desc)
-
-static const char *fold__predict_problem(const fold_predict_desc *desc)
-{
-    if (!desc->record)
-        return "no function records the samples";
-    if (!desc->take)
-        return "no function takes the outputs";
-    return desc->samples < 0 || desc->batch < 0 ? "a count is negative" : NULL;
-}
-
-static int fold__predict_batch(const fold_predict_desc *desc, int first, int count, fold_node *output)
-{
-    fold_ctx *f = desc->ctx;
-    fold_ctx_reset(f);
-    for (int i = 0; i < count && !fold__broken(f); i++) {
-        output[i] = desc->record(f, first + i, desc->user);
-        if (fold_node_is_null(output[i]))
-            fold__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
-    }
-    if (fold_run(f, output, count))
-        return 0;
-    for (int i = 0; i < count && !fold__broken(f); i++)
-        desc->take(f, first + i, output[i], desc->user);
-    return !fold__broken(f);
-}
-
-FOLD_API fold_status fold_predict(const fold_predict_desc *desc)
-{
-    if (!desc || !desc->ctx)
-        return FOLD_BAD_ARGUMENT;
-    fold_ctx *f = desc->ctx;
-    const char *problem = fold__predict_problem(desc);
-    const int batch = desc->batch ? desc->batch : FOLD__FIT_BATCH;
-    const fold_memory *memory = &f->model->arena.memory;
-    const size_t bytes = (size_t)(batch < desc->samples ? batch : desc->samples) * sizeof(fold_node);
-    fold_ctx_reset(f);
-    if (problem)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "predict: %s", problem);
-    if (fold__broken(f) || !desc->samples)
-        return fold_ctx_status(f);
-    fold_node *output = (fold_node *)memory->alloc(bytes, FOLD__ALIGN, memory->user);
-    if (!output)
-        fold__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
-    for (int first = 0, count; output && first < desc->samples; first += count) {
-        count = batch < desc->samples - first ? batch : desc->samples - first;
-        if (!fold__predict_batch(desc, first, count, output))
-            break;
-    }
-    if (output)
-        memory->free(output, bytes, memory->user);
-    return fold_ctx_status(f);
-}
-
-/* -- how good results are -------------------------------------------------------------------- */
-
-FOLD_API double fold_accuracy(const int *guess, const int *label, int n)
-{
-    double hits = 0;
-    if (!guess || !label || n < 1)
-        return (double)NAN;
-    for (int i = 0; i < n; i++)
-        hits += guess[i] == label[i];
-    return hits / n;
-}
-
-FOLD_API double fold_f1(const int *guess, const int *label, int n, int positive)
-{
-    double hits = 0, named = 0;
-    if (!guess || !label || n < 1)
-        return (double)NAN;
-    for (int i = 0; i < n; i++) {
-        hits += guess[i] == positive && label[i] == positive;
-        named += (guess[i] == positive) + (label[i] == positive);
-    }
-    return named > 0 ? 2 * hits / named : 0;
-}
-
-static double fold__mean(const float *values, int count)
-{
-    double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += (double)values[i];
-    return sum / count;
-}
-FOLD_API double fold_perplexity(const float *loss, int n)
-{
-    return loss && n > 0 ? exp(fold__mean(loss, n)) : (double)NAN;
-}
-
-FOLD_API double fold_pearson(const float *a, const float *b, int n)
-{
-    double square_a = 0, square_b = 0, product = 0;
-    if (!a || !b || n < 1)
-        return (double)NAN;
-    const double mean_a = fold__mean(a, n), mean_b = fold__mean(b, n);
-    for (int i = 0; i < n; i++) {
-        const double from_a = (double)a[i] - mean_a, from_b = (double)b[i] - mean_b;
-        square_a += from_a * from_a;
-        square_b += from_b * from_b;
-        product += from_a * from_b;
-    }
-    return square_a > 0 && square_b > 0 ? product / (sqrt(square_a) * sqrt(square_b)) : (double)NAN;
 }
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)

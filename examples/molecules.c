@@ -27,6 +27,8 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
+#define FIT_IMPLEMENTATION
+#include "fit.h"
 #include "options.h"
 #include <limits.h>
 #include <math.h>

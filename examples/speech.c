@@ -21,6 +21,8 @@
    batches, and training on them the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FIT_IMPLEMENTATION
+#include "fit.h"
 #include "options.h"
 #include <float.h>
 #include <limits.h>

@@ -8,6 +8,8 @@
    on a loss over the classes, saves, loads and compares bits. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FIT_IMPLEMENTATION
+#include "fit.h"
 #define TORCH_IMPLEMENTATION
 #include "torch.h"
 #include <stdio.h>

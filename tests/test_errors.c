@@ -4,6 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FIT_IMPLEMENTATION
+#include "../examples/fit.h"
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
 #include "check.h"
@@ -428,6 +430,8 @@ typedef struct given {
     X(STATUS, fold_model_status, (m)) \
     X(TEXT, fold_model_message, (m)) \
     X(STATUS, fold_model_fail, (m, FOLD_BAD_ARGUMENT, NULL)) \
+    X(STATUS, fold_ctx_fail, (f, FOLD_BAD_ARGUMENT, NULL)) \
+    X(VOID, fold_model_memory, (m)) \
     X(VOID, fold_model_clear_error, (m)) \
     X(TEXT, fold_model_isa, (m)) \
     X(VOID, fold_model_measure, (m)) \
@@ -656,14 +660,6 @@ typedef struct given {
     X(VOID, fold_child_sum_new, (m, g->name, g->n, g->n)) \
     X(STATE, fold_child_sum_apply, (f, ZERO(fold_child_sum), node, g->states, g->n)) \
     X(VOID, fold_rate_factor, (ZERO(fold_rates), 1)) \
-    X(VOID, fold_fit_desc_default, ()) \
-    X(STATUS, fold_fit, (ZERO(fold_fit_desc), NULL)) \
-    X(VOID, fold_predict_desc_default, ()) \
-    X(STATUS, fold_predict, (ZERO(fold_predict_desc))) \
-    X(VOID, fold_accuracy, (g->ints, g->ints, g->n < 64 ? g->n : 64)) \
-    X(VOID, fold_f1, (g->ints, g->ints, g->n < 64 ? g->n : 64, g->n)) \
-    X(REAL, fold_perplexity, (NULL, g->n)) \
-    X(VOID, fold_pearson, (g->floats, g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_save_desc_default, ()) \
     X(VOID, fold_load_desc_default, ()) \
     X(STATUS, fold_model_save_to, (m, g->write, NULL, ZERO(fold_save_desc))) \
@@ -708,6 +704,16 @@ typedef struct given {
     X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_finite, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_top_k, (g->floats, g->n < 64 ? g->n : 64, g->n, g->ints))
+/* Those of examples/fit.h. */
+#define FIT_CALLS(X) \
+    X(VOID, fold_fit_desc_default, ()) \
+    X(STATUS, fold_fit, (ZERO(fold_fit_desc), NULL)) \
+    X(VOID, fold_predict_desc_default, ()) \
+    X(STATUS, fold_predict, (ZERO(fold_predict_desc))) \
+    X(VOID, fold_accuracy, (g->ints, g->ints, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_f1, (g->ints, g->ints, g->n < 64 ? g->n : 64, g->n)) \
+    X(REAL, fold_perplexity, (NULL, g->n)) \
+    X(VOID, fold_pearson, (g->floats, g->floats, g->n < 64 ? g->n : 64))
 /* Those of examples/torch.h. */
 #define TORCH_CALLS(X) \
     X(TENSORS, fold_torch_open, (m, NULL)) \
@@ -772,6 +778,7 @@ static void call_all(const given *g)
     const fold_state state = { { 0, 0 }, { 0, 0 } };
     const fold_shape shape = { 0, { 0, 0, 0, 0 } };
     PUBLIC_CALLS(PUBLIC_CALL)
+    FIT_CALLS(PUBLIC_CALL)
     TORCH_CALLS(PUBLIC_CALL)
 }
 
@@ -1452,6 +1459,15 @@ static void mistakes_with_parameters(void)
     }
     free(config);
     fold_ctx *f = context(m, 1, 0);
+    CHECK_INT(fold_ctx_fail(f, FOLD_IO, "loop: \"x\x1b[2J\xff\""), FOLD_IO);
+    CHECK_INT(strcmp(fold_ctx_message(f), "loop: \"x?[2J?\""), 0);
+    CHECK_INT(fold_ctx_fail(f, FOLD_BAD_SHAPE, "second"), FOLD_IO);
+    CHECK(fold_node_is_null(fold_constant(f, 1)));
+    CHECK_INT(fold_model_status(m), FOLD_OK);
+    fold_ctx_reset(f);
+    CHECK_INT(fold_ctx_fail(f, FOLD_OK, NULL), FOLD_BAD_ARGUMENT);
+    fold_ctx_reset(f);
+    CHECK_INT(fold_ctx_status(f), FOLD_OK);
     fit.ctx = f;
     CHECK(fold_fit(&fit, NULL) == FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "no function records the loss");

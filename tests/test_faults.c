@@ -4,6 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FIT_IMPLEMENTATION
+#include "../examples/fit.h"
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
 #define DRAW_IMPLEMENTATION

@@ -2351,6 +2351,35 @@ static void table_in_a_body(void)
     CHECK_INT(signatures[0], signatures[1]); /* words are projected in both */
 }
 
+/* Rates by their formulas in double precision. */
+static double rate_wanted(const fold_rates *r, int step)
+{
+    const double pi = 3.14159265358979323846, end = (double)r->end;
+    if (step < r->warm_up) return (step + 1.0) / r->warm_up;
+    if (r->kind == FOLD_RATE_STEP) return r->every ? pow(r->factor == 0 ? 0.1 : (double)r->factor, step / r->every) : 1;
+    if (r->kind == FOLD_RATE_CONSTANT || !r->steps) return 1;
+    const double t = step < r->steps ? (double)(step - r->warm_up) / (r->steps - r->warm_up) : 1;
+    return end + (1 - end) * (r->kind == FOLD_RATE_LINEAR ? 1 - t : (1 + cos(pi * t)) / 2);
+}
+static void rates_follow_formulas(void)
+{
+    static const fold_rates rates[] = {
+        { FOLD_RATE_CONSTANT, 0, 0, 0, 0, 0 },   { FOLD_RATE_CONSTANT, 5, 20, 0.5f, 3, 0.5f },
+        { FOLD_RATE_LINEAR, 0, 20, 0, 0, 0 },    { FOLD_RATE_LINEAR, 5, 20, 0.25f, 0, 0 },
+        { FOLD_RATE_COSINE, 0, 1000, 0, 0, 0 },  { FOLD_RATE_COSINE, 7, 20, 0.1f, 0, 0 },
+        { FOLD_RATE_COSINE, 0, 0, 0, 0, 0 },     { FOLD_RATE_LINEAR, 30, 20, 0.5f, 0, 0 },
+        { FOLD_RATE_STEP, 0, 0, 0, 4, 0 },       { FOLD_RATE_STEP, 2, 0, 0, 3, 0.5f },
+        { FOLD_RATE_STEP, 0, 0, 0, 0, 0.5f },    { FOLD_RATE_COSINE, 20, 20, 0.5f, 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        for (int step = 0; step < 1010; step += step < 40 ? 1 : 37)
+            CHECK_SAYS(fabs((double)fold_rate_factor(&rates[i], (uint64_t)step) - rate_wanted(&rates[i], step)) < 1e-6,
+                       "rates %d, step %d: %.9g, want %.9g", (int)i, step,
+                       (double)fold_rate_factor(&rates[i], (uint64_t)step), rate_wanted(&rates[i], step));
+    CHECK(fold_rate_factor(&rates[4], 0) == 1 && fold_rate_factor(&rates[4], UINT64_MAX) == 0);
+    CHECK(fold_rate_factor(NULL, 3) == 1);
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[][2] = { { 3, 5 }, { 17, 20 } };
@@ -2411,5 +2440,6 @@ int main(int argc, char **argv)
     check_run("policies", test_policy_ops);
     check_run("policies at the edges", test_policy_edges);
     check_run("layers: a table made in a body", table_in_a_body);
+    check_run("rates follow their formulas", rates_follow_formulas);
     return check_finish();
 }

@@ -17,6 +17,8 @@
 #define FOLD__SHARED_WORK 500 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FIT_IMPLEMENTATION
+#include "../examples/fit.h"
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
 #include "check.h"
@@ -1364,7 +1366,7 @@ static int print_program(FILE *to, const session *s, const char *found)
     fprintf(to, "/* cc -I. -o session session.c -lm\n   Session %llu %s: %s */\n",
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
     fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
-                "#define TORCH_IMPLEMENTATION\n#include \"examples/torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
+                "#define FIT_IMPLEMENTATION\n#include \"examples/fit.h\"\n#define TORCH_IMPLEMENTATION\n#include \"examples/torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
     fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d;\n", s->hidden, s->output,
             s->wide, s->piece);
     print_names(to, param_text, PARAMS, "PARAMS");
@@ -1952,6 +1954,8 @@ static void faults_are_shrunk(void)
 /* Calls that no session makes, and why. */
 static const struct { const char *name, *why; } not_called[] = {
     { "fold_model_fail", "sessions have no errors" },
+    { "fold_ctx_fail", "sessions have no errors" },
+    { "fold_model_memory", "examples/fit.h calls it" },
     { "fold_model_clear_error", "sessions have no errors" },
     { "fold_tensors_open", "it is fold_tensors_open_memory of a file" },
     { "fold_tensors_open_memory", "examples/torch.h calls it" },
@@ -1973,10 +1977,6 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_pool_free", "its threads are the system's" },
     { "fold_pool_for", "its threads are the system's" },
     { "fold_rate_factor", "it is a function of numbers alone" },
-    { "fold_accuracy", "it is a function of numbers alone" },
-    { "fold_f1", "it is a function of numbers alone" },
-    { "fold_perplexity", "it is a function of numbers alone" },
-    { "fold_pearson", "it is a function of numbers alone" },
     { "fold_random_new", "it is a function of numbers alone" },
     { "fold_random_bits", "it is a function of numbers alone" },
     { "fold_random_uniform", "it is a function of numbers alone" },

@@ -1,0 +1,525 @@
+/* fit.h - the usual loops over data: training, prediction, and how good results are, by the public calls of fold.h.
+
+   In one C or C++ file:  #define FIT_IMPLEMENTATION
+                          #include "fit.h"                           // behind fold.h
+   Everywhere else:       #include "fit.h"
+
+       fold_fit_desc d = fold_fit_desc_default();
+       d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
+       if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
+
+   Errors are those of the context and its model, and say what is wrong. It takes memory by the model's allocator alone.
+   There are no globals. The file is C99 and C++17, and works in every build of fold.h. With FOLD_INFERENCE there is no
+   fold_fit, and with FOLD_NO_STDIO it writes no files. */
+
+#ifndef FIT_H
+#define FIT_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef FOLD_INFERENCE
+/* fold_fit is the usual loop of training. It does what its settings say and nothing else.
+
+   In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in theirs. For each
+   batch it resets the context and lets `loss` record every sample. It differentiates the mean of the losses, clips
+   gradients, and makes a step at the optimiser's rate times the factor of `rates`. The last batch may be smaller. Then it
+   takes the metric, writes files, and counts patience. */
+
+/* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients. This is an
+   error; the step that would follow is not made. */
+enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
+
+typedef struct fold_fit_report {
+    int epoch;          /* the one running, or the last */
+    int epoch_end;      /* it is over, and metric is its own */
+    int trained;        /* samples that this epoch has trained on so far */
+    double loss;        /* their mean, each taken before its batch's step */
+    double metric;      /* that of the last whole epoch, NaN before there is one */
+    double best;        /* the best metric so far, NaN before there is one */
+    int best_epoch;     /* -1: none yet */
+    double per_second;  /* samples of this epoch, without metric and files; 0 without FOLD_HAS_CLOCK */
+    int ended;          /* FOLD_FIT_… */
+    double rate_factor; /* that of the last step, by fold_fit_desc.rates */
+} fold_fit_report;
+
+typedef struct fold_fit_desc {
+    fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
+    int samples;             /* at least 1 */
+    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
+    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
+                                                    samples, in a context of its own. NULL: the epoch's mean loss, the
+                                                    smaller the better */
+    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops. Once
+                                                                   more, with `ended`, when an error ends it */
+    void *user;              /* handed to all three */
+    int batch;               /* 0: 32 */
+    int epochs;              /* 0: 10 */
+    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
+                                fold_model_steps / batches an epoch */
+    uint64_t seed;           /* draws the order, and dropout by epoch and sample */
+    int in_order;            /* samples keep their order */
+    const fold_sgd *sgd;     /* one of the four is not NULL. progress may change its rate */
+    const fold_adagrad *adagrad;
+    const fold_rmsprop *rmsprop;
+    const fold_adam *adam;
+    fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0. Its steps of 0 are
+                                all up to the last epoch, its every of 0 the steps of an epoch */
+    float clip;              /* fold_grads_clip; 0: no clipping */
+    int smaller_is_better;   /* a smaller metric is the better one */
+    int patience;            /* early stopping: so many epochs in a row without a new best end it; 0: never */
+    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end */
+#ifndef FOLD_NO_STDIO
+    const char *best_path;   /* gets the values of each new best (fold_model_save) */
+    const char *last_path;   /* gets values and optimiser state after each epoch */
+#endif
+    const char *config;      /* goes into both files */
+} fold_fit_desc;
+fold_fit_desc fold_fit_desc_default(void);
+
+/* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last state. Gradients
+   that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, and with keep_best the size of the values
+   from the model's allocator, until it returns.
+   Errors: those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
+   An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
+fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
+#endif
+
+typedef struct fold_predict_desc {
+    fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
+    int samples;             /* may be 0 */
+    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
+    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
+    void *user;              /* handed to both */
+    int batch;               /* 0: 32 */
+} fold_predict_desc;
+fold_predict_desc fold_predict_desc_default(void);
+/* Runs all samples for inference, the twin of fold_fit. Batch by batch it resets the context, lets `record` record
+   samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. It takes 8 bytes for
+   each sample of a batch from the model's allocator, until it returns. It returns the context's status, whose message says
+   what is wrong. Outputs taken before an error stay good. */
+fold_status fold_predict(const fold_predict_desc *desc);
+
+/* These tell how good n results are. They return NaN without results or an array. */
+/* Returns the share of guesses that are the labels. */
+double fold_accuracy(const int *guess, const int *label, int n);
+/* Returns F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean of precision
+   and recall; 0 when there are neither. */
+double fold_f1(const int *guess, const int *label, int n, int positive);
+/* Returns e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
+double fold_perplexity(const float *loss, int n);
+/* Returns Pearson's correlation: covariance over the product of deviations. NaN when one of them is 0. */
+double fold_pearson(const float *a, const float *b, int n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FIT_H */
+
+#ifdef FIT_IMPLEMENTATION
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { FIT__BATCH = 32, FIT__EPOCHS = 10 }; /* where a program does not say */
+
+static int fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
+
+/* Makes an error of the context, from a format that knows %s and %d of numbers from 0 on: there may be no stdio. */
+static int fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
+{
+    char text[160];
+    size_t at = 0;
+    va_list args;
+    va_start(args, format);
+    for (; *format; format++) {
+        char number[16], *digit = number + sizeof number - 1;
+        const char *from = digit;
+        *digit = 0;
+        if (format[0] == '%' && format[1] == 's') from = va_arg(args, const char *);
+        else if (format[0] == '%' && format[1] == 'd') {
+            int left = va_arg(args, int);
+            do *--digit = (char)('0' + left % 10);
+            while (left /= 10);
+            from = digit;
+        } else {
+            *--digit = *format;
+            from = digit;
+        }
+        if (*format == '%') format++;
+        while (*from && at + 1 < sizeof text) text[at++] = *from++;
+    }
+    text[at] = 0;
+    va_end(args);
+    fold_ctx_fail(f, status, text);
+    return 0;
+}
+
+/* Memory of the model's allocator for so many things. There is none for more than size_t counts. */
+typedef struct fit__memory { void *data; size_t size; } fit__memory;
+static fit__memory fit__take(const fold_model *m, size_t count, size_t size)
+{
+    const fold_memory memory = fold_model_memory(m);
+    fit__memory taken = { NULL, count * size };
+    if (count && count <= SIZE_MAX / size) taken.data = memory.alloc(taken.size, 64, memory.user);
+    return taken;
+}
+static void fit__give(const fold_model *m, fit__memory taken)
+{
+    const fold_memory memory = fold_model_memory(m);
+    if (taken.data) memory.free(taken.data, taken.size, memory.user);
+}
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+#ifndef FOLD_INFERENCE
+typedef struct fit__training {
+    fold_fit_desc desc;
+    fold_fit_report report;
+    fold_model *model;
+    fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
+    int *order;
+    fold_node *loss; /* those of a batch */
+    double sum;      /* adds up the losses of this epoch */
+    uint64_t ns;     /* spent on them */
+} fit__training;
+
+fold_fit_desc fold_fit_desc_default(void)
+{
+    fold_fit_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.batch = FIT__BATCH;
+    desc.epochs = FIT__EPOCHS;
+    return desc;
+}
+
+static const char *fit__problem(const fold_fit_desc *desc)
+{
+    if (!desc->loss) return "no function records the loss";
+    if (desc->samples < 1) return "samples must be at least 1";
+    if (desc->batch < 0) return "the size of a batch is negative";
+    if (desc->epochs < 0 || desc->first_epoch < 0 || desc->patience < 0) return "a count of epochs is negative";
+    if (desc->rates.warm_up < 0 || desc->rates.steps < 0 || desc->rates.every < 0) return "a count of steps of its rates is negative";
+    if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1) return "exactly one optimiser must be given";
+    return NULL;
+}
+
+static int fit__start(fit__training *training)
+{
+    fold_ctx *f = training->desc.ctx;
+    fold_model *m = training->model;
+    const char *problem = fit__problem(&training->desc);
+    const int samples = training->desc.samples, batch = training->desc.batch;
+    int values = 0;
+    fold_ctx_reset(f);
+    if (problem) fit__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
+    if (fit__broken(f)) return 0;
+    if (training->desc.keep_best) fold_model_values(m, &values);
+    training->orders = fit__take(m, (size_t)samples, sizeof *training->order);
+    training->losses = fit__take(m, (size_t)(batch < samples ? batch : samples), sizeof *training->loss);
+    training->values = fit__take(m, (size_t)values, sizeof(float));
+    if (!training->orders.data || !training->losses.data || (values && !training->values.data))
+        return fit__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
+    training->order = (int *)training->orders.data;
+    training->loss = (fold_node *)training->losses.data;
+    fold_grads_clear(m);
+    return 1;
+}
+
+static uint64_t fit__mix(uint64_t bits) /* the finaliser of splitmix64 (Steele et al. 2014) */
+{
+    bits ^= bits >> 30;
+    bits *= UINT64_C(0xbf58476d1ce4e5b9);
+    bits ^= bits >> 27;
+    bits *= UINT64_C(0x94d049bb133111eb);
+    return bits ^ (bits >> 31);
+}
+
+static void fit__shuffle(fit__training *training)
+{
+    fold_random random = { training->desc.seed ^ fit__mix((uint64_t)training->report.epoch + 1), 0 };
+    for (int i = 0; i < training->desc.samples; i++) training->order[i] = i;
+    if (!training->desc.in_order) fold_random_shuffle(&random, training->desc.samples, training->order);
+}
+
+static uint64_t fit__now(void)
+{
+#ifdef FOLD_HAS_CLOCK
+    return fold_clock_monotonic(NULL);
+#else
+    return 0;
+#endif
+}
+
+/* Returns the factor of the rate at the step of a batch that begins with sample `first` of the order. */
+static float fit__factor(const fit__training *training, int first)
+{
+    const int batch = training->desc.batch;
+    const uint64_t batches = ((uint64_t)training->desc.samples - 1) / (uint64_t)batch + 1;
+    const uint64_t epochs = (uint64_t)training->desc.first_epoch + (uint64_t)training->desc.epochs;
+    fold_rates rates = training->desc.rates;
+    if (!rates.steps) rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
+    if (!rates.every) rates.every = (int)batches;
+    return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
+}
+
+static int fit__is_finite(double value) { return value - value == 0; }
+
+/* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
+static void fit__diverged(fit__training *training, int first, int count, const char *what)
+{
+    fold_ctx *f = training->desc.ctx;
+    const int epoch = training->report.epoch;
+    training->report.ended = FOLD_FIT_DIVERGED;
+    fold_grads_clear(training->model);
+    fold_run(f, training->loss, count);
+    for (int i = 0; i < count && !fit__broken(f); i++) {
+        const float loss = fold_scalar(f, training->loss[i]);
+        if (!fold_finite(&loss, 1))
+            fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s", training->order[first + i], epoch,
+                      loss != loss ? "NaN" : "infinite");
+    }
+    if (!fit__broken(f))
+        fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
+}
+
+/* Tells whether the gradients can be stepped by. */
+static int fit__clip(fit__training *training)
+{
+    const float limit = training->desc.clip;
+    return !(limit > 0) || fit__is_finite(fold_grads_clip(training->model, limit));
+}
+
+static fold_status fit__step(fit__training *training, float factor)
+{
+    const fold_fit_desc *desc = &training->desc;
+    fold_sgd sgd = desc->sgd ? *desc->sgd : fold_sgd_default();
+    fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
+    fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
+    fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
+    float *rate = desc->sgd ? &sgd.rate : desc->adagrad ? &adagrad.rate : desc->rmsprop ? &rmsprop.rate : &adam.rate;
+    *rate *= factor;
+    training->report.rate_factor = (double)factor;
+    return desc->sgd       ? fold_sgd_step(training->model, &sgd)
+           : desc->adagrad ? fold_adagrad_step(training->model, &adagrad)
+           : desc->rmsprop ? fold_rmsprop_step(training->model, &rmsprop)
+                           : fold_adam_step(training->model, &adam);
+}
+
+static int fit__batch(fit__training *training, int first, int count)
+{
+    fold_ctx *f = training->desc.ctx;
+    const uint64_t start = fit__now(), salt = fit__mix(training->desc.seed + fit__mix((uint64_t)training->report.epoch));
+    fold_ctx_reset(f);
+    for (int i = 0; i < count && !fit__broken(f); i++) {
+        const int sample = training->order[first + i];
+        fold_dropout_seed(f, salt ^ fit__mix((uint64_t)sample));
+        training->loss[i] = training->desc.loss(f, sample, training->desc.user);
+        if (fold_node_is_null(training->loss[i]))
+            fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %d is the null node", sample);
+    }
+    if (fit__broken(f)) return 0;
+    const fold_node mean = fold_mean_n(f, training->loss, count);
+    if (fold_backward(f, mean)) return 0;
+    const double loss = (double)fold_scalar(f, mean);
+    training->sum += loss * (double)count;
+    if (!fit__is_finite(loss) || !fit__clip(training)) {
+        fit__diverged(training, first, count, fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
+        return 0;
+    }
+    if (fit__step(training, fit__factor(training, first))) return 0;
+    training->ns += fit__now() - start;
+    training->report.trained = first + count;
+    training->report.loss = training->sum / (double)training->report.trained;
+    training->report.per_second = training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
+    return 1;
+}
+
+#ifndef FOLD_NO_STDIO
+static void fit__save(fit__training *training, const char *path, int state)
+{
+    fold_save_desc desc = fold_save_desc_default();
+    desc.state = state;
+    desc.config = training->desc.config;
+    if (path) fold_model_save(training->model, path, &desc);
+}
+#endif
+
+/* Measures the metric, keeps what is kept for it, and tells whether to go on. */
+static int fit__epoch_end(fit__training *training)
+{
+    fold_fit_report *report = &training->report;
+    const int smaller = !training->desc.metric || training->desc.smaller_is_better;
+    report->metric = training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
+    report->epoch_end = 1;
+    if (fit__broken(training->desc.ctx)) return 0;
+    const int better = report->best_epoch < 0 ? report->metric == report->metric
+                       : smaller              ? report->metric < report->best
+                                              : report->metric > report->best;
+    if (better) {
+        report->best = report->metric;
+        report->best_epoch = report->epoch;
+        if (training->values.data) memcpy(training->values.data, fold_model_values(training->model, NULL), training->values.size);
+    }
+#ifndef FOLD_NO_STDIO
+    if (better) fit__save(training, training->desc.best_path, 0);
+    fit__save(training, training->desc.last_path, 1);
+#endif
+    if (fit__broken(training->desc.ctx)) return 0;
+    const int since = report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
+    if (training->desc.patience && since >= training->desc.patience) report->ended = FOLD_FIT_PATIENCE;
+    if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended) report->ended = FOLD_FIT_PROGRESS;
+    return !report->ended;
+}
+
+static int fit__epoch(fit__training *training)
+{
+    const int samples = training->desc.samples, batch = training->desc.batch;
+    training->sum = 0;
+    training->ns = 0;
+    training->report.epoch_end = 0;
+    fit__shuffle(training);
+    for (int first = 0, count; first < samples; first += count) {
+        count = batch < samples - first ? batch : samples - first;
+        if (!fit__batch(training, first, count)) return 0;
+        if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user)) continue;
+        training->report.ended = FOLD_FIT_PROGRESS;
+        return 0;
+    }
+    return fit__epoch_end(training);
+}
+
+/* Puts the best values back, and gives all memory back. */
+static void fit__end(fit__training *training)
+{
+    const fold_param all = { 0, 0 };
+    if (training->report.best_epoch >= 0 && training->values.data) {
+        memcpy(fold_values_write_begin(training->model, all), training->values.data, training->values.size);
+        fold_values_write_end(training->model, all);
+    }
+    fit__give(training->model, training->values);
+    fit__give(training->model, training->losses);
+    fit__give(training->model, training->orders);
+}
+
+fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
+{
+    fit__training training;
+    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    memset(&training, 0, sizeof training);
+    training.desc = *desc;
+    if (!training.desc.batch) training.desc.batch = FIT__BATCH;
+    if (!training.desc.epochs) training.desc.epochs = FIT__EPOCHS;
+    training.model = fold_ctx_model(desc->ctx);
+    training.report.epoch = training.desc.first_epoch;
+    training.report.best_epoch = -1;
+    training.report.metric = training.report.best = (double)NAN;
+    const int started = fit__start(&training);
+    for (int i = 0; started && i < training.desc.epochs; i++) {
+        training.report.epoch = training.desc.first_epoch + i;
+        if (!fit__epoch(&training)) break;
+    }
+    if (fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED) training.report.ended = FOLD_FIT_ERROR;
+    if (fit__broken(desc->ctx) && started && desc->progress) desc->progress(&training.report, desc->user);
+    fit__end(&training);
+    if (report) *report = training.report;
+    return fold_ctx_status(desc->ctx);
+}
+#endif /* FOLD_INFERENCE */
+
+/* ---- prediction ------------------------------------------------------------------------------ */
+
+fold_predict_desc fold_predict_desc_default(void)
+{
+    fold_predict_desc desc;
+    memset(&desc, 0, sizeof desc);
+    return desc;
+}
+
+static const char *fit__predict_problem(const fold_predict_desc *desc)
+{
+    if (!desc->record) return "no function records the samples";
+    if (!desc->take) return "no function takes the outputs";
+    return desc->samples < 0 || desc->batch < 0 ? "a count is negative" : NULL;
+}
+
+static int fit__predict_batch(const fold_predict_desc *desc, int first, int count, fold_node *output)
+{
+    fold_ctx *f = desc->ctx;
+    fold_ctx_reset(f);
+    for (int i = 0; i < count && !fit__broken(f); i++) {
+        output[i] = desc->record(f, first + i, desc->user);
+        if (fold_node_is_null(output[i]))
+            fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
+    }
+    if (fold_run(f, output, count)) return 0;
+    for (int i = 0; i < count && !fit__broken(f); i++) desc->take(f, first + i, output[i], desc->user);
+    return !fit__broken(f);
+}
+
+fold_status fold_predict(const fold_predict_desc *desc)
+{
+    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    fold_ctx *f = desc->ctx;
+    const char *problem = fit__predict_problem(desc);
+    const int batch = desc->batch ? desc->batch : FIT__BATCH;
+    fold_ctx_reset(f);
+    if (problem) fit__fail(f, FOLD_BAD_ARGUMENT, "predict: %s", problem);
+    if (fit__broken(f) || !desc->samples) return fold_ctx_status(f);
+    const fit__memory outputs = fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples), sizeof(fold_node));
+    if (!outputs.data) fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
+    for (int first = 0, count; outputs.data && first < desc->samples; first += count) {
+        count = batch < desc->samples - first ? batch : desc->samples - first;
+        if (!fit__predict_batch(desc, first, count, (fold_node *)outputs.data)) break;
+    }
+    fit__give(fold_ctx_model(f), outputs);
+    return fold_ctx_status(f);
+}
+
+/* ---- how good results are -------------------------------------------------------------------- */
+
+double fold_accuracy(const int *guess, const int *label, int n)
+{
+    double hits = 0;
+    if (!guess || !label || n < 1) return (double)NAN;
+    for (int i = 0; i < n; i++) hits += guess[i] == label[i];
+    return hits / n;
+}
+
+double fold_f1(const int *guess, const int *label, int n, int positive)
+{
+    double hits = 0, named = 0;
+    if (!guess || !label || n < 1) return (double)NAN;
+    for (int i = 0; i < n; i++) {
+        hits += guess[i] == positive && label[i] == positive;
+        named += (guess[i] == positive) + (label[i] == positive);
+    }
+    return named > 0 ? 2 * hits / named : 0;
+}
+
+static double fit__mean(const float *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++) sum += (double)values[i];
+    return sum / count;
+}
+
+double fold_perplexity(const float *loss, int n) { return loss && n > 0 ? exp(fit__mean(loss, n)) : (double)NAN; }
+
+double fold_pearson(const float *a, const float *b, int n)
+{
+    double square_a = 0, square_b = 0, product = 0;
+    if (!a || !b || n < 1) return (double)NAN;
+    const double mean_a = fit__mean(a, n), mean_b = fit__mean(b, n);
+    for (int i = 0; i < n; i++) {
+        const double from_a = (double)a[i] - mean_a, from_b = (double)b[i] - mean_b;
+        square_a += from_a * from_a;
+        square_b += from_b * from_b;
+        product += from_a * from_b;
+    }
+    return square_a > 0 && square_b > 0 ? product / (sqrt(square_a) * sqrt(square_b)) : (double)NAN;
+}
+#endif /* FIT_IMPLEMENTATION */
