@@ -9925,31 +9925,26 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     return NULL;
 }
 
-/* Sets to = from with two axes swapped; `shape` is from's */
-static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, const float *from, float *to)
+/* Sets to = from with two axes swapped; `shape` is from's. Values that lie behind both stay together. */
+static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
-    int dim[FOLD_MAX_RANK], step[FOLD_MAX_RANK], index[FOLD_MAX_RANK] = { 0 };
-    for (int axis = shape->rank - 1, stride = 1; axis >= 0; axis--) {
-        dim[axis] = shape->dim[axis];
-        step[axis] = stride;
-        stride *= dim[axis];
-    }
-    const int first = axes[0], second = axes[1], first_length = dim[first], first_step = step[first];
-    dim[first] = dim[second];
-    dim[second] = first_length;
-    step[first] = step[second];
-    step[second] = first_step;
-    for (int count = fold__shape_size(shape), at = 0; count > 0;
-         count--) { /* counts the output's index like an odometer */
-        *to++ = from[at];
-        for (int axis = shape->rank - 1; axis >= 0; axis--) {
-            at += step[axis];
-            if (++index[axis] < dim[axis])
-                break;
-            at -= step[axis] * dim[axis];
-            index[axis] = 0;
+    static const fold__mover by_fours = { NULL, NULL };
+    const int later = axes[0] < axes[1];
+    const fold__axis first = fold__around(shape, axes[!later]), second = fold__around(shape, axes[later]);
+    const size_t rows = (size_t)first.length, columns = axes[0] == axes[1] ? 1 : (size_t)second.length,
+                 inner = (size_t)second.inner, between = (size_t)first.inner / columns / inner,
+                 row_step = between * columns * inner, column_step = between * rows * inner;
+    for (int outer = 0; outer < first.outer; outer++, from += rows * row_step, to += columns * column_step)
+        for (size_t middle = 0; middle < between; middle++) {
+            const fold_rows source = { from + middle * columns * inner, (ptrdiff_t)row_step, NULL };
+            float *target = to + middle * rows * inner;
+            if (inner == 1)
+                fold__transpose(&by_fours, target, column_step, &source, 0, (int)rows, 0, (int)columns);
+            for (size_t row = 0; row < rows && inner > 1; row++, target += inner)
+                for (size_t column = 0; column < columns; column++)
+                    memcpy(target + column * column_step, source.base + row * row_step + column * inner,
+                           inner * sizeof *to);
         }
-    }
 }
 
 static void fold__transpose_forward(const fold_op_call *call)
