@@ -12475,8 +12475,8 @@ static int fold__states_ready(fold_model *m, int states)
     KEEP(STEPS, fold_node, steps)             /* the steps of an unrolled layer while it is recorded */      \
     KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(KEYS, uint32_t, keys)                /* the words that tell them apart */                           \
     KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes that nodes have, each once */                    \
+    KEEP(KEYS, uint32_t, keys)                /* the words that tell signatures apart */                     \
     KEEP(OPS, fold__body_op, ops)             /* the programs of signatures that are one op */               \
     KEEP(REFS, fold__ref, refs)               /* the operands that those programs have */                    \
     KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
@@ -12617,23 +12617,25 @@ typedef struct fold__cell_data {
 
 #define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
 
+/* Signatures share arrays, called pools: words of keys, and what programs consist of. They lie in this order
+   from FOLD__ARRAY_KEYS on. */
+enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
+static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
+                                            sizeof(fold_shape), sizeof(fold__value) };
+
 /* A signature: the key (compared in full) and what follows from it. Key: op and inputs, attributes,
    parameters, input shapes, shared operands, tag. */
 typedef struct fold__sig {
-    uint32_t key, key_words, hash;
+    uint32_t first[FOLD__POOLS]; /* its key and its program lie there in the pools; a cell's is the model's */
+    uint32_t count[FOLD__POOLS];
+    uint32_t hash;
     uint32_t op;       /* or FOLD__CELL_OP | cell */
     uint32_t shared;   /* mask of shared inputs */
     uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
     uint32_t form;     /* how they are taken: FOLD__ROW_BY_ROW … */
     uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
     uint32_t tag_op;   /* numbers that body's ops from 1 on; else 0 */
-    uint32_t first_op; /* its program, in the context's pools; a cell's is the model's */
-    uint32_t first_ref;
-    uint32_t first_shape;
-    uint32_t first_value;
     uint32_t in_shape; /* names the first input's shape, as a word of the key */
-    uint32_t n_refs, n_shapes; /* how long its program is, in the context's pools */
-    int n_ops, n_values;
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program; /* its program is in the context's pools, and not the cell's own */
     uint8_t out_lists;   /* mask of outputs that are lists */
@@ -12773,11 +12775,7 @@ struct fold_ctx {
     uint32_t n_sigs;
     uint32_t n_shapes;
     uint32_t table_size; /* the hash table's */
-    uint32_t keys_used;  /* how full the pools of keys and programs are */
-    uint32_t ops_used;
-    uint32_t refs_used;
-    uint32_t op_shapes_used;
-    uint32_t values_used;
+    uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* how often signatures were forgotten */
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
     int pinned;          /* signatures are in use beside the recording: none may be forgotten */
@@ -13203,10 +13201,15 @@ static void fold__ask_list_op(const fold_ctx *f, fold__request *request, const f
     request->list = list;
 }
 
+FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
+{
+    return f->keys + sig->first[FOLD__POOL_KEYS];
+}
+
 /* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
-    return &f->shapes[f->keys[sig->key + sig->in_shape + input]];
+    return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
 }
 
 static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
@@ -13226,19 +13229,19 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     if (!sig->own_program)
         return fold__called_cell(f->model, sig->op)->program;
     fold__program program;
-    program.n_ops = sig->n_ops;
-    program.n_refs = (int)sig->n_refs;
-    program.n_values = sig->n_values;
-    program.n_shapes = (int)sig->n_shapes;
+    program.n_ops = (int)sig->count[FOLD__POOL_OPS];
+    program.n_refs = (int)sig->count[FOLD__POOL_REFS] - sig->n_out;
+    program.n_values = (int)sig->count[FOLD__POOL_VALUES];
+    program.n_shapes = (int)sig->count[FOLD__POOL_SHAPES];
     program.n_out = sig->n_out;
     program.n_in = sig->n_in;
     program.n_list = sig->n_list;
     program.is_cell = sig->is_cell;
-    program.op = f->ops + sig->first_op;
-    program.ref = f->refs + sig->first_ref;
+    program.op = f->ops + sig->first[FOLD__POOL_OPS];
+    program.ref = f->refs + sig->first[FOLD__POOL_REFS];
     program.out = program.ref + program.n_refs;
-    program.shape = f->op_shapes + sig->first_shape;
-    program.value = f->values + sig->first_value;
+    program.shape = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
+    program.value = f->values + sig->first[FOLD__POOL_VALUES];
     return program;
 }
 
@@ -13263,27 +13266,19 @@ static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
 
 /* Makes room in the context's pools for the program of a new signature: so many ops, operands, shapes and
    values, and its outputs. */
-static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, uint32_t n_refs, uint32_t n_shapes,
-                               int n_values)
+static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
 {
-    if (!fold__need(f, FOLD__ARRAY_OPS, f->ops_used + (uint32_t)n_ops, sizeof(fold__body_op)) ||
-        !fold__need(f, FOLD__ARRAY_REFS, f->refs_used + n_refs + sig->n_out, sizeof(fold__ref)) ||
-        !fold__need(f, FOLD__ARRAY_OP_SHAPES, f->op_shapes_used + n_shapes, sizeof(fold_shape)) ||
-        !fold__need(f, FOLD__ARRAY_VALUES, f->values_used + (uint32_t)n_values, sizeof(fold__value)))
-        return 0;
+    const int count[FOLD__POOLS] = { 0, n_ops, n_refs + sig->n_out, n_shapes, n_values };
+    for (int pool = FOLD__POOL_OPS; pool < FOLD__POOLS; pool++)
+        if (!fold__need(f, FOLD__ARRAY_KEYS + pool, f->pool_used[pool] + (uint32_t)count[pool],
+                        fold__pool_bytes[pool]))
+            return 0;
+    for (int pool = FOLD__POOL_OPS; pool < FOLD__POOLS; pool++) {
+        sig->first[pool] = f->pool_used[pool];
+        sig->count[pool] = (uint32_t)count[pool];
+        f->pool_used[pool] += sig->count[pool];
+    }
     sig->own_program = 1;
-    sig->n_ops = n_ops;
-    sig->n_refs = n_refs;
-    sig->n_shapes = n_shapes;
-    sig->n_values = n_values;
-    sig->first_op = f->ops_used;
-    sig->first_ref = f->refs_used;
-    sig->first_shape = f->op_shapes_used;
-    sig->first_value = f->values_used;
-    f->ops_used += (uint32_t)n_ops;
-    f->refs_used += n_refs + sig->n_out;
-    f->op_shapes_used += n_shapes;
-    f->values_used += (uint32_t)n_values;
     return 1;
 }
 
@@ -13301,10 +13296,9 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
     const int gives_lists = (sig->form & (FOLD__ROW_BY_ROW | FOLD__WHOLE_OUT)) != 0;
-    const uint32_t all = (uint32_t)(inputs + sig->n_out);
-    if (!fold__place_program(f, sig, 1, (uint32_t)inputs, all, sig->n_out))
+    if (!fold__place_program(f, sig, 1, inputs, inputs + sig->n_out, sig->n_out))
         return 0;
-    fold__body_op *op = f->ops + sig->first_op;
+    fold__body_op *op = f->ops + sig->first[FOLD__POOL_OPS];
     memset(op, 0, sizeof *op);
     op->op = request->op;
     op->n_in = (uint8_t)inputs;
@@ -13318,9 +13312,9 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     memcpy(op->attr, request->attr, sizeof op->attr);
     if (request->has_params)
         memcpy(op->param, request->param, sizeof op->param);
-    fold__ref *ref = f->refs + sig->first_ref;
-    fold__value *value = f->values + sig->first_value;
-    const fold_shape *shape = f->op_shapes + sig->first_shape;
+    fold__ref *ref = f->refs + sig->first[FOLD__POOL_REFS];
+    fold__value *value = f->values + sig->first[FOLD__POOL_VALUES];
+    const fold_shape *shape = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     for (int input = 0; input < inputs; input++) {
         fold__aim_ref(sig, (uint32_t)input, &ref[input]);
         ref[input].offset = 0;
@@ -13342,17 +13336,16 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 static int fold__spread_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
-    const uint32_t n_shapes = (uint32_t)body->n_shapes;
-    if (!fold__place_program(f, sig, body->n_ops, (uint32_t)body->n_refs, n_shapes, body->n_values))
+    if (!fold__place_program(f, sig, body->n_ops, body->n_refs, body->n_shapes, body->n_values))
         return 0;
-    fold__body_op *ops = f->ops + sig->first_op;
-    fold__ref *refs = f->refs + sig->first_ref;
-    fold__value *values = f->values + sig->first_value;
+    fold__body_op *ops = f->ops + sig->first[FOLD__POOL_OPS];
+    fold__ref *refs = f->refs + sig->first[FOLD__POOL_REFS];
+    fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
+    fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, (size_t)body->n_refs * sizeof *refs);
-    memcpy(refs + body->n_refs, body->out, sig->n_out * sizeof *refs);
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* its outputs lie behind them */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
-    memcpy(f->op_shapes + sig->first_shape, body->shape, n_shapes * sizeof(fold_shape));
+    memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
         fold__body_op *op = &ops[op_index];
         for (uint32_t at = op->first_ref; at < op->first_ref + op->n_in; at++) {
@@ -13438,10 +13431,10 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
 {
     const int inputs = sig->n_in + sig->n_list;
     const fold__op_row *op = fold__op_of(f->model, request->op);
-    if (!fold__need(f, FOLD__ARRAY_OP_SHAPES, f->op_shapes_used + (size_t)(inputs + op->n_out),
-                    sizeof(fold_shape)))
+    const size_t used = f->pool_used[FOLD__POOL_SHAPES];
+    if (!fold__need(f, FOLD__ARRAY_OP_SHAPES, used + (size_t)(inputs + op->n_out), sizeof(fold_shape)))
         return 0;
-    fold_shape *shape = f->op_shapes + f->op_shapes_used;
+    fold_shape *shape = f->op_shapes + used;
     for (int input = 0; input < inputs; input++)
         shape[input] = f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape;
     memset(shape + inputs, 0, (size_t)op->n_out * sizeof *shape);
@@ -13515,23 +13508,23 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
         const uint32_t *table = f->sig_table, mask = f->table_size - 1;
         for (uint32_t at = hash & mask; table[at]; at = (at + 1) & mask) {
             const fold__sig *sig = &f->sigs[table[at]];
-            if (sig->hash == hash && sig->key_words == words &&
-                !memcmp(f->keys + sig->key, key, words * sizeof *key))
+            if (sig->hash == hash && sig->count[FOLD__POOL_KEYS] == words &&
+                !memcmp(fold__key_of(f, sig), key, words * sizeof *key))
                 return table[at];
         }
     }
     if ((f->n_sigs + 1) * 2 > f->table_size && !fold__grow_table(f))
         return 0;
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
-        !fold__need(f, FOLD__ARRAY_KEYS, f->keys_used + words, sizeof *key))
+        !fold__need(f, FOLD__ARRAY_KEYS, f->pool_used[FOLD__POOL_KEYS] + words, sizeof *key))
         return 0;
-    draft->key = f->keys_used;
-    draft->key_words = words;
+    draft->first[FOLD__POOL_KEYS] = f->pool_used[FOLD__POOL_KEYS];
+    draft->count[FOLD__POOL_KEYS] = words;
     draft->hash = hash;
     if (!fold__new_sig(f, draft, request, key + draft->in_shape))
         return 0;
-    memcpy(f->keys + f->keys_used, key, words * sizeof *key);
-    f->keys_used += words;
+    memcpy(f->keys + f->pool_used[FOLD__POOL_KEYS], key, words * sizeof *key);
+    f->pool_used[FOLD__POOL_KEYS] += words;
     f->sigs[++f->n_sigs] = *draft;
     fold__enter_sig(f, f->n_sigs);
     return f->n_sigs;
@@ -13583,7 +13576,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
 /* Tells whether a request is of a signature: what its key would be, without making it. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
-    const uint32_t *word = f->keys + sig->key + 1;
+    const uint32_t *word = fold__key_of(f, sig) + 1;
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
                       (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag) |
                       (sig->lists ^ request->lists) | (sig->form ^ request->form);
@@ -13699,31 +13692,22 @@ static void fold__mark_sigs(fold_ctx *f)
 /* Returns the word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
-    return f->keys + sig->key + sig->key_words - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
+    return fold__key_of(f, sig) + sig->count[FOLD__POOL_KEYS] - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
 }
 
-/* Moves `count` things of array `which` from place `from` down to `*to`; returns where they are now. */
-static uint32_t fold__move_down(fold_ctx *f, int which, size_t size, uint32_t from, uint32_t count,
-                                uint32_t *to)
+/* Moves what a signature has in the pools down to where they are used so far. */
+static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
-    char *bytes = f->arrays[which].data;
-    const uint32_t at = *to;
-    memmove(bytes + at * size, bytes + from * size, count * size);
-    *to += count;
-    f->arrays[which].need = *to * size;
-    return at;
-}
-
-static void fold__move_program(fold_ctx *f, fold__sig *sig)
-{
-    sig->first_op = fold__move_down(f, FOLD__ARRAY_OPS, sizeof(fold__body_op), sig->first_op,
-                                    (uint32_t)sig->n_ops, &f->ops_used);
-    sig->first_ref = fold__move_down(f, FOLD__ARRAY_REFS, sizeof(fold__ref), sig->first_ref,
-                                     sig->n_refs + sig->n_out, &f->refs_used);
-    sig->first_shape = fold__move_down(f, FOLD__ARRAY_OP_SHAPES, sizeof(fold_shape), sig->first_shape,
-                                       sig->n_shapes, &f->op_shapes_used);
-    sig->first_value = fold__move_down(f, FOLD__ARRAY_VALUES, sizeof(fold__value), sig->first_value,
-                                       (uint32_t)sig->n_values, &f->values_used);
+    for (int pool = 0; pool < FOLD__POOLS; pool++) {
+        const size_t size = fold__pool_bytes[pool];
+        fold__array *array = &f->arrays[FOLD__ARRAY_KEYS + pool];
+        const uint32_t to = f->pool_used[pool];
+        if (sig->count[pool])
+            memmove(array->data + to * size, array->data + sig->first[pool] * size, sig->count[pool] * size);
+        sig->first[pool] = to;
+        f->pool_used[pool] += sig->count[pool];
+        array->need = f->pool_used[pool] * size;
+    }
 }
 
 /* Gives the signatures that are marked new numbers, in the order they have. */
@@ -13749,16 +13733,14 @@ static void fold__move_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
     const uint32_t count = f->n_sigs;
-    f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
+    f->n_sigs = 0;
+    memset(f->pool_used, 0, sizeof f->pool_used);
     for (uint32_t index = 1; index <= count; index++) {
         fold__sig moved = sigs[index];
         if (!moved.hash)
             continue;
-        moved.key =
-            fold__move_down(f, FOLD__ARRAY_KEYS, sizeof(uint32_t), moved.key, moved.key_words, &f->keys_used);
-        moved.hash = fold__hash_words(f->keys + moved.key, moved.key_words);
-        if (moved.own_program)
-            fold__move_program(f, &moved);
+        fold__move_down(f, &moved);
+        moved.hash = fold__hash_words(fold__key_of(f, &moved), moved.count[FOLD__POOL_KEYS]);
         sigs[++f->n_sigs] = moved;
     }
     f->arrays[FOLD__ARRAY_SIGS].need = (f->n_sigs + 1) * sizeof *sigs;
@@ -13806,8 +13788,8 @@ static void fold__forget_all(fold_ctx *f)
                                              FOLD__ARRAY_VALUES, FOLD__ARRAY_TWINS };
     for (size_t i = 0; i < sizeof of_signatures; i++)
         f->arrays[of_signatures[i]].need = 0;
-    f->n_sigs = f->keys_used = f->ops_used = f->refs_used = f->op_shapes_used = f->values_used = 0;
-    f->n_shapes = f->table_size = f->twins_size = f->row_of = 0;
+    f->n_sigs = f->n_shapes = f->table_size = f->twins_size = f->row_of = 0;
+    memset(f->pool_used, 0, sizeof f->pool_used);
     memset(f->recent, 0, sizeof f->recent);
     memset(f->shape_bucket, 0, sizeof f->shape_bucket);
     fold__forget_runs(f);
@@ -14297,7 +14279,6 @@ static void fold__new_salt(fold_ctx *f)
 }
 
 static struct fold__run *fold__run_of(fold_ctx *f);
-static size_t fold__ctx_bytes(void);
 static int fold__reserve_workers(fold_ctx *f);
 static int fold__reserve_plans(fold_ctx *f, size_t bytes);
 static void fold__forget_plans(fold_ctx *f);
@@ -14859,7 +14840,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
         const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[whole.source] + slot;
         operand[part] = whole;
         operand[part].offset = at;
-        operand[part].shape = f->keys[sig->key + sig->in_shape + slot];
+        operand[part].shape = fold__key_of(f, sig)[sig->in_shape + slot];
         at += f->shapes[operand[part].shape].size;
         if (windows)
             continue;
@@ -14876,7 +14857,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    const uint32_t *shape = f->keys + sig->key + sig->in_shape;
+    const uint32_t *shape = fold__key_of(f, sig) + sig->in_shape;
     uint32_t offset = 0;
     for (uint32_t part = 0; part < (uint32_t)sig->n_in + sig->n_list; part++) {
         f->edge_source[f->first_edge[id] + part] = whole;
@@ -16593,7 +16574,7 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
 {
     fold_ctx *tracer = m->tracer;
     const size_t nodes = tracer->n_nodes + 1, name = strlen(desc->name) + 1;
-    const size_t shapes = (tracer->op_shapes_used + FOLD__CELL_SHAPES) * sizeof(fold_shape);
+    const size_t shapes = (tracer->pool_used[FOLD__POOL_SHAPES] + FOLD__CELL_SHAPES) * sizeof(fold_shape);
     const size_t scratch = nodes * (sizeof(uint32_t) + 1) + shapes;
     if (!fold__need(tracer, FOLD__ARRAY_PLANNING, scratch, 1))
         return fold__tracing_failed(m, desc->name);
@@ -16869,7 +16850,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
    of the next node, for which there is room. */
 FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_node *in)
 {
-    const uint32_t *shape = f->keys + sig->key + sig->in_shape, first = f->n_edges;
+    const uint32_t *shape = fold__key_of(f, sig) + sig->in_shape, first = f->n_edges;
     uint32_t differ = 0;
     for (uint32_t input = 0; input < sig->n_in; input++) {
         const uint32_t id = in[input].id;
@@ -27065,11 +27046,11 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
 /* Tells how many parts of two keys differ; keys of other lengths differ most. */
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
 {
-    const uint32_t *key = f->keys + one->key, *other_key = f->keys + other->key;
+    const uint32_t *key = fold__key_of(f, one), *other_key = fold__key_of(f, other);
     uint32_t count = 0;
-    if (one->key_words != other->key_words)
+    if (one->count[FOLD__POOL_KEYS] != other->count[FOLD__POOL_KEYS])
         return FOLD__NONE - 1;
-    for (uint32_t i = 0; i < one->key_words; i++)
+    for (uint32_t i = 0; i < one->count[FOLD__POOL_KEYS]; i++)
         count += key[i] != other_key[i];
     return count;
 }
