@@ -12541,7 +12541,7 @@ typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
     uint8_t elem; /* it runs once for every element of the list */
-    uint8_t uses_dropout;
+    uint8_t is_random; /* it is dropout */
     int32_t attr[4];
     uint32_t param[2]; /* id, 0: none */
     uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
@@ -13308,7 +13308,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 #ifndef FOLD_INFERENCE
     op->backward = request->code->backward;
 #endif
-    op->uses_dropout = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
+    op->is_random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     memcpy(op->attr, request->attr, sizeof op->attr);
     if (request->has_params)
         memcpy(op->param, request->param, sizeof op->param);
@@ -17149,6 +17149,7 @@ typedef struct fold__use {
     uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
     uint32_t first;            /* the first call that has rows of it: uses are in this order */
     int is_node;               /* the target is a node */
+    uint32_t before;           /* the use of the same parameter before it, or NONE */
     int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_… */
     size_t at, size;           /* the floats of the target that it reads */
@@ -18656,19 +18657,6 @@ static int fold__add_group(fold_ctx *f, uint32_t first_call, uint32_t end_call)
     return 1;
 }
 
-/* Merges the tail's calls, which lie from first_tail on, back into those of samples, in record order, which
-   is the order of ids. */
-static void fold__sort_calls(fold_ctx *f, uint32_t first_sample, uint32_t first_tail)
-{
-    fold__run *run = f->run;
-    memcpy(run->spare_calls, run->calls, run->counts.calls * sizeof *run->calls);
-    for (uint32_t at = first_sample, sample = first_sample, tail = first_tail; at < run->counts.calls; at++)
-        run->calls[at] = tail >= run->counts.calls ||
-                                 (sample < first_tail && run->spare_calls[sample] < run->spare_calls[tail])
-                             ? run->spare_calls[sample++]
-                             : run->spare_calls[tail++];
-}
-
 /* Tells how many floats the weights have that a program multiplies by. */
 static size_t fold__weight_floats(const fold_ctx *f, const fold__program *program)
 {
@@ -18904,18 +18892,21 @@ static int fold__form_groups(fold_ctx *f)
             units > 1        ? "the budget holds all samples"
             : units || !head ? "the samples share nodes that need a gradient, or are recorded interleaved"
                              : "all calls are shared by samples";
-    if (ends.tail && run->counts.groups - head <=
-                         1) { /* nothing to tie together: the tail is an ordinary part of the one group */
-        for (uint32_t call = end_call; call < run->counts.calls; call++)
-            run->state[run->calls[call]] &= (uint8_t)~FOLD__TAIL;
+    if (ends.tail && run->counts.groups - head > 1)
+        return fold__add_group(f, end_call, run->counts.calls);
+    if (ends.tail) { /* nothing to tie together: the tail is an ordinary part of the one group */
         run->counts.tail = 0;
         run->counts.groups = head;
-        fold__sort_calls(f, first_call, end_call);
-        return fold__add_group(f, first_call, run->counts.calls);
+        for (uint32_t call = run->counts.first_call, at = first_call; call < f->n_calls; call++) {
+            const uint32_t id = f->calls[call];
+            run->state[id] &= (uint8_t)~FOLD__TAIL;
+            if ((run->state[id] & (FOLD__RUNS | FOLD__HEAD)) == FOLD__RUNS)
+                run->calls[at++] = id;
+        }
     }
-    if (!run->counts.groups)
-        return fold__add_group(f, 0, 0); /* the root is a leaf */
-    return !ends.tail || fold__add_group(f, end_call, run->counts.calls);
+    if (run->counts.groups && !ends.tail)
+        return 1;
+    return fold__add_group(f, first_call, run->counts.calls); /* without calls where the root is a leaf */
 }
 
 /* Marks the values that cross from samples into the tail or out of the head, and the leaves of the head that
@@ -20319,6 +20310,14 @@ static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size
     return memory;
 }
 
+/* Sets rows that are evenly spaced. */
+FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
+{
+    rows->base = base;
+    rows->stride = stride;
+    rows->rows = NULL;
+}
+
 /* Turns pointers to rows into a base and a stride where rows are evenly spaced: kernels then run once. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
@@ -20328,9 +20327,7 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     for (size_t i = 1; i < count; i++)
         if (rows[i] != rows[0] + (ptrdiff_t)i * size)
             return tidy;
-    tidy.base = rows[0];
-    tidy.stride = size;
-    tidy.rows = NULL;
+    fold__set_rows(&tidy, rows[0], size);
     return tidy;
 }
 
@@ -20415,15 +20412,11 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
-    if (spot->from) {
+    const ptrdiff_t first = spot->spread == FOLD__BY_CALLS ? (ptrdiff_t)worker->batch.first_slot : 0;
+    if (spot->from)
         *rows = *spot->from;
-    } else { /* a value of calls, from the batch's first on */
-        rows->base =
-            spot->base +
-            (spot->spread == FOLD__BY_CALLS ? (ptrdiff_t)worker->batch.first_slot * spot->stride : 0);
-        rows->stride = spot->stride;
-        rows->rows = NULL;
-    }
+    else /* a value of calls, from the batch's first on */
+        fold__set_rows(rows, spot->base + first * spot->stride, spot->stride);
     if (spot->spread)
         fold__spread_rows(worker, rows, spot->offset, worker->row, count);
     else
@@ -20433,13 +20426,10 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
 /* Finds the rows of a spot, `count` of them from the tile's first on. */
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
-    if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE)) {
-        rows->base = spot->base + worker->at[spot->moves] * spot->stride;
-        rows->stride = spot->stride;
-        rows->rows = NULL;
-    } else {
+    if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
+        fold__set_rows(rows, spot->base + worker->at[spot->moves] * spot->stride, spot->stride);
+    else
         fold__other_rows(worker, spot, count, rows);
-    }
 }
 
 static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
@@ -20486,7 +20476,6 @@ static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, co
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
-    const int random = (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
     uint64_t *data = (uint64_t *)fold__scratch_array(worker, count, sizeof *data);
     uint32_t call = 0;
     for (size_t i = 0; i < count; i++) {
@@ -20498,9 +20487,9 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
         const uint64_t base = (f->sigs[f->sig[id]].form & FOLD__ROW_DATA)
                                   ? fold__row_data(f, id)[at - worker->list[call]]
                                   : fold__node_op_data(f, id);
-        data[i] = !random ? base
-                          : fold__draw_key(base, worker->program.is_cell ? op->data : 0,
-                                           op->elem ? at - worker->list[call] + 1 : 0);
+        data[i] = !op->is_random ? base
+                                 : fold__draw_key(base, worker->program.is_cell ? op->data : 0,
+                                                  op->elem ? at - worker->list[call] + 1 : 0);
     }
     op_call->data = data;
     op_call->data_step = 1;
@@ -20740,7 +20729,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         const fold__body_op *op = &worker->program.op[op_index];
         fold__turn *turn = &worker->turn[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
-        const int copies = (op_row->flags & FOLD__RANDOM) && !fold__in_training(f);
+        const int copies = op->is_random && !fold__in_training(f);
         turn->wanted = turn->spread = 0;
         turn->finishes = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
@@ -20753,7 +20742,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
-        turn->gathers = (op_row->flags & FOLD__RANDOM) || (has_data && !worker->program.is_cell) ? op : NULL;
+        turn->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
                       &turn->prepared);
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
@@ -20983,8 +20972,8 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
             fold__input_rows(f, worker, slot, NULL, &worker->in[slot]);
             continue;
         }
-        worker->in[slot] = fold__no_rows;
-        worker->in[slot].base = fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0);
+        fold__set_rows(&worker->in[slot],
+                       fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0), 0);
     }
 }
 
@@ -21067,9 +21056,8 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     for (int operand = 0; operand < call->n_in; operand++) {
         const uint32_t edge = f->first_edge[id] + (uint32_t)operand;
         worker->lengths[operand] = (int)fold__edge_rows(f, edge);
-        worker->op_in[operand].base = fold__edge_row(f, edge, 0);
-        worker->op_in[operand].stride = (ptrdiff_t)fold__row_size(f, f->edge_source[edge]);
-        worker->op_in[operand].rows = NULL;
+        fold__set_rows(&worker->op_in[operand], fold__edge_row(f, edge, 0),
+                       (ptrdiff_t)fold__row_size(f, f->edge_source[edge]));
     }
     const uint32_t op = fold__node_sig(f, id)->op;
     prepared->engine.index =
@@ -21513,18 +21501,16 @@ static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, 
     const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t first = f->first_edge[id];
     int any = 0;
-    for (uint32_t output = 0; output < sig->n_out; output++) {
-        worker->op_dout[output].base = run->grad_row[id + output];
-        worker->op_dout[output].stride = (ptrdiff_t)fold__row_size(f, id + output);
-        worker->op_dout[output].rows = NULL;
-    }
+    for (uint32_t output = 0; output < sig->n_out; output++)
+        fold__set_rows(&worker->op_dout[output], run->grad_row[id + output],
+                       (ptrdiff_t)fold__row_size(f, id + output));
     for (uint32_t operand = 0; operand < sig->n_in; operand++) {
         worker->op_din[operand] = fold__no_rows;
         if (!run->grad[f->edge_source[first + operand]] || !(sig->differentiable >> operand & 1))
             continue;
-        worker->op_din[operand].base = fold__edge_dest(f, worker, first + operand, 0, group);
-        worker->op_din[operand].stride =
-            (ptrdiff_t)fold__dest_stride(f, first + operand, fold__input_floats(f, sig, (int)operand));
+        fold__set_rows(
+            &worker->op_din[operand], fold__edge_dest(f, worker, first + operand, 0, group),
+            (ptrdiff_t)fold__dest_stride(f, first + operand, fold__input_floats(f, sig, (int)operand)));
         any = 1;
     }
     return any;
@@ -21667,21 +21653,16 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a use the total of its parameter. The first use makes it; where the gradient is clear, the gradient
-   itself serves. */
-static void fold__place_total(fold_ctx *f, fold__use *use, const fold__use *first)
+/* Gives a parameter's first use its total. Where the gradient is clear, the gradient itself serves. */
+static void fold__place_total(fold_ctx *f, fold__use *use)
 {
-    fold__run *run = f->run;
     const fold__param_data *param = &fold__params(f->model)[use->target];
-    if (first) {
-        use->total = first->total;
+    if (param->grad_clear && !(param->uses & FOLD_FOR_LOOKUP)) {
+        use->total = FOLD__NO_TOTAL;
         return;
     }
-    use->total = FOLD__NO_TOTAL;
-    if (param->grad_clear && !(param->uses & FOLD_FOR_LOOKUP))
-        return;
-    use->total = run->sum_floats;
-    run->sum_floats += fold__round_up(param->size, 16);
+    use->total = f->run->sum_floats;
+    f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
 /* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
@@ -21733,35 +21714,10 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* The uses of each parameter among those looked at so far. */
-typedef struct fold__earlier_uses {
-    uint32_t *first, *last; /* each parameter's, or NONE */
-    uint32_t *before;       /* for each use the one of its parameter before it, or NONE */
-} fold__earlier_uses;
-static int fold__find_earlier_uses(fold_ctx *f, fold__earlier_uses *earlier)
-{
-    const size_t n_params = f->model->n_params;
-    if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * n_params + f->run->n_uses + 1, sizeof(uint32_t)))
-        return 0;
-    earlier->first = (uint32_t *)(void *)f->planning;
-    earlier->last = earlier->first + n_params;
-    earlier->before = earlier->last + n_params;
-    memset(earlier->first, 0xff, 2 * n_params * sizeof(uint32_t)); /* NONE */
-    return 1;
-}
-
-static void fold__add_earlier(fold__earlier_uses *earlier, uint32_t param, uint32_t which)
-{
-    earlier->before[which] = earlier->last[param];
-    earlier->last[param] = which;
-    if (earlier->first[param] == FOLD__NONE)
-        earlier->first[param] = which;
-}
-
 /* Tells whether an earlier use of its parameter reaches into the floats of a use. */
-static int fold__is_reached(const fold__run *run, const fold__earlier_uses *earlier, const fold__use *use)
+static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
-    for (uint32_t which = earlier->last[use->target]; which != FOLD__NONE; which = earlier->before[which]) {
+    for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
         const fold__use *other = &run->use[which];
         if (other->at < use->at + use->size && use->at < other->at + other->size)
             return 1;
@@ -21780,19 +21736,21 @@ static int fold__list_uses(fold_ctx *f)
         if (!fold__list_uses_of(f, sig))
             return 0;
     run->sums_in_one_go = fold__sums_in_one_go(f);
-    fold__earlier_uses earlier;
-    if (!fold__find_earlier_uses(f, &earlier))
+    if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* each parameter's last use so far, or NONE */
+    memset(last, 0xff, f->model->n_params * sizeof *last);
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
-        const uint32_t first = use->is_node ? FOLD__NONE : earlier.first[use->target];
-        const int reached = use->is_node || fold__is_reached(run, &earlier, use);
-        use->leads = !use->is_node && first == FOLD__NONE;
-        if (!use->is_node) {
-            fold__place_total(f, use, use->leads ? NULL : &run->use[first]);
-            fold__add_earlier(&earlier, use->target, which);
-        }
-        use->sum = !reached                                              ? FOLD__SUM_IN_PLACE
+        use->before = use->is_node ? FOLD__NONE : last[use->target];
+        use->leads = !use->is_node && use->before == FOLD__NONE;
+        if (use->leads)
+            fold__place_total(f, use);
+        else if (!use->is_node)
+            use->total = run->use[use->before].total;
+        if (!use->is_node)
+            last[use->target] = which;
+        use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
                    : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
                                                                          : FOLD__SUM_APART;
         use->sum_at = run->sum_floats;
@@ -22300,11 +22258,6 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
     }
 }
 
-static int fold__is_random(const fold_ctx *f, const fold__body_op *op)
-{
-    return (fold__op_of(f->model, op->op)->flags & FOLD__RANDOM) != 0;
-}
-
 /* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
@@ -22320,11 +22273,9 @@ static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
     fold__eager_resolve(f, id);
     for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
         const uint32_t first = fold__slot_first(&slots, slot), end = first + fold__slot_edges(&slots, slot);
-        worker->in[slot] = fold__no_rows;
-        if (slot < slots.sig->n_in) {
-            worker->in[slot].base = fold__edge_row(f, first, 0);
+        fold__set_rows(&worker->in[slot], slot < slots.sig->n_in ? fold__edge_row(f, first, 0) : NULL, 0);
+        if (slot < slots.sig->n_in)
             continue;
-        }
         worker->in[slot].rows = pointers;
         for (uint32_t edge = first; edge < end; edge++)
             for (uint32_t row = 0, rows = fold__edge_rows(f, edge); row < rows; row++)
@@ -22363,18 +22314,15 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     call->list = (const int *)worker->one_list;
     worker->one_list[0] = 0;
     worker->one_list[1] = fold__elements_of(f, id);
-    if (fold__is_random(f, op)) {
+    if (op->is_random) {
         worker->draw = fold__draw_key(fold__node_op_data(f, id), 0, by_rows ? row + 1 : 0);
         call->data = &worker->draw;
     }
     for (uint32_t operand = 0; operand < op->n_in; operand++)
         worker->op_in[operand] = fold__eager_part(&worker->in[fold__slot_of(sig, operand)], by_rows, row);
-    for (uint32_t output = 0; output < op->n_out; output++) {
-        worker->op_out[output].base =
-            fold__address(f, id + output) + (size_t)row * fold__row_size(f, id + output);
-        worker->op_out[output].stride = 0;
-        worker->op_out[output].rows = NULL;
-    }
+    for (uint32_t output = 0; output < op->n_out; output++)
+        fold__set_rows(&worker->op_out[output],
+                       fold__address(f, id + output) + (size_t)row * fold__row_size(f, id + output), 0);
     return call;
 }
 
@@ -22430,11 +22378,9 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
     fold__worker *worker = f->run->worker;
     fold__eager_resolve(f, id);
     fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
-    for (uint32_t output = 0; output < program->op->n_out; output++) {
-        worker->op_out[output].base = fold__address(f, id + output);
-        worker->op_out[output].stride = (ptrdiff_t)fold__row_size(f, id + output);
-        worker->op_out[output].rows = NULL;
-    }
+    for (uint32_t output = 0; output < program->op->n_out; output++)
+        fold__set_rows(&worker->op_out[output], fold__address(f, id + output),
+                       (ptrdiff_t)fold__row_size(f, id + output));
     worker->free = (char *)pointers;
     fold__run_whole(f, worker, id, &worker->prepared,
                     backward ? fold__backward_of(program->op) : program->op->forward, backward);
@@ -22447,21 +22393,15 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     if (!pointers || f->desc.measure)
         return;
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
-    const int copies = fold__is_random(f, program.op) && !fold__in_training(f);
+    const int copies = program.op->is_random && !fold__in_training(f);
+    const int whole = fold__is_whole(fold__node_sig(f, id));
     const fold__fp saved = fold__fp_enter();
-    if (fold__is_whole(fold__node_sig(f, id))) {
+    if (whole)
         fold__eager_whole(f, id, &program, pointers, 0);
-        fold__fp_leave(saved);
-        return;
-    }
-    fold__eager_inputs_of(f, id, pointers);
-    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++) {
-        const fold_op_call *call = fold__eager_set_call(f, id, &program, row);
-        if (copies)
-            fold__copy_forward(call);
-        else
-            program.op->forward(call);
-    }
+    else
+        fold__eager_inputs_of(f, id, pointers);
+    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times && !whole; row++)
+        (copies ? fold__copy_forward : program.op->forward)(fold__eager_set_call(f, id, &program, row));
     fold__fp_leave(saved);
 }
 
@@ -22492,10 +22432,9 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
         const uint32_t rows = fold__contribution_rows(f, id, first);
         if (!rows)
             return 0; /* it has no place */
-        worker->dest[slot].base =
-            fold__edge_dest(f, worker, first, fold__slot_shared(&slots, slot), run->group);
-        if (rows > 1)
-            worker->dest[slot].stride = (ptrdiff_t)floats;
+        fold__set_rows(&worker->dest[slot],
+                       fold__edge_dest(f, worker, first, fold__slot_shared(&slots, slot), run->group),
+                       rows > 1 ? (ptrdiff_t)floats : 0);
         return 1;
     }
     worker->dest[slot].rows = *pointers;
@@ -22525,11 +22464,9 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     const uint32_t n_in = program->op->n_in;
     int apart = 0;
     fold__eager_set_call(f, id, program, row);
-    for (uint32_t output = 0; output < sig->n_out; output++) {
-        worker->op_dout[output] = fold__no_rows;
-        worker->op_dout[output].base =
-            f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output);
-    }
+    for (uint32_t output = 0; output < sig->n_out; output++)
+        fold__set_rows(&worker->op_dout[output],
+                       f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output), 0);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int slot = (int)fold__slot_of(sig, operand);
         worker->op_din[operand] = fold__eager_sums(f, id, slot)
@@ -23057,18 +22994,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Tells how many floats of the recording's data roots and kept values take. Earlier runs' have places. */
-static size_t fold__result_floats(const fold_ctx *f)
-{
-    const fold__run *run = f->run;
-    size_t floats = 0;
-    for (uint32_t i = 0; i < run->counts.kept; i++)
-        if (f->place[run->kept[i]] == FOLD__NONE)
-            floats += fold__round_up(fold__value_size(f, run->kept[i]), 16);
-    return floats;
-}
-
-/* Gives them their places; there is room. A value that is computed again stays where it lay. */
+/* Gives roots and kept values their places in the recording's data, for which the caller makes room. A value
+   that is computed again stays where it lay. */
 static void fold__place_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23233,8 +23160,9 @@ static int fold__reserve_run(fold_ctx *f)
     if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
     run->widest_value = fold__widest(f);
-    const size_t data = f->data_used + fold__result_floats(f), threads = (size_t)fold__threads_of(f);
-    int fits = data / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, data, sizeof(float));
+    fold__place_results(f);
+    const size_t threads = (size_t)fold__threads_of(f);
+    int fits = f->data_used / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, f->data_used, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * threads, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->counts.scratch * threads, sizeof(float));
     fits &= !fold__goes_back(run) || fold__reserve_sums(f);
@@ -23243,7 +23171,6 @@ static int fold__reserve_run(fold_ctx *f)
     fold__share_scratch(f);
     if (fold__goes_back(run))
         fold__ready_packs(f);
-    fold__place_results(f);
     run->trash = run->region + run->counts.region;
     return 1;
 }
@@ -23379,61 +23306,72 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Hands a task to so many threads. While it waits for them a job system may run other jobs of the host, so
-   the processor gets the host's settings back meanwhile. */
-static void fold__on_threads(fold_ctx *f, int threads, fold_task *task, void *user)
+/* Tells what threads share out: groups [first, last) one by one, all the work of the sums that those add to,
+   or the rows of one batch of a group that runs alone. */
+typedef struct fold__wave {
+    fold_ctx *ctx;
+    void (*run)(const struct fold__wave *wave, fold__worker *worker, uint64_t lane);
+    uint32_t first, last;
+    uint64_t work, threads; /* so much of the sums, or so many rows */
+    uint32_t batch;
+    int kind;
+} fold__wave;
+
+static void fold__run_lane(int lane, void *user)
 {
-    if (threads > 1) {
+    const fold__wave *wave = (const fold__wave *)user;
+    const fold__fp saved = fold__fp_enter();
+    wave->run(wave, &wave->ctx->run->worker[lane], (uint64_t)lane);
+    fold__fp_leave(saved);
+}
+
+/* Hands a wave to its threads. While it waits for them a job system may run other jobs of the host, so the
+   processor gets the host's settings back meanwhile. */
+static void fold__on_threads(fold_ctx *f, fold__wave *wave)
+{
+    if (wave->threads > 1) {
         fold__fp_leave(f->run->host_fp);
-        f->desc.parallel_for(threads, task, user, f->desc.pool);
+        f->desc.parallel_for((int)wave->threads, fold__run_lane, wave, f->desc.pool);
         fold__fp_enter();
     } else {
-        task(0, user);
+        wave->run(wave, f->run->worker, 0);
     }
 }
 
-/* A batch of a group that runs alone, its rows shared out among threads. */
-typedef struct fold__shared_batch {
-    fold_ctx *ctx;
-    const fold__group *group;
-    uint32_t batch;
-    int kind;
-} fold__shared_batch;
-static void fold__run_shared(int lane, void *user)
+static void fold__run_shared(const fold__wave *wave, fold__worker *worker, uint64_t lane)
 {
-    const fold__shared_batch *shared = (const fold__shared_batch *)user;
-    fold__worker *worker = &shared->ctx->run->worker[lane];
-    const fold__fp saved = fold__fp_enter();
-    const uint64_t rows = shared->ctx->run->batch[shared->batch].count, part = (uint64_t)lane;
-    const uint64_t parts = (uint64_t)shared->ctx->desc.threads;
-    fold__enter_group(shared->ctx, worker, shared->group);
-    fold__run_batch(shared->ctx, worker, shared->group, shared->batch, shared->kind,
-                    (uint32_t)(rows * part / parts), (uint32_t)(rows * (part + 1) / parts));
-    fold__fp_leave(saved);
+    const fold__group *group = &wave->ctx->run->group[wave->first];
+    fold__enter_group(wave->ctx, worker, group);
+    fold__run_batch(wave->ctx, worker, group, wave->batch, wave->kind,
+                    (uint32_t)(wave->work * lane / wave->threads),
+                    (uint32_t)(wave->work * (lane + 1) / wave->threads));
 }
 
 /* Runs a group's batches in order or, backward, from the last to the first. `alone` says that no other group
    runs at this time. */
-static void fold__run_group(fold_ctx *f, fold__worker *worker, const fold__group *group, int kind, int alone)
+static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
-    fold__shared_batch shared = { f, group, 0, kind };
+    const fold__group *group = &f->run->group[which];
     fold__enter_group(f, worker, group);
     for (uint32_t i = 0, n_batches = group->end_batch - group->first_batch; i < n_batches; i++) {
-        shared.batch = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
-        const int share = alone && fold__threads_of(f) > 1 &&
-                          fold__worth_sharing(fold__batch_work(f, &f->run->batch[shared.batch]));
-        if (share)
-            fold__on_threads(f, fold__threads_of(f), fold__run_shared, &shared);
-        else
-            fold__run_batch(f, worker, group, shared.batch, kind, 0, UINT32_MAX);
+        const uint32_t nth = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
+        const fold__batch *batch = &f->run->batch[nth];
+        const uint64_t threads = alone ? (uint64_t)fold__threads_of(f) : 1;
+        if (threads > 1 && fold__worth_sharing(fold__batch_work(f, batch))) {
+            fold__wave rows = { f, fold__run_shared, which, which + 1, batch->count, threads, nth, kind };
+            fold__on_threads(f, &rows);
+        } else {
+            fold__run_batch(f, worker, group, nth, kind, 0, UINT32_MAX);
+        }
     }
 }
 
 /* Computes the gradients of a group's values and leaves. */
-static void fold__backward_group(fold_ctx *f, fold__worker *worker, const fold__group *group, int alone)
+static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
+    const fold__group *group = &f->run->group[which];
     fold__clear_partial(f, group, 0);
-    fold__run_group(f, worker, group, FOLD__EVENT_BACKWARD, alone);
+    fold__run_group(f, worker, which, FOLD__EVENT_BACKWARD, alone);
     for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++)
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
@@ -23499,47 +23437,33 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Tells what so many threads share out: groups [first, last) one by one, or all the work of the sums that
-   those add to. */
-typedef struct fold__wave {
-    fold_ctx *ctx;
-    uint32_t first, last;
-    int threads;
-    uint64_t work;
-} fold__wave;
-
-static void fold__run_wave(int lane, void *user)
+/* Runs a group forward and, in training, backward. */
+static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
-    const fold__wave *wave = (const fold__wave *)user;
-    fold_ctx *f = wave->ctx;
-    fold__worker *worker = &f->run->worker[lane];
-    const fold__fp saved = fold__fp_enter();
-    for (uint32_t i = wave->first + (uint32_t)lane; i < wave->last; i += (uint32_t)wave->threads) {
-        const fold__group *group = &f->run->group[i];
-        fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, 0);
-        if (fold__goes_back(f->run))
-            fold__backward_group(f, worker, group, 0);
-    }
-    fold__fp_leave(saved);
+    fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, alone);
+    if (fold__goes_back(f->run))
+        fold__backward_group(f, worker, group, alone);
 }
 
-static void fold__sum_wave(int lane, void *user)
+static void fold__run_wave(const fold__wave *wave, fold__worker *worker, uint64_t lane)
 {
-    const fold__wave *wave = (const fold__wave *)user;
-    const fold__fp saved = fold__fp_enter();
-    const uint64_t part = (uint64_t)lane, parts = (uint64_t)wave->threads;
-    fold__accumulate_groups(wave->ctx, &wave->ctx->run->worker[lane], wave->first, wave->last,
-                            wave->work * part / parts, wave->work * (part + 1) / parts);
-    fold__fp_leave(saved);
+    for (uint64_t group = wave->first + lane; group < wave->last; group += wave->threads)
+        fold__run_sample(wave->ctx, worker, (uint32_t)group, 0);
+}
+
+static void fold__sum_wave(const fold__wave *wave, fold__worker *worker, uint64_t lane)
+{
+    fold__accumulate_groups(wave->ctx, worker, wave->first, wave->last, wave->work * lane / wave->threads,
+                            wave->work * (lane + 1) / wave->threads);
 }
 
 /* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
-    fold__wave wave = { f, first, last, 1, fold__sums_work(f, first, last) };
+    fold__wave wave = { f, fold__sum_wave, first, last, fold__sums_work(f, first, last), 1, 0, 0 };
     if (fold__worth_sharing((double)wave.work))
-        wave.threads = fold__threads_of(f);
-    fold__on_threads(f, wave.threads, fold__sum_wave, &wave);
+        wave.threads = (uint64_t)fold__threads_of(f);
+    fold__on_threads(f, &wave);
 }
 
 /* Tells how many steps a stretch has: its group's batches and, behind those of backward, the sums. */
@@ -23586,14 +23510,11 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     const uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
-    fold__wave wave = { f, first, first + count, (int)(count < threads ? count : threads), 0 };
-    if (count > 1) {
-        fold__on_threads(f, wave.threads, fold__run_wave, &wave);
-    } else {
-        fold__run_group(f, run->worker, &run->group[first], FOLD__EVENT_FORWARD, 1);
-        if (fold__goes_back(run))
-            fold__backward_group(f, run->worker, &run->group[first], 1);
-    }
+    fold__wave wave = { f, fold__run_wave, first, first + count, 0, count < threads ? count : threads, 0, 0 };
+    if (count > 1)
+        fold__on_threads(f, &wave);
+    else
+        fold__run_sample(f, run->worker, first, 1);
     if (fold__goes_back(run))
         fold__sum_groups(f, first, wave.last);
     return wave.last;
@@ -23639,9 +23560,9 @@ static void fold__execute(fold_ctx *f)
         }
         at.stretch++;
         if (!at.backward) {
-            fold__run_group(f, run->worker, &run->group[at.group], FOLD__EVENT_FORWARD, 1);
+            fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
         } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
-            fold__backward_group(f, run->worker, &run->group[at.group], 1);
+            fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
     }
