@@ -21508,9 +21508,9 @@ static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, 
         worker->op_din[operand] = fold__no_rows;
         if (!run->grad[f->edge_source[first + operand]] || !(sig->differentiable >> operand & 1))
             continue;
-        fold__set_rows(
-            &worker->op_din[operand], fold__edge_dest(f, worker, first + operand, 0, group),
-            (ptrdiff_t)fold__dest_stride(f, first + operand, fold__input_floats(f, sig, (int)operand)));
+        const size_t stride = fold__dest_stride(f, first + operand, fold__input_floats(f, sig, (int)operand));
+        fold__set_rows(&worker->op_din[operand], fold__edge_dest(f, worker, first + operand, 0, group),
+                       (ptrdiff_t)stride);
         any = 1;
     }
     return any;
@@ -21653,7 +21653,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total. Where the gradient is clear, the gradient itself serves. */
+/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
 static void fold__place_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -23306,8 +23306,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Tells what threads share out: groups [first, last) one by one, all the work of the sums that those add to,
-   or the rows of one batch of a group that runs alone. */
+/* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
+   to. Where one group runs alone, it is the rows of a batch. */
 typedef struct fold__wave {
     fold_ctx *ctx;
     void (*run)(const struct fold__wave *wave, fold__worker *worker, uint64_t lane);
