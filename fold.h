@@ -5195,16 +5195,8 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__MASK __mmask16
 #define FOLD__TAIL(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
-#define FOLD__VSTORE_M(to, value, mask, count)      \
-    do {                                            \
-        if ((count) >= FOLD__W)                     \
-            FOLD__VSTORE(to, value);                \
-        else                                        \
-            _mm512_mask_storeu_ps(to, mask, value); \
-    } while (0)
-#define FOLD__VLT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
-#define FOLD__VLE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
-#define FOLD__VEQ(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
+#define FOLD__MASK_STORE _mm512_mask_storeu_ps
+#define FOLD__COMPARE(a, symbol, b, kind) _mm512_cmp_ps_mask(a, b, kind)
 #define FOLD__VSEL(mask, a, b) _mm512_mask_blend_ps(mask, b, a)
 #define FOLD__PARTS(F) F(0)
 
@@ -5226,16 +5218,8 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__TAIL(count) \
     _mm256_loadu_si256((const __m256i *)(const void *)(fold__masks + (FOLD__W - (count))))
 #define FOLD__VLOAD_M(from, mask) _mm256_maskload_ps(from, mask)
-#define FOLD__VSTORE_M(to, value, mask, count)    \
-    do {                                          \
-        if ((count) >= FOLD__W)                   \
-            FOLD__VSTORE(to, value);              \
-        else                                      \
-            _mm256_maskstore_ps(to, mask, value); \
-    } while (0) /* slow on some */
-#define FOLD__VLT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
-#define FOLD__VLE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
-#define FOLD__VEQ(a, b) _mm256_cmp_ps(a, b, _CMP_EQ_OQ)
+#define FOLD__MASK_STORE _mm256_maskstore_ps
+#define FOLD__COMPARE(a, symbol, b, kind) _mm256_cmp_ps(a, b, kind)
 #define FOLD__VSEL(mask, a, b) _mm256_blendv_ps(b, a, mask)
 #define FOLD__PARTS(F) F(0) F(1)
 
@@ -5410,9 +5394,6 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #else
 #define FOLD__VFMA(a, b, c) ((a) * (b) + (c))
 #endif
-#define FOLD__VLT(a, b) ((a) < (b))
-#define FOLD__VLE(a, b) ((a) <= (b))
-#define FOLD__VEQ(a, b) ((a) <= (b) && (b) <= (a))
 #define FOLD__VSEL(mask, a, b) ((mask) ? (a) : (b))
 #define FOLD__VBITS(value) fold__bits_of(value)
 #define FOLD__IFLOATS(bits) fold__float_of(bits)
@@ -5427,6 +5408,13 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VFMA(a, b, c) FOLD__MM(fmadd_ps)(a, b, c)
 #define FOLD__VMIN(a, b) FOLD__MM_ALL(min_ps, a, b)
 #define FOLD__VMAX(a, b) FOLD__MM_ALL(max_ps, a, b)
+#define FOLD__VSTORE_M(to, value, mask, count)      \
+    do { /* a store under a mask is slow on some */ \
+        if ((count) >= FOLD__W)                     \
+            FOLD__VSTORE(to, value);                \
+        else                                        \
+            FOLD__MASK_STORE(to, mask, value);      \
+    } while (0)
 #if FOLD__GNU_VECTORS
 #define FOLD__I FOLD__GNU(u)
 #define FOLD__ISET(bits) ((FOLD__I)FOLD__MM(set1_epi32)((int)(bits)))
@@ -5436,26 +5424,14 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__I FOLD__MM_I
 #define FOLD__VLOAD(from) FOLD__MM(loadu_ps)(from)
 #define FOLD__VSTORE(to, value) FOLD__MM(storeu_ps)(to, value)
-#define FOLD__VADD(a, b) FOLD__MM(add_ps)(a, b)
-#define FOLD__VSUB(a, b) FOLD__MM(sub_ps)(a, b)
-#define FOLD__VMUL(a, b) FOLD__MM(mul_ps)(a, b)
-#define FOLD__VDIV(a, b) FOLD__MM(div_ps)(a, b)
+#define FOLD__EITHER(expression, call) call
 #define FOLD__VBITS(value) FOLD__MM_BITS(castps)(value)
 #define FOLD__IFLOATS(bits) FOLD__MM_FLOATS(bits)
 #define FOLD__ISET(bits) FOLD__MM(set1_epi32)((int)(bits))
-#define FOLD__IADD(a, b) FOLD__MM(add_epi32)(a, b)
-#define FOLD__ISUB(a, b) FOLD__MM(sub_epi32)(a, b)
-#define FOLD__IAND(a, b) FOLD__MM_BITS(and)(a, b)
-#define FOLD__IXOR(a, b) FOLD__MM_BITS(xor)(a, b)
-#define FOLD__ISHL(bits, shift) FOLD__MM_ALL(slli_epi32, bits, shift)
-#define FOLD__ISHR(bits, shift) FOLD__MM_ALL(srli_epi32, bits, shift)
 #endif
 #endif
 #ifndef FOLD__W
 #define FOLD__W 4
-#define FOLD__VLT(a, b) ((FOLD__M)((a) < (b)))
-#define FOLD__VLE(a, b) ((FOLD__M)((a) <= (b)))
-#define FOLD__VEQ(a, b) ((FOLD__M)((a) == (b)))
 #define FOLD__PARTS(F) F(0) F(1) F(2) F(3)
 #endif
 #ifndef FOLD__MASK
@@ -5470,20 +5446,27 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* Compilers of GNU vectors compile these in a fraction of the time that the inline functions behind
- * intrinsics take. */
-#ifndef FOLD__VADD
-#define FOLD__VADD(a, b) ((a) + (b))
-#define FOLD__VSUB(a, b) ((a) - (b))
-#define FOLD__VMUL(a, b) ((a) * (b))
-#define FOLD__VDIV(a, b) ((a) / (b))
-#define FOLD__IADD(a, b) ((a) + (b))
-#define FOLD__ISUB(a, b) ((a) - (b))
-#define FOLD__IAND(a, b) ((a) & (b))
-#define FOLD__IXOR(a, b) ((a) ^ (b))
-#define FOLD__ISHL(bits, shift) ((bits) << (shift))
-#define FOLD__ISHR(bits, shift) ((bits) >> (shift))
+/* Compilers of GNU vectors compile operators in a fraction of the time that the inline functions behind
+   intrinsics take. */
+#ifndef FOLD__EITHER
+#define FOLD__EITHER(expression, call) (expression)
 #endif
+#define FOLD__VADD(a, b) FOLD__EITHER((a) + (b), FOLD__MM(add_ps)(a, b))
+#define FOLD__VSUB(a, b) FOLD__EITHER((a) - (b), FOLD__MM(sub_ps)(a, b))
+#define FOLD__VMUL(a, b) FOLD__EITHER((a) * (b), FOLD__MM(mul_ps)(a, b))
+#define FOLD__VDIV(a, b) FOLD__EITHER((a) / (b), FOLD__MM(div_ps)(a, b))
+#define FOLD__IADD(a, b) FOLD__EITHER((a) + (b), FOLD__MM(add_epi32)(a, b))
+#define FOLD__ISUB(a, b) FOLD__EITHER((a) - (b), FOLD__MM(sub_epi32)(a, b))
+#define FOLD__IAND(a, b) FOLD__EITHER((a) & (b), FOLD__MM_BITS(and)(a, b))
+#define FOLD__IXOR(a, b) FOLD__EITHER((a) ^ (b), FOLD__MM_BITS(xor)(a, b))
+#define FOLD__ISHL(bits, shift) FOLD__EITHER((bits) << (shift), FOLD__MM_ALL(slli_epi32, bits, shift))
+#define FOLD__ISHR(bits, shift) FOLD__EITHER((bits) >> (shift), FOLD__MM_ALL(srli_epi32, bits, shift))
+#ifndef FOLD__COMPARE
+#define FOLD__COMPARE(a, symbol, b, kind) ((FOLD__M)((a) symbol (b)))
+#endif
+#define FOLD__VLT(a, b) FOLD__COMPARE(a, <, b, _CMP_LT_OQ)
+#define FOLD__VLE(a, b) FOLD__COMPARE(a, <=, b, _CMP_LE_OQ)
+#define FOLD__VEQ(a, b) FOLD__COMPARE(a, ==, b, _CMP_EQ_OQ)
 #if FOLD__GNU_VECTORS
 #define FOLD__VBITS(value) ((FOLD__I)(value))
 #define FOLD__IFLOATS(bits) ((FOLD__V)(bits))
@@ -7289,117 +7272,81 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 
 /* ---- which tiles there are ---- */
 
-/* For each height, whether there is a tile of 1 to 8 vectors; of narrow tiles, of 1 to 8 columns. Before
-   them, in the order of fold__tiles: the narrowest, the tallest, and how many panels those of each height
-   reach. The tallest heights without any are left out. */
+/* The tiles of each height by their widths: vectors of wide ones and of strided ones, columns of narrow ones,
+   groups of those of bytes. Before them, in the order of fold__tiles, stand the narrowest, the tallest, and
+   how many panels those of each height reach. The tallest heights without any are left out. */
+#define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
+    ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
+    ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
 #define FOLD__NARROW_COLUMNS (FOLD__W > 4 ? 5 : 2)
 #if FOLD__SIMD_PASS == 512
 #define FOLD__TILE_LIMITS 1, 6, { 2, 2, 1, 1, 1, 1 }
-#define FOLD__TILES(ROW, tile)           \
-    ROW(tile, 1, 1, 1, 1, 1, 0, 0, 0, 1) \
-    ROW(tile, 2, 1, 1, 1, 1, 0, 0, 0, 1) \
-    ROW(tile, 3, 1, 1, 1, 1, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 1, 1, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 1, 1, 1, 1, 0, 0, 0, 0)
-#define FOLD__NARROW_TILES(ROW, tile)    \
-    ROW(tile, 1, 1, 1, 1, 1, 1, 0, 0, 0) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 1, 1, 1, 1, 1, 0, 0, 0)
+#define FOLD__TILES(ROW, tile)                                 \
+    ROW(tile, 1, 12348) ROW(tile, 2, 12348) ROW(tile, 3, 1234) \
+    ROW(tile, 4, 1234) ROW(tile, 5, NONE) ROW(tile, 6, 1234)
+#define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12345) ROW(tile, 2, NONE) ROW(tile, 3, 12345)
+#define FOLD__STRIDED_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 124)
 #elif FOLD__SIMD_PASS == 256
 #define FOLD__TILE_LIMITS 1, 6, { 4, 2, 2, 1, 1, 1 }
-#define FOLD__TILES(ROW, tile)           \
-    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 1) \
-    ROW(tile, 2, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 3, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 1, 1, 0, 0, 0, 0, 0, 0)
-#define FOLD__NARROW_TILES(ROW, tile)    \
-    ROW(tile, 1, 1, 1, 1, 1, 1, 0, 0, 0) \
-    ROW(tile, 2, 1, 1, 1, 1, 1, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0)
+#define FOLD__TILES(ROW, tile)                             \
+    ROW(tile, 1, 1248) ROW(tile, 2, 124) ROW(tile, 3, 124) \
+    ROW(tile, 4, 12) ROW(tile, 5, NONE) ROW(tile, 6, 12)
+#define FOLD__NARROW_TILES(ROW, tile) \
+    ROW(tile, 1, 12345) ROW(tile, 2, 12345) ROW(tile, 3, NONE) ROW(tile, 4, 12)
+#define FOLD__STRIDED_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 12)
 #elif FOLD__SIMD_PASS == 128
 #define FOLD__TILE_LIMITS 4, 6, { 2, 1, 1, 1, 1, 1 }
-#define FOLD__TILES(ROW, tile)           \
-    ROW(tile, 1, 0, 0, 0, 1, 0, 0, 0, 1) \
-    ROW(tile, 2, 0, 0, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 0, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 0, 0, 0, 1, 0, 0, 0, 0)
+#define FOLD__TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 48, 4)
+#define FOLD__STRIDED_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 12)
 #elif FOLD__GNU_VECTORS
 #define FOLD__TILE_LIMITS 2, 4, { 4, 1, 1, 1, 1, 1 }
-#define FOLD__TILES(ROW, tile)           \
-    ROW(tile, 1, 0, 1, 0, 1, 0, 0, 0, 1) \
-    ROW(tile, 2, 0, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 0, 1, 0, 0, 0, 0, 0, 0)
+#define FOLD__TILES(ROW, tile) ROW(tile, 1, 248) ROW(tile, 2, 2) ROW(tile, 3, NONE) ROW(tile, 4, 2)
+#define FOLD__STRIDED_TILES(ROW, tile) ROW(tile, 1, 124) ROW(tile, 2, 12) ROW(tile, 3, NONE) ROW(tile, 4, 12)
 #else
 #define FOLD__TILE_LIMITS 8, 2, { 1, 1, 1, 1, 1, 1 }
-#define FOLD__TILES(ROW, tile)           \
-    ROW(tile, 1, 0, 0, 0, 0, 0, 0, 0, 1) \
-    ROW(tile, 2, 0, 0, 0, 0, 0, 0, 0, 1)
+#define FOLD__TILES(ROW, tile) ROW(tile, 1, 8) ROW(tile, 2, 8)
+#define FOLD__STRIDED_TILES(ROW, tile) ROW(tile, 1, 124) ROW(tile, 2, 12)
 #endif
 #if FOLD__W <= 4
-#define FOLD__NARROW_TILES(ROW, tile)    \
-    ROW(tile, 1, 1, 1, 0, 0, 0, 0, 0, 0)
-#endif
-#if FOLD__SIMD_PASS == 512
-#define FOLD__STRIDED_TILES(ROW, tile)   \
-    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 3, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 1, 1, 0, 1, 0, 0, 0, 0)
-#elif FOLD__SIMD_PASS > 1
-#define FOLD__STRIDED_TILES(ROW, tile)   \
-    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 5, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 6, 1, 1, 0, 0, 0, 0, 0, 0)
-#elif FOLD__GNU_VECTORS
-#define FOLD__STRIDED_TILES(ROW, tile)   \
-    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 3, 0, 0, 0, 0, 0, 0, 0, 0) \
-    ROW(tile, 4, 1, 1, 0, 0, 0, 0, 0, 0)
-#else
-#define FOLD__STRIDED_TILES(ROW, tile)   \
-    ROW(tile, 1, 1, 1, 0, 1, 0, 0, 0, 0) \
-    ROW(tile, 2, 1, 1, 0, 0, 0, 0, 0, 0)
+#define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-#define FOLD__MAKE_0(tile, rows, width)
-#define FOLD__MAKE_1(tile, rows, width) tile(rows, width)
-#define FOLD__MAKE_TILES(tile, rows, w1, w2, w3, w4, w5, w6, w7, w8)               \
-    FOLD__MAKE_##w1(tile, rows, 1) FOLD__MAKE_##w2(tile, rows, 2)                  \
-    FOLD__MAKE_##w3(tile, rows, 3) FOLD__MAKE_##w4(tile, rows, 4)                  \
-    FOLD__MAKE_##w5(tile, rows, 5) FOLD__MAKE_##w6(tile, rows, 6)                  \
-    FOLD__MAKE_##w7(tile, rows, 7) FOLD__MAKE_##w8(tile, rows, 8)
-#define FOLD__NAME_0(name, rows, width) NULL
-#define FOLD__NAME_1(name, rows, width) name(rows, width)
-#define FOLD__NAME_TILES(name, rows, w1, w2, w3, w4, w5, w6, w7, w8)               \
-    { FOLD__NAME_##w1(name, rows, 1), FOLD__NAME_##w2(name, rows, 2),              \
-      FOLD__NAME_##w3(name, rows, 3), FOLD__NAME_##w4(name, rows, 4),              \
-      FOLD__NAME_##w5(name, rows, 5), FOLD__NAME_##w6(name, rows, 6),              \
-      FOLD__NAME_##w7(name, rows, 7), FOLD__NAME_##w8(name, rows, 8) },
+/* The tiles of one height: F for each width, GAP for what is missing between them. */
+#define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
+#define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
+#define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
+#define FOLD__WIDE_4(F, GAP, tile, rows) GAP() GAP() GAP() F(tile, rows, 4)
+#define FOLD__WIDE_8(F, GAP, tile, rows) GAP() GAP() GAP() GAP() GAP() GAP() GAP() F(tile, rows, 8)
+#define FOLD__WIDE_12(F, GAP, tile, rows) F(tile, rows, 1) F(tile, rows, 2)
+#define FOLD__WIDE_48(F, GAP, tile, rows) FOLD__WIDE_4(F, GAP, tile, rows) GAP() GAP() GAP() F(tile, rows, 8)
+#define FOLD__WIDE_124(F, GAP, tile, rows) FOLD__WIDE_12(F, GAP, tile, rows) GAP() F(tile, rows, 4)
+#define FOLD__WIDE_248(F, GAP, tile, rows) \
+    FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 4) GAP() GAP() GAP() F(tile, rows, 8)
+#define FOLD__WIDE_1234(F, GAP, tile, rows) \
+    FOLD__WIDE_12(F, GAP, tile, rows) F(tile, rows, 3) F(tile, rows, 4)
+#define FOLD__WIDE_1248(F, GAP, tile, rows) \
+    FOLD__WIDE_124(F, GAP, tile, rows) GAP() GAP() GAP() F(tile, rows, 8)
+#define FOLD__WIDE_12345(F, GAP, tile, rows) FOLD__WIDE_1234(F, GAP, tile, rows) F(tile, rows, 5)
+#define FOLD__WIDE_12348(F, GAP, tile, rows) \
+    FOLD__WIDE_1234(F, GAP, tile, rows) GAP() GAP() GAP() F(tile, rows, 8)
+#define FOLD__MAKE_TILE(tile, rows, width) tile(rows, width)
+#define FOLD__MAKE_GAP()
+#define FOLD__MAKE_ROW(tile, rows, wide) FOLD__WIDE_##wide(FOLD__MAKE_TILE, FOLD__MAKE_GAP, tile, rows)
+#define FOLD__NAME_TILE(name, rows, width) name(rows, width),
+#define FOLD__NAME_GAP() NULL,
+#define FOLD__NAME_ROW(name, rows, wide) { FOLD__WIDE_##wide(FOLD__NAME_TILE, FOLD__NAME_GAP, name, rows) },
 
-FOLD__TILES(FOLD__MAKE_TILES, FOLD__TILE)
-FOLD__NARROW_TILES(FOLD__MAKE_TILES, FOLD__NARROW)
-FOLD__STRIDED_TILES(FOLD__MAKE_TILES, FOLD__STRIDED)
+FOLD__TILES(FOLD__MAKE_ROW, FOLD__TILE)
+FOLD__NARROW_TILES(FOLD__MAKE_ROW, FOLD__NARROW)
+FOLD__STRIDED_TILES(FOLD__MAKE_ROW, FOLD__STRIDED)
 
 static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               FOLD__VPP,
                                               FOLD__TILE_LIMITS,
-                                              { FOLD__TILES(FOLD__NAME_TILES, FOLD__AT) },
+                                              { FOLD__TILES(FOLD__NAME_ROW, FOLD__AT) },
                                               { FOLD__SHORT_TILES },
                                               FOLD__NARROW_COLUMNS,
-                                              { FOLD__NARROW_TILES(FOLD__NAME_TILES, FOLD__NARROW_AT) },
+                                              { FOLD__NARROW_TILES(FOLD__NAME_ROW, FOLD__NARROW_AT) },
                                               FOLD__ISA_8(add_lanes),
                                               FOLD__SIMD_PASS == 1 ? 2 : 6,
                                               FOLD__SIMD_PASS == 1 ? 2 : INT_MAX,
@@ -7414,7 +7361,7 @@ static const fold__attender FOLD__ISA(attender) = {
         FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven) } },
     FOLD__ISA_8(join_largest),
     FOLD__ISA_8(weigh_invert),
-    { FOLD__STRIDED_TILES(FOLD__NAME_TILES, FOLD__STRIDED_AT) },
+    { FOLD__STRIDED_TILES(FOLD__NAME_ROW, FOLD__STRIDED_AT) },
     FOLD__ISA(gather),
     FOLD__ISA_8(sight_products)
 };
@@ -7668,34 +7615,25 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 #define FOLD__BYTE_AT(ROWS, VECTORS) FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)
 #if FOLD__SIMD_PASS == 512
 #define FOLD__BYTE_TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")
-#define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 1) FOLD__BYTE_TILE(ROWS, 2) FOLD__BYTE_TILE(ROWS, 4)
-#define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 1), FOLD__BYTE_AT(ROWS, 2), NULL, FOLD__BYTE_AT(ROWS, 4)
+#define FOLD__BYTE_VECTORS(F, ROWS, groups) F(ROWS, groups)
+#define FOLD__BYTE_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 124)
+#elif FOLD__SIMD_PASS == 256
+#define FOLD__BYTE_TARGET FOLD__TARGET
+#define FOLD__BYTE_VECTORS(F, ROWS, groups) F(ROWS, 2)
+#define FOLD__BYTE_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 1, 1)
 #else
 #define FOLD__BYTE_TARGET FOLD__TARGET
-#if FOLD__SIMD_PASS == 256
-#define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 2)
-#define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 2)
+#define FOLD__BYTE_VECTORS(F, ROWS, groups) F(ROWS, 4)
+#if FOLD__SIMD_PASS == 128
+#define FOLD__BYTE_TILES(ROW, tile) ROW(tile, 1, 1) ROW(tile, 2, 1) ROW(tile, 3, NONE) ROW(tile, 4, 1)
 #else
-#define FOLD__BYTE_TILES(ROWS) FOLD__BYTE_TILE(ROWS, 4)
-#define FOLD__BYTE_NAMES(ROWS) FOLD__BYTE_AT(ROWS, 4)
+#define FOLD__BYTE_TILES(ROW, tile) ROW(tile, 1, 1) ROW(tile, 2, 1)
 #endif
 #endif
-FOLD__BYTE_TILES(1)
-FOLD__BYTE_TILES(2)
-#if FOLD__SIMD_PASS > 1
-FOLD__BYTE_TILES(4)
-#endif
-#if FOLD__SIMD_PASS > 128
-FOLD__BYTE_TILES(3)
-FOLD__BYTE_TILES(6)
-#define FOLD__BYTE_ALL                                                                                  \
-    { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { FOLD__BYTE_NAMES(3) }, { FOLD__BYTE_NAMES(4) }, \
-        { NULL }, { FOLD__BYTE_NAMES(6) }
-#elif FOLD__SIMD_PASS == 128
-#define FOLD__BYTE_ALL { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }, { NULL }, { FOLD__BYTE_NAMES(4) }
-#else
-#define FOLD__BYTE_ALL { FOLD__BYTE_NAMES(1) }, { FOLD__BYTE_NAMES(2) }
-#endif
+#define FOLD__BYTE_TILE_OF(ROWS, groups) FOLD__BYTE_VECTORS(FOLD__BYTE_TILE, ROWS, groups)
+#define FOLD__BYTE_AT_OF(ROWS, groups) FOLD__BYTE_VECTORS(FOLD__BYTE_AT, ROWS, groups)
+FOLD__BYTE_TILES(FOLD__MAKE_ROW, FOLD__BYTE_TILE_OF)
+#define FOLD__BYTE_ALL FOLD__BYTE_TILES(FOLD__NAME_ROW, FOLD__BYTE_AT_OF)
 
 #else
 /* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
@@ -7758,9 +7696,7 @@ FOLD__BYTE_TARGET FOLD__INLINE int32x4_t fold__dot_bytes__sdot(int32x4_t sum, in
     return sum;
 }
 
-FOLD__BYTE_TILES(1)
-FOLD__BYTE_TILES(2)
-FOLD__BYTE_TILES(4)
+FOLD__BYTE_TILES(FOLD__MAKE_ROW, FOLD__BYTE_TILE_OF)
 static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot");
 #endif
 
@@ -7778,7 +7714,7 @@ static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot"
 #undef FOLD__BYTE_AT
 #undef FOLD__BYTE_TARGET
 #undef FOLD__BYTE_TILES
-#undef FOLD__BYTE_NAMES
+#undef FOLD__BYTE_VECTORS
 #undef FOLD__BYTE_ALL
 #endif
 
@@ -7958,30 +7894,20 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__TAIL
 #undef FOLD__VLOAD_M
 #undef FOLD__VSTORE_M
+#undef FOLD__MASK_STORE
+#undef FOLD__COMPARE
+#undef FOLD__EITHER
 #undef FOLD__VSQRT
 #undef FOLD__VFMA
 #undef FOLD__VMIN
 #undef FOLD__VMAX
-#undef FOLD__VLT
-#undef FOLD__VLE
-#undef FOLD__VEQ
 #undef FOLD__VSEL
 #undef FOLD__I
 #undef FOLD__VLOAD
 #undef FOLD__VSTORE
 #undef FOLD__IFLOATS
-#undef FOLD__VADD
-#undef FOLD__VSUB
-#undef FOLD__VMUL
-#undef FOLD__VDIV
 #undef FOLD__VBITS
 #undef FOLD__ISET
-#undef FOLD__IADD
-#undef FOLD__ISUB
-#undef FOLD__IAND
-#undef FOLD__IXOR
-#undef FOLD__ISHL
-#undef FOLD__ISHR
 #undef FOLD__PARTS
 #undef FOLD__MAP_PAIRS
 #undef FOLD__MAP_DEFINE
