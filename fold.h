@@ -16968,7 +16968,6 @@ typedef struct fold__group_sig {
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
     uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
-    uint32_t height; /* the longest way through a component of several that begins with a call of it */
     uint32_t component;           /* signatures that feed each other have the same */
     uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
     uint32_t first_batch, last_batch;  /* its own batches lie between */
@@ -17180,7 +17179,7 @@ typedef struct fold__identity {
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */              \
     ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                \
     SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                         \
-    SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index in `gathered` of its call */     \
+    SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index of its call in a set */          \
     SAME(uint32_t, sorted_depth, slot) /* before, by policy depth: the depth of a call */                \
     ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
     SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
@@ -17202,7 +17201,7 @@ typedef struct fold__identity {
     ALL(uint32_t, maker, nodes) /* a value's: the signature in a group that makes it */                    \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
     SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
-    ALL(uint32_t, gathered, 7 * calls + edges) /* calls of signatures that feed each other, and more */    \
+    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */          \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */   \
     TRAINING(uint64_t, cover, nodes)           /* parts of a value that got a contribution, a bit each */  \
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
@@ -18929,7 +18928,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         fold__group_sig *group_sig = &run->group_sig[index];
         group_sig->calls++;
         if (group_sig->has_elements)
-            group_sig->elems += fold__elements_of(f, id);
+            group_sig->elems += f->length[id];
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             maker[id + output] = index;
     }
@@ -19193,40 +19192,28 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t stage)
     return 1;
 }
 
-/* Puts a call into the batch begun last, and gives it its row in the signature's buffers. */
-static void fold__batch_call(fold_ctx *f, uint32_t id)
+/* Ends the batch begun last, whose calls stand in the order, and gives them their rows in the signature's
+   buffers. */
+static void fold__end_batch(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold__batch *batch = &run->batch[run->counts.batches - 1];
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-    const uint32_t elements = group_sig->has_elements ? fold__elements_of(f, id) : 0;
-    if (!batch->count) {
-        batch->first_slot = group_sig->max_rows; /* rows so far */
-        batch->first_elem = group_sig->max_elems;
+    const uint32_t *const calls = run->order + batch->first;
+    const uint32_t count = run->counts.order - batch->first, rows = group_sig->max_rows; /* so far */
+    uint32_t *const slot = run->slot, *const elem_slot = run->elem_slot, elems = group_sig->max_elems;
+    batch->count = count;
+    batch->first_slot = rows;
+    batch->first_elem = elems;
+    for (uint32_t call = 0; call < count; call++) {
+        slot[calls[call]] = rows + call;
+        elem_slot[calls[call]] = elems;
+        if (group_sig->has_elements)
+            elems += f->length[calls[call]];
     }
-    run->order[run->counts.order++] = id;
-    run->slot[id] = group_sig->max_rows++;
-    run->elem_slot[id] = group_sig->max_elems;
-    group_sig->max_elems += elements;
-    batch->count++;
-    batch->elems += elements;
-}
-
-/* Gathers the group's calls of signatures [first, last) in record order, and notes the index of each call for
-   all its outputs. */
-static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first, uint32_t last)
-{
-    fold__run *run = f->run;
-    uint32_t count = 0;
-    for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++) {
-        const uint32_t id = run->calls[call], maker = run->maker[id];
-        if (maker - first >= last - first)
-            continue;
-        for (uint32_t out_id = id, end = id + run->group_sig[maker].n_out; out_id < end; out_id++)
-            run->gathered_at[out_id] = count;
-        run->gathered[count++] = id;
-    }
-    return count;
+    group_sig->max_rows += count;
+    group_sig->max_elems = elems;
+    batch->elems = elems - batch->first_elem;
 }
 
 /* Makes the batches of a signature that is a component of its own: one per level of its chain. */
@@ -19248,7 +19235,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
         const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
         level[run->chain[id] - 1].count++;
         if (group_sig->has_elements)
-            level[run->chain[id] - 1].elems += fold__elements_of(f, id);
+            level[run->chain[id] - 1].elems += f->length[id];
     }
     for (uint32_t at = 0; at < levels; at++) {
         level[at].first = run->counts.order;
@@ -19266,7 +19253,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
         run->elem_slot[id] = batch->first_elem + batch->elems;
         run->order[batch->first + batch->count++] = id;
         if (group_sig->has_elements)
-            batch->elems += fold__elements_of(f, id);
+            batch->elems += f->length[id];
     }
     return 1;
 }
@@ -19351,7 +19338,7 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height of those */
+    uint32_t highest;           /* the largest height that those have */
     uint32_t heights;           /* their counts by height begin there */
     uint64_t depths;            /* the sum of the depths of those */
     int changed;                /* since signatures were compared */
@@ -19366,20 +19353,24 @@ typedef struct fold__waiting {
     uint32_t height;       /* the longest way through readers from it on; then its count's place */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
-    uint32_t first_reader; /* its readers begin there in `readers`; they end where the next one's begin */
+    uint32_t reader;       /* the first of those that read it, or NONE */
 } fold__waiting;
+typedef struct fold__reads {
+    uint32_t reader, next; /* a call, and who else reads the same one, or NONE */
+} fold__reads;
 /* The work area of the greedy policies. Calls go by their index among those gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one more for where readers end */
-    uint32_t *readers;
-    fold__ready *queue; /* each signature has one */
+    fold__waiting *waiting; /* each gathered call, and one more, which stands for all others */
+    fold__reads *reads;     /* each operand has one */
+    uint32_t *depth;        /* each call's, for the agenda */
+    fold__ready *queue;     /* each signature has one */
     fold__height *heights; /* by signature and height */
     uint32_t *changed;     /* signatures to compare anew */
     uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: has the larger of both below */
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
 
-static void fold__note_changed(fold__greedy *greedy, uint32_t sig)
+FOLD__INLINE void fold__note_changed(fold__greedy *greedy, uint32_t sig)
 {
     if (!greedy->queue[sig].changed)
         greedy->changed[greedy->n_changed++] = sig;
@@ -19387,7 +19378,7 @@ static void fold__note_changed(fold__greedy *greedy, uint32_t sig)
 }
 
 /* Puts a call into the queue of its signature. */
-static void fold__make_ready(fold__greedy *greedy, uint32_t call)
+FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
 {
     fold__waiting *const waiting = greedy->waiting;
     fold__ready *ready = &greedy->queue[waiting[call].sig];
@@ -19400,13 +19391,6 @@ static void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->tail = call;
 }
 
-/* Returns the index of the gathered call that makes an operand, or NONE. */
-static uint32_t fold__in_set(const fold_ctx *f, const fold__greedy *greedy, uint32_t source)
-{
-    return f->run->maker[source] - greedy->first_sig < greedy->n_sigs ? f->run->gathered_at[source]
-                                                                      : FOLD__NONE;
-}
-
 /* Points to the work area, which moves in a caller's block when the array of batches grows. */
 static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
@@ -19414,50 +19398,56 @@ static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count
     greedy->winner = (uint64_t *)(void *)(greedy->queue + greedy->n_sigs);
     greedy->changed = (uint32_t *)(void *)(greedy->winner + 2 * greedy->leaves);
     greedy->heights = (fold__height *)(void *)(greedy->changed + greedy->n_sigs);
-    greedy->waiting = (fold__waiting *)(void *)(f->run->gathered + count); /* behind the calls */
-    greedy->readers = (uint32_t *)(void *)(greedy->waiting + count + 1);
+    greedy->waiting = (fold__waiting *)(void *)f->run->gathered;
+    greedy->depth = (uint32_t *)(void *)(greedy->waiting + count + 1);
+    greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Finds who reads each gathered call, and how many of its operands are gathered calls. */
+/* Gathers the group's calls of these signatures in record order, and notes the index of each for all its
+   outputs. */
+static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
+{
+    fold__run *run = f->run;
+    fold__waiting *const waiting = (fold__waiting *)(void *)run->gathered;
+    uint32_t count = 0;
+    for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++) {
+        const uint32_t id = run->calls[call], sig = run->maker[id] - first_sig;
+        if (sig >= end_sig - first_sig)
+            continue;
+        for (uint32_t out_id = id, end = id + run->group_sig[first_sig + sig].n_out; out_id < end; out_id++)
+            run->gathered_at[out_id] = count;
+        const fold__waiting gathered = { id, sig, 0, 0, 0, FOLD__NONE };
+        waiting[count++] = gathered;
+    }
+    return count;
+}
+
+/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
+   readers of a call come after it. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
-    const uint32_t *calls = f->run->gathered;
+    const uint32_t *const maker = f->run->maker, *const gathered_at = f->run->gathered_at;
     fold__waiting *const waiting = greedy->waiting;
-    memset(waiting, 0, (count + 1) * sizeof *waiting);
-    for (uint32_t call = 0; call < count; call++)
-        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
-            const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
-            if (from != FOLD__NONE) {
-                waiting[call].missing++;
-                waiting[from + 1].first_reader++;
-            }
-        }
-    for (uint32_t call = 0; call < count; call++)
-        waiting[call + 1].first_reader += waiting[call].first_reader;
-    for (uint32_t call = 0; call < count; call++)
-        for (uint32_t edge = f->first_edge[calls[call]]; edge < f->first_edge[calls[call] + 1]; edge++) {
-            const uint32_t from = fold__in_set(f, greedy, f->edge_source[edge]);
-            if (from != FOLD__NONE)
-                greedy->readers[waiting[from].first_reader++] = call;
-        }
-    for (uint32_t call = count; call > 0; call--)
-        waiting[call].first_reader = waiting[call - 1].first_reader;
-    waiting[0].first_reader = 0;
-}
-
-/* Finds the height of each gathered call, and the largest of each signature. */
-static void fold__find_heights(fold_ctx *f, const fold__greedy *greedy, uint32_t count)
-{
-    fold__waiting *const waiting = greedy->waiting;
+    fold__reads *reads = greedy->reads;
+    uint32_t n_reads = 0;
     for (uint32_t call = count; call-- > 0;) {
-        uint32_t height = 0;
-        for (uint32_t at = waiting[call].first_reader; at < waiting[call + 1].first_reader; at++)
-            if (waiting[greedy->readers[at]].height > height)
-                height = waiting[greedy->readers[at]].height;
-        fold__group_sig *group_sig = &f->run->group_sig[f->run->maker[f->run->gathered[call]]];
-        waiting[call].height = ++height;
-        if (height > group_sig->height)
-            group_sig->height = height;
+        const uint32_t id = waiting[call].id, height = waiting[call].height + 1;
+        uint32_t missing = 0;
+        for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
+            const uint32_t source = f->edge_source[edge];
+            /* as likely as not: no branch */
+            const uint32_t inside = maker[source] - greedy->first_sig < greedy->n_sigs;
+            fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
+            const fold__reads read = { call, from->reader };
+            reads[n_reads] = read;
+            from->reader = n_reads++;
+            from->height = from->height > height ? from->height : height;
+            missing += inside;
+        }
+        waiting[call].missing = missing;
+        waiting[call].height = height;
+        fold__ready *ready = &greedy->queue[waiting[call].sig];
+        ready->highest = ready->highest > height ? ready->highest : height;
     }
 }
 
@@ -19466,14 +19456,12 @@ static void fold__find_heights(fold_ctx *f, const fold__greedy *greedy, uint32_t
 enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
-static size_t fold__place_heights(const fold_ctx *f, const fold__greedy *greedy, uint32_t shift)
+static size_t fold__place_heights(const fold__greedy *greedy, uint32_t shift)
 {
     size_t at = 0;
     for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
         greedy->queue[sig].heights = (uint32_t)at;
-        greedy->queue[sig].highest =
-            fold__height_step(f->run->group_sig[greedy->first_sig + sig].height, shift);
-        at += greedy->queue[sig].highest + 1;
+        at += fold__height_step(greedy->queue[sig].highest, shift) + 1;
     }
     return at;
 }
@@ -19482,7 +19470,6 @@ static size_t fold__place_heights(const fold_ctx *f, const fold__greedy *greedy,
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
-    fold__run *run = f->run;
     size_t heights;
     uint32_t shift = 0;
     greedy->first_sig = first_sig;
@@ -19496,18 +19483,18 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes + room * sizeof(fold__height), 1))
         return 0;
     fold__greedy_renew(f, greedy, count);
-    fold__find_readers(f, greedy, count);
-    fold__find_heights(f, greedy, count);
     memset(greedy->queue, 0, bytes);
-    while ((heights = fold__place_heights(f, greedy, shift)) > room)
+    fold__find_readers(f, greedy, count);
+    while ((heights = fold__place_heights(greedy, shift)) > room)
         shift++;
     memset(greedy->heights, 0, heights * sizeof *greedy->heights);
+    for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
+        greedy->queue[sig].pending = f->run->group_sig[first_sig + sig].calls;
+        greedy->queue[sig].highest = fold__height_step(greedy->queue[sig].highest, shift);
+    }
     for (uint32_t call = 0; call < count; call++) {
         fold__waiting *const waiting = &greedy->waiting[call];
-        waiting->id = run->gathered[call];
-        waiting->sig = run->maker[waiting->id] - first_sig;
         waiting->height = fold__height_step(waiting->height, shift) + greedy->queue[waiting->sig].heights;
-        greedy->queue[waiting->sig].pending++;
         greedy->heights[waiting->height].pending++;
         if (!waiting->missing)
             fold__make_ready(greedy, call);
@@ -19516,16 +19503,16 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
 }
 
 /* Finds the depth of each gathered call, for the agenda. */
-static void fold__agenda_depths(fold_ctx *f, fold__greedy *greedy, uint32_t count)
+static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 {
     const fold__waiting *const waiting = greedy->waiting;
-    uint32_t *const depth = f->run->gathered; /* the calls' ids are in `waiting` now */
+    uint32_t *const depth = greedy->depth;
     memset(depth, 0, count * sizeof *depth);
     for (uint32_t call = 0; call < count; call++) {
         greedy->queue[waiting[call].sig].depths += depth[call];
-        for (uint32_t reader = waiting[call].first_reader; reader < waiting[call + 1].first_reader; reader++)
-            if (depth[greedy->readers[reader]] < depth[call] + 1)
-                depth[greedy->readers[reader]] = depth[call] + 1;
+        for (uint32_t at = waiting[call].reader; at != FOLD__NONE; at = greedy->reads[at].next)
+            if (depth[greedy->reads[at].reader] < depth[call] + 1)
+                depth[greedy->reads[at].reader] = depth[call] + 1;
     }
 }
 
@@ -19576,37 +19563,47 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Makes a batch of all ready calls of the best signature, until all gathered calls have run. */
+/* Makes a batch of all ready calls of a signature. Returns how many. */
+static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
+{
+    const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
+    fold__waiting *const waiting = greedy->waiting;
+    const fold__reads *const reads = greedy->reads;
+    fold__ready *ready = &greedy->queue[sig];
+    const uint32_t count = ready->ready;
+    uint32_t *const order = f->run->order + f->run->counts.order;
+    f->run->counts.order += count;
+    ready->ready = 0;
+    ready->pending -= count;
+    fold__note_changed(greedy, sig);
+    for (uint32_t done = 0, call = ready->head; done < count; done++, call = waiting[call].next) {
+        order[done] = waiting[call].id;
+        if (agenda)
+            ready->depths -= greedy->depth[call];
+        greedy->heights[waiting[call].height].ready--;
+        greedy->heights[waiting[call].height].pending--;
+        for (uint32_t at = waiting[call].reader; at != FOLD__NONE; at = reads[at].next)
+            if (!--waiting[reads[at].reader].missing)
+                fold__make_ready(greedy, reads[at].reader);
+    }
+    fold__end_batch(f);
+    return count;
+}
+
+/* Makes a batch of the best signature, until all gathered calls have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig, uint32_t end_sig)
 {
     fold__greedy greedy;
     if (!fold__greedy_start(f, &greedy, count, first_sig, end_sig))
         return 0;
-    const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
-    if (agenda)
-        fold__agenda_depths(f, &greedy, count);
+    if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
+        fold__agenda_depths(&greedy, count);
     for (uint32_t done = 0; done < count;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
         if (!fold__add_batch(f, first_sig + best, 1))
             return 0;
         fold__greedy_renew(f, &greedy, count);
-        fold__ready *ready = &greedy.queue[best];
-        uint32_t call = ready->head, left = ready->ready;
-        ready->ready = 0;
-        fold__note_changed(&greedy, best);
-        for (; left > 0; left--, done++) {
-            const fold__waiting *const waiting = &greedy.waiting[call];
-            ready->pending--;
-            if (agenda)
-                ready->depths -= f->run->gathered[call]; /* its depth */
-            greedy.heights[waiting->height].ready--;
-            greedy.heights[waiting->height].pending--;
-            for (uint32_t reader = waiting[0].first_reader; reader < waiting[1].first_reader; reader++)
-                if (!--greedy.waiting[greedy.readers[reader]].missing)
-                    fold__make_ready(&greedy, greedy.readers[reader]);
-            fold__batch_call(f, waiting->id);
-            call = waiting->next;
-        }
+        done += fold__run_ready(f, &greedy, best);
     }
     return 1;
 }
@@ -19645,14 +19642,15 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         }
     for (uint32_t at = 0; at < n_calls; at++)
         run->sorted_depth[sorted[at]] = depth[sorted[at]];
-    for (uint32_t at = 0, level = 0; at < n_calls; at++) {
-        const uint32_t id = run->gathered[at], sig = run->maker[id];
-        const int same =
-            at > 0 && run->batch[run->counts.batches - 1].group_sig == sig && level == run->sorted_depth[id];
-        level = run->sorted_depth[id];
-        if (!same && !fold__add_batch(f, sig, 1))
+    for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
+        const uint32_t id = run->gathered[at], sig = run->maker[id], level = run->sorted_depth[id];
+        if (!fold__add_batch(f, sig, 1))
             return 0;
-        fold__batch_call(f, id);
+        for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
+               run->sorted_depth[run->gathered[end]] == level;
+             end++)
+            run->order[run->counts.order++] = run->gathered[end];
+        fold__end_batch(f);
     }
     return 1;
 }
