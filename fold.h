@@ -2037,6 +2037,13 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
+/* The initial value of a struct, whatever its first member is. */
+#ifdef __cplusplus
+#define FOLD__ALL_ZERO {}
+#else
+#define FOLD__ALL_ZERO { 0 }
+#endif
+
 /* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
    makes nothing of it. */
 #ifdef FOLD_INFERENCE
@@ -3767,9 +3774,8 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
 {
     float *xt = scratch + fold__tile_floats(SIZE_MAX), *packed = xt + FOLD__K_BLOCK * FOLD__ROW_BLOCK;
     const fold__layout layout = fold__layout_of(tiles->panel * tiles->vector, tiles->vector, columns);
-    fold__product product;
+    fold__product product = FOLD__ALL_ZERO;
     fold__seg seg;
-    memset(&product, 0, sizeof product);
     seg.input.base = xt;
     seg.input.stride = FOLD__ROW_BLOCK;
     seg.input.rows = NULL;
@@ -4032,9 +4038,8 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
 {
     const fold__attention_call *call = at->call;
     const int last = fold__attention_seen(call, at->row + at->rows - 1);
-    fold__strided product;
+    fold__strided product = FOLD__ALL_ZERO;
     int rows;
-    memset(&product, 0, sizeof product);
     product.left_row = input->stride;
     product.left_step = 1;
     product.right_step = FOLD__PANEL_KEYS;
@@ -4062,8 +4067,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
-    fold__strided product;
-    memset(&product, 0, sizeof product);
+    fold__strided product = FOLD__ALL_ZERO;
     product.left = weights;
     product.left_row = (ptrdiff_t)at->stride;
     product.left_step = 1;
@@ -4083,8 +4087,7 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
                                    const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
     const int seen = fold__attention_seen(at->call, at->row), all = at->call->causal ? seen - 1 : seen;
-    fold__strided product;
-    memset(&product, 0, sizeof product);
+    fold__strided product = FOLD__ALL_ZERO;
     product.left = weights;
     product.left_row = 1;
     product.left_step = (ptrdiff_t)at->stride;
@@ -4228,8 +4231,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
                              const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                              const float *factor)
 {
-    fold__row_sums sums;
-    memset(&sums, 0, sizeof sums);
+    fold__row_sums sums = FOLD__ALL_ZERO;
     sums.rows = at->rows;
     sums.width = width;
     sums.heads = heads;
@@ -4248,8 +4250,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
 static void fold__sight_spread(const fold__attention_head *at, int heads, size_t next, const float *weights,
                                const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
-    fold__row_sums sums;
-    memset(&sums, 0, sizeof sums);
+    fold__row_sums sums = FOLD__ALL_ZERO;
     sums.rows = at->call->keys;
     sums.width = width;
     sums.heads = heads;
@@ -8250,8 +8251,7 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
 {
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
-    fold__row_sums sums;
-    memset(&sums, 0, sizeof sums);
+    fold__row_sums sums = FOLD__ALL_ZERO;
     sums.rows = rows;
     sums.heads = 1;
     sums.width = (int)size;
@@ -8878,8 +8878,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
 {
     const int columns = transposed ? right.rows : right.columns;
     fold__seg seg;
-    fold__product product;
-    memset(&product, 0, sizeof product);
+    fold__product product = FOLD__ALL_ZERO;
     product.rows = left.rows;
     product.columns = columns;
     product.n_seg = 1;
@@ -9109,8 +9108,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
 /* Goes forward where `input` is -1. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
-    fold__lines lines;
-    memset(&lines, 0, sizeof lines);
+    fold__lines lines = FOLD__ALL_ZERO;
     lines.kernels = fold__engine_of(call)->kernels;
     lines.axis = fold__around(&call->in_shape[0], axis);
     lines.call = call;
@@ -9623,8 +9621,7 @@ static size_t fold__softmax_mean_scratch(const fold_shape *shape)
 
 static fold__softmax_mean fold__softmax_mean_of(const fold_op_call *call)
 {
-    fold__softmax_mean at;
-    memset(&at, 0, sizeof at);
+    fold__softmax_mean at = FOLD__ALL_ZERO;
     at.call = call;
     at.kernels = fold__engine_of(call)->kernels;
     at.heads = fold__shape_size(&call->in_shape[0]);
@@ -9700,8 +9697,7 @@ static void fold__softmax_mean_shares(fold__softmax_mean *at, int from)
 static void fold__softmax_mean_n_forward(const fold_op_call *call)
 {
     fold__softmax_mean at = fold__softmax_mean_of(call);
-    fold__row_sums sums;
-    memset(&sums, 0, sizeof sums);
+    fold__row_sums sums = FOLD__ALL_ZERO;
     sums.rows = sums.heads = 1;
     sums.align = 1;
     sums.width = (int)at.width;
@@ -10442,8 +10438,7 @@ static void fold__dense_dx(const fold_op_call *call, const fold__filter *filter,
     const int positions = filter->lines * filter->columns, length = fold__matrix_rows(engine->param[0]),
               most = fold__patch_rows(length);
     fold__seg seg;
-    fold__product product;
-    memset(&product, 0, sizeof product);
+    fold__product product = FOLD__ALL_ZERO;
     seg.inner = filter->outputs;
     seg.weights = fold__weight_pack(engine, 1);
     product.n_seg = 1;
@@ -10645,8 +10640,7 @@ enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
                                                int keys)
 {
-    fold__attention_call attention;
-    memset(&attention, 0, sizeof attention);
+    fold__attention_call attention = FOLD__ALL_ZERO;
     attention.queries = queries;
     attention.keys = keys;
     attention.heads = attr[0];
@@ -11236,8 +11230,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 #define FOLD__ZEROS_BY_DEFAULT(type)   \
     FOLD_API type type##_default(void) \
     {                                  \
-        type desc;                     \
-        memset(&desc, 0, sizeof desc); \
+        type desc = FOLD__ALL_ZERO;    \
         return desc;                   \
     }
 
@@ -11358,8 +11351,7 @@ FOLD_API fold_memory fold_model_memory(const fold_model *m)
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
 {
-    fold_model_size size;
-    memset(&size, 0, sizeof size);
+    fold_model_size size = FOLD__ALL_ZERO;
     if (!m)
         return size;
     size.values = m->arrays[FOLD__M_VALUES].need;
@@ -11724,8 +11716,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
 /* Tells what a parameter is, by its description. Its packs have no places yet. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
-    fold__param_data param;
-    memset(&param, 0, sizeof param);
+    fold__param_data param = FOLD__ALL_ZERO;
     param.shape = desc->shape;
     param.size = (size_t)fold__shape_size(&desc->shape);
     param.uses = desc->uses ? desc->uses : desc->shape.rank == 2 ? (unsigned)FOLD_FOR_LINEAR : 0;
@@ -13065,8 +13056,7 @@ typedef struct fold__list {
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
 {
-    fold__list list;
-    memset(&list, 0, sizeof list);
+    fold__list list = FOLD__ALL_ZERO;
     list.first = first;
     list.second = second;
     list.step = (size_t)step;
@@ -21557,8 +21547,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     fold__run *run = f->run;
     const fold__sig sig = f->sigs[run->run_sig[run_sig].sig];
     const uint32_t call = run->run_sig[run_sig].first, n_ops = (uint32_t)fold__program_of(f, &sig).n_ops;
-    fold__use use;
-    memset(&use, 0, sizeof use);
+    fold__use use = FOLD__ALL_ZERO;
     use.run_sig = run_sig;
     use.kind = FOLD__USE_SLOT;
     for (; use.ref < sig.n_in && call && run->grad[call]; use.ref++) {
@@ -24768,8 +24757,7 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
 
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 {
-    fold_stats stats;
-    memset(&stats, 0, sizeof stats);
+    fold_stats stats = FOLD__ALL_ZERO;
     stats.one_group = "";
     if (!f)
         return stats;
@@ -24996,8 +24984,7 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
 #define FOLD__RULE_STATES(name, count, body) count,
         FOLD__RULES(FOLD__RULE_STATES)
     };
-    fold__step step;
-    memset(&step, 0, sizeof step);
+    fold__step step = FOLD__ALL_ZERO;
     step.rule = rule;
     step.states = states[rule];
     step.rate = rate;
@@ -25268,8 +25255,7 @@ static fold_node fold__activate(fold_ctx *f, fold_activation activation, fold_no
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                    fold_activation activation)
 {
-    fold_dense layer;
-    memset(&layer, 0, sizeof layer);
+    fold_dense layer = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "dense", name, inputs, outputs))
         return layer;
     layer.W = fold__named_weight(m, name, "W", inputs, outputs);
@@ -25295,8 +25281,7 @@ static fold_dense fold__named_dense(fold_model *m, const char *name, const char 
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int count,
                                fold_activation hidden)
 {
-    fold_mlp mlp;
-    memset(&mlp, 0, sizeof mlp);
+    fold_mlp mlp = FOLD__ALL_ZERO;
     if (!sizes || count < 1 || count > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%.60s': takes 1 to %d layers", name ? name : "",
                                 FOLD_MAX_LAYERS),
@@ -25327,8 +25312,7 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation)
 {
-    fold_conv layer;
-    memset(&layer, 0, sizeof layer);
+    fold_conv layer = FOLD__ALL_ZERO;
     const int fine = filter.rank == 3 || filter.rank == 4, outputs = fine ? filter.dim[filter.rank - 1] : 1;
     if (name && !fine)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': its filter is of rank %d, not 3 or 4", name,
@@ -25357,8 +25341,7 @@ FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_nod
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
                                  float epsilon)
 {
-    fold_norm norm;
-    memset(&norm, 0, sizeof norm);
+    fold_norm norm = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "norm", name, width, width))
         return norm;
     const fold__name full = fold__join(m, name, "gain");
@@ -25384,8 +25367,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads)
 {
-    fold_attention layer;
-    memset(&layer, 0, sizeof layer);
+    fold_attention layer = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "attention", name, width, width))
         return layer;
     if (heads < 1 || width % heads)
@@ -25484,8 +25466,7 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc)
 {
-    fold_transformer layer;
-    memset(&layer, 0, sizeof layer);
+    fold_transformer layer = FOLD__ALL_ZERO;
     if (!desc)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': no desc", name ? name : "");
     if (!desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width))
@@ -25665,8 +25646,7 @@ static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, flo
 
 static fold__gates fold__gates_new(fold_model *m, const char *name, int inputs, int hidden, int n_gates)
 {
-    fold__gates gates;
-    memset(&gates, 0, sizeof gates);
+    fold__gates gates = FOLD__ALL_ZERO;
     gates.hidden = hidden;
     gates.weight = fold__named_weight(m, name, "W", inputs, n_gates * hidden);
     gates.bias = fold__named_bias(m, name, "b", n_gates * hidden);
@@ -25690,8 +25670,7 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
 
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_recurrent none;
-    memset(&none, 0, sizeof none);
+    fold_recurrent none = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
@@ -25700,8 +25679,7 @@ FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs
 
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_recurrent none;
-    memset(&none, 0, sizeof none);
+    fold_recurrent none = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "lstm", name, inputs, hidden))
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 4);
@@ -25711,8 +25689,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
 
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_recurrent none;
-    memset(&none, 0, sizeof none);
+    fold_recurrent none = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "gru", name, inputs, hidden))
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs, hidden, 3);
@@ -25867,8 +25844,7 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional)
 {
-    fold_rnn_stack stack;
-    memset(&stack, 0, sizeof stack);
+    fold_rnn_stack stack = FOLD__ALL_ZERO;
     if (!make || layers < 1 || layers > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
                                 "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
@@ -26039,8 +26015,7 @@ static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *o
 
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity)
 {
-    fold_tree_lstm layer;
-    memset(&layer, 0, sizeof layer);
+    fold_tree_lstm layer = FOLD__ALL_ZERO;
     if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%.60s': arity is 1 to %d", name ? name : "",
                                 FOLD_MAX_CELL_IN / 2),
@@ -26131,8 +26106,7 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
 
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    fold_child_sum layer;
-    memset(&layer, 0, sizeof layer);
+    fold_child_sum layer = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "child_sum", name, inputs, hidden))
         return layer;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 3);
@@ -27086,8 +27060,7 @@ static void fold__see_leaf(const fold__view *view, uint32_t id, fold_seen *seen)
 static FOLD__NOINLINE int fold__visit_view(const fold__view *view, fold_visitor *visit, void *user)
 {
     const fold_ctx *f = view->ctx;
-    fold_seen seen;
-    memset(&seen, 0, sizeof seen);
+    fold_seen seen = FOLD__ALL_ZERO;
     seen.name = view->planned ? fold__schedule_name(f) : fold__is_eager(f) ? "eager" : NULL;
     seen.calls = (int)view->n_calls;
     seen.batch = (int)view->n_batches;
@@ -28657,8 +28630,7 @@ static fold_status fold__load_file(fold__file *file, int ends)
 static fold__file fold__file_of(const fold_model *m, fold_reader *read, void *user, const void *bytes,
                                 size_t size)
 {
-    fold__file file;
-    memset(&file, 0, sizeof file);
+    fold__file file = FOLD__ALL_ZERO;
     file.arena.memory = m->arena.memory;
     file.arena.count = FOLD__F_COUNT;
     file.read = read;
@@ -29020,8 +28992,7 @@ static fold__tensor *fold__tensor_at(const fold_tensors *t, int index)
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index)
 {
     const fold__tensor *tensor = fold__tensor_at(t, index);
-    fold_tensor shown;
-    memset(&shown, 0, sizeof shown);
+    fold_tensor shown = FOLD__ALL_ZERO;
     if (!tensor)
         return shown;
     fold__json json = { tensor->dims, tensor->dims, NULL };
