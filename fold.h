@@ -12648,42 +12648,45 @@ struct fold_ctx {
     /* the recording */
     uint32_t salt; /* that of its handles */
     uint64_t resets;
-    uint64_t seed;    /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws;   /* dropout's since then, also over resets; a body that is traced counts its own */
-    uint32_t n_nodes; /* node ids start at 1 */
-    uint32_t n_edges;
-    uint32_t n_calls;
-    uint32_t node_cap; /* how many nodes and edges there is room for */
-    uint32_t edge_cap;
-    uint32_t most_nodes; /* with those that were dropped, as merged calls are */
-    uint32_t most_edges;
-    size_t data_used; /* floats */
+    uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
+    uint64_t draws; /* dropout's since then, also over resets; a body that is traced counts its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *trace_hash;  /* `place` in a tracer: of an op, what identifies it in its body */
     uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
-    uint32_t n_keeps;
     uint32_t first_keep; /* no kept node before it waits for its value */
-    uint32_t n_wanted;   /* values and gradients that were named to be kept before any run had made them */
+    uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
     uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
+    uint32_t twins_size;
+    uint32_t done_version; /* the model's, when kept values were computed */
+    uint32_t node_cap; /* how many nodes and edges there is room for */
+    uint32_t edge_cap;
+
+    /* a reset clears all from n_nodes to frame */
+    uint32_t n_nodes; /* node ids start at 1 */
+    uint32_t n_edges;
+    uint32_t n_calls;
+    uint32_t most_nodes; /* with those that were dropped, as merged calls are */
+    uint32_t most_edges;
+    size_t data_used; /* floats */
+    size_t lacking;   /* bytes that this recording was refused */
     void (*renew_tables)(fold_ctx *f); /* fold__renew_tables, for the linker; NULL: there are no such rows */
+    uint32_t n_keeps;
+    uint32_t n_wanted;  /* values and gradients that were named to be kept before any run had made them */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_found; /* and merged calls */
     uint32_t n_kept_grads;
     uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
     uint32_t n_output_refs, old_output_refs;
-    uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
     uint64_t n_draws; /* dropout's, in this recording */
     uint32_t twins_used;
-    uint32_t twins_size;
     uint32_t readers_size;
     uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
     uint32_t n_found;
-    int kept_concats;      /* some gradient is kept of a concatenation */
-    uint32_t done_version; /* the model's, when kept values were computed */
+    int kept_concats; /* some gradient is kept of a concatenation */
     int any_done;
     int values_shown; /* the caller was given the address of a value of this recording */
     fold__frame frame;
@@ -12697,7 +12700,6 @@ struct fold_ctx {
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
     int pinned;          /* signatures are in use beside the recording: none may be forgotten */
     size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
-    size_t lacking;      /* bytes that this recording was refused */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape that has the hash; 0: none */
     uint32_t row_of;                            /* the table looked into last; 0: none */
@@ -14366,26 +14368,16 @@ static void fold__reset(fold_ctx *f)
             f->arrays[i].need = 0;
     f->arrays[FOLD__ARRAY_SHAPES].need =
         fold__max_size(f->n_shapes, 2 * FOLD__KEPT_SHAPES) * sizeof(fold__shape_entry);
-    f->lacking = 0;
     if (!f->unusable)
         fold__clear_error(&f->error);
     fold__clear_error(&f->read_error);
-    f->n_nodes = f->n_edges = f->n_calls = f->most_nodes = f->most_edges = 0;
-    f->data_used = 0;
+    const size_t cleared = offsetof(fold_ctx, n_nodes);
+    memset((char *)f + cleared, 0, offsetof(fold_ctx, frame) + sizeof f->frame - cleared);
     f->first_edge[1] = 0;
-    f->n_keeps = f->n_wanted = f->n_kept_grads = f->n_found = f->old_nodes = f->old_found = 0;
-    f->n_index_refs = f->old_index_refs = f->n_output_refs = f->old_output_refs = 0;
-    f->n_draws = 0;
     f->first_keep = f->waiting_step = FOLD__NONE;
-    f->kept_concats = 0;
-    f->any_done = f->values_shown = 0;
     f->quantized = f->model->quantized;
-    f->renew_tables = NULL;
-    memset(&f->frame, 0, sizeof f->frame);
     if (fold__merges(f) && f->twins)
         memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
-    f->twins_used = f->readers_size = 0;
-    f->word_cells = 0;
     if (f->param_nodes)
         memset(f->param_nodes, 0, f->arrays[FOLD__ARRAY_PARAM_NODES].capacity);
     fold__new_salt(f);
@@ -16994,7 +16986,6 @@ typedef struct fold__analysis {
     uint32_t elem_floats;   /* and for a list element */
     uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-    size_t op_floats;       /* scratch of an op, at most, of those that fold__grows_with_rows leaves */
     uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
     uint64_t slot_back;     /* mask of inputs that backward reads */
     uint64_t slot_late;     /* mask of inputs that weight gradients read at the end */
@@ -18087,22 +18078,24 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                     size_t rows)
 {
     const size_t lines = (size_t)fold__shape_lines(&program->shape[op->first_shape]);
+    const int trains = fold__is_eager(f) ? fold__in_training(f) : fold__goes_back(f->run);
     return fold__linear_scratch(f->model->kernels, f->model->forms, &fold__params(f->model)[op->param[0] - 1],
-                                op->op == FOLD__OP_linear ? fold__size(rows, lines, 0) : SIZE_MAX,
-                                fold__is_eager(f) ? fold__in_training(f) : fold__goes_back(f->run));
+                                op->op == FOLD__OP_linear && !trains ? fold__size(rows, lines, 0) : SIZE_MAX,
+                                trains);
 }
 
-/* Counts scratch floats an op needs beside its operands, whatever the number of rows. */
-static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op)
+/* Counts scratch floats that an op takes beside its operands, in batches of at most so many rows. */
+static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
+                               size_t rows)
 {
     const fold_op_desc *own = fold__desc_of(f->model, op->op);
     size_t floats = 64 + (own ? (size_t)own->scratch : 0);
     if (op->op == FOLD__OP_linear)
-        return floats + fold__product_scratch(f, program, op, SIZE_MAX);
+        return floats + fold__product_scratch(f, program, op, rows);
     for (int operand = 0; operand < op->n_in + op->n_out; operand++)
         floats += 2 * (size_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
     if (op->param[0])
-        floats += fold__product_scratch(f, program, op, SIZE_MAX);
+        floats += fold__product_scratch(f, program, op, rows);
     if (op->op == FOLD__OP_conv)
         floats += fold__conv_scratch(&program->shape[op->first_shape], op->attr);
     if (op->op == FOLD__OP_softmax_mean_n)
@@ -18139,44 +18132,27 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Tells whether an op takes more scratch the more rows a batch has, up to fold__op_scratch. */
-static int fold__grows_with_rows(const fold_ctx *f, const fold__body_op *op)
+/* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
+static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows)
 {
-    return op->op == FOLD__OP_linear && !fold__goes_back(f->run);
-}
-
-/* Counts scratch floats that an op of a signature takes at most, in batches of at most so many rows. */
-static size_t fold__batch_scratch(const fold_ctx *f, const fold__run_sig *run_sig,
-                                  const fold__program *program, size_t rows)
-{
-    size_t floats = run_sig->found.op_floats;
+    size_t floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++)
-        if (fold__grows_with_rows(f, &program->op[op_index]))
-            floats = fold__max_size(floats, fold__product_scratch(f, program, &program->op[op_index], rows));
+        floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
     return floats;
 }
 
-/* Measures the scratch that a batch takes. It is the most that an op takes beside what grows with rows.
-   Arrays of pointers come to it, for one op and for the batch's inputs and outputs. */
-static void fold__measure_scratch(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program)
+/* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
+   pointers that a batch takes: for one op, and for its inputs and outputs. */
+static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
+                                  const fold__value_info *info)
 {
     uint32_t arrays = 0;
-    run_sig->found.op_floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const uint32_t of_op = 2u * ((uint32_t)program->op[op_index].n_in + program->op[op_index].n_out) + 1;
-        if (!fold__grows_with_rows(f, &program->op[op_index]))
-            run_sig->found.op_floats = fold__max_size(run_sig->found.op_floats,
-                                                      fold__op_scratch(f, program, &program->op[op_index]));
         arrays = of_op > arrays ? of_op : arrays;
     }
     run_sig->found.arrays =
         arrays + 2u * (uint32_t)(program->n_in + program->n_list) + (uint32_t)program->n_out + 1;
-}
-
-/* Measures what a call, and an element of its list, add to what must outlive a batch. */
-static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
-                                  const fold__value_info *info)
-{
     run_sig->found.row_floats = run_sig->found.elem_floats = 0;
     for (int value = 0; value < program->n_values; value++) {
         const int grads = info[value].grad ? (info[value].out >= 0) + info[value].grad_late : 0;
@@ -18338,7 +18314,6 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     for (int slot = 0; slot < program.n_in + program.n_list; slot++)
         fold__settle_info_parts(&inputs[slot], fold__input_floats(f, sig, slot));
     fold__measure_program(run_sig, &program, info);
-    fold__measure_scratch(f, run_sig, &program);
 }
 
 /* Tells whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
@@ -20120,7 +20095,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
         whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t late =
         fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) * sizeof(float *) / sizeof(float);
-    const size_t of_op = fold__batch_scratch(f, run_sig, program, fold__max_size(rows, elems));
+    const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
     group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
     const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
     const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) + spots * sizeof(fold__spot);
@@ -21835,7 +21810,8 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     const fold_shape made = fold__shape_of_use(f, use);
     const int operand = (int)use->ref, of_grad = use->kind == FOLD__USE_VALUE ? op->n_in + operand : -1;
     float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
-    char *scratch = (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op), 16));
+    char *scratch =
+        (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
     size_t rows;
     float **dy = fold__record_rows(f, group_sig, &program, op, of_grad, (uint32_t)part.columns.from,
                                    part.rows, region, &scratch, &rows);
@@ -22012,11 +21988,14 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
             return fold__null;
     }
     one.in = in;
-    const uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
+    if (fold__broken(f) || !fold__room(f, count + 1, ((size_t)count + 1) * request->n_in))
+        return fold__null;
+    const uint32_t sig = fold__request_sig(f, &one); /* growing may forget signatures */
     if (sig && f->sigs[sig].n_out > 1)
-        fold__fail(f, FOLD_BAD_CELL, "%s: an eager context runs no op of several outputs on list elements",
-                   fold__request_name(f, request->op));
-    if (!sig || fold__broken(f) || !fold__room(f, count + 1, ((size_t)count + 1) * request->n_in))
+        return fold__fail_node(f, FOLD_BAD_CELL,
+                               "%s: an eager context runs no op of several outputs on list elements",
+                               fold__request_name(f, request->op));
+    if (!sig)
         return fold__null;
     fold__add_edges(f, request); /* for fold__expand_concat */
     const uint32_t marker = fold__append(f, FOLD__ELEMS, sig, 0, 0, f->sigs[sig].out_shape[0], count);
@@ -22136,8 +22115,10 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
     const int draws = fold__cells(f->model)[id].n_draws;
     if (!fold__merges(f))
         return fold__eager_body(f, request, list);
-    const uint32_t sig = fold__call_sig(f, request);
-    if (!sig || !fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
+    if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
+        return fold__null;
+    const uint32_t sig = fold__call_sig(f, request); /* growing may forget signatures */
+    if (!sig)
         return fold__null;
     fold__add_edges(f, request);
     const uint32_t header =
@@ -22246,7 +22227,8 @@ static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program
     size_t widest = 0;
     for (int operand = 0; operand < program->op->n_in; operand++)
         widest = fold__max_size(widest, fold__operand_floats(program, program->op, operand));
-    return fold__round_up(fold__op_scratch(f, program, program->op), 16) + fold__round_up(widest, 16);
+    return fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16) +
+           fold__round_up(widest, 16);
 }
 
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
@@ -22389,7 +22371,8 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     }
     if (apart)
         fold__backward_of(program->op)(&worker->prepared.call);
-    float *one_row = worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op), 16);
+    float *one_row =
+        worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int slot = (int)fold__slot_of(sig, operand);
         if (!fold__eager_sums(f, id, slot))
@@ -23220,7 +23203,7 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
 }
 
 /* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
-   to. Where one group runs alone, it is the rows of a batch. */
+   to. It is the rows of a batch where one group runs alone. */
 typedef struct fold__wave {
     fold_ctx *ctx;
     void (*run)(const struct fold__wave *wave, fold__worker *worker, uint64_t lane);
@@ -24447,9 +24430,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
         return fold_ctx_status(f);
     const char *problem = fold__slice_problem(f, ns);
     if (problem)
-        fold__refuse(f, FOLD_BAD_STATE, "run_more: %s", problem);
-    if (problem)
-        return f->read_error.status;
+        return fold__refuse(f, FOLD_BAD_STATE, "run_more: %s", problem), f->read_error.status;
     const fold__fp saved = fold__fp_enter();
     fold__run_slice(f, ns);
     const int done = f->run->progress.stretch == FOLD__NONE;
