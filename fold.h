@@ -26273,10 +26273,10 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* "1 call", "3 batches" */
-static void fold__put_count(fold__text *text, size_t count, const char *what)
+/* "1 call", "3 batches", behind another text. */
+static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
-    fold__put(text, "%lu %s%s", (unsigned long)count, what,
+    fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
               count == 1                      ? ""
               : what[strlen(what) - 1] == 'h' ? "es"
                                               : "s");
@@ -26524,29 +26524,6 @@ static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *
     return &fold__sig_input(f, sig, (uint32_t)input)->shape;
 }
 
-/* Three and more equal shapes in a row are counted: "15 of [1 x 1]". */
-static void fold__put_shapes(fold__text *text, const fold_ctx *f, uint32_t sig)
-{
-    const fold__sig *signature = &f->sigs[sig];
-    for (int component = 0, same; component < signature->n_in + signature->n_list; component += same) {
-        const fold_shape *shape = fold__sig_in_shape(f, signature, component);
-        const int end = component < signature->n_in ? signature->n_in : signature->n_in + signature->n_list;
-        for (same = 1; component + same < end &&
-                       !memcmp(shape, fold__sig_in_shape(f, signature, component + same), sizeof *shape);)
-            same++;
-        if (same < 3)
-            same = 1;
-        fold__put(text, component ? ", %s" : "%s", component >= signature->n_in ? "list of " : "");
-        if (same > 1)
-            fold__put(text, "%d of ", same);
-        fold__put_shape(text, shape);
-    }
-    for (int output = 0; output < signature->n_out; output++) {
-        fold__put_bytes(text, output ? ", " : " -> ", output ? 2 : 4);
-        fold__put_shape(text, &f->shapes[signature->out_shape[output]].shape);
-    }
-}
-
 /* -- as text --------------------------------------------------------------------------------- */
 
 /* Tells whether a node is a leaf of a parameter, and of which. */
@@ -26618,10 +26595,7 @@ static void fold__put_makers(fold__text *text, const fold__makers *maker)
     for (int i = 0; i < maker->count; i++) {
         if (i)
             fold__put_bytes(text, "|", 1);
-        if (i < 3)
-            fold__put_name(text, maker->seen[i].name);
-        else
-            fold__put_bytes(text, "..", 2);
+        fold__put_name(text, i < 3 ? maker->seen[i].name : "..");
         if (i < 3 && maker->seen[i].out >= 0)
             fold__put(text, ".%d", maker->seen[i].out);
     }
@@ -26629,15 +26603,17 @@ static void fold__put_makers(fold__text *text, const fold__makers *maker)
         fold__put_bytes(text, " ", 1);
 }
 
-/* Operands from `slot` on that look the same. */
+/* Counts the operands from `slot` on that look the same. Fewer than three are written one by one. */
 static int fold__equal_operands(const fold__view *view, const fold__seen_batch *batch, int slot,
                                 const fold__makers *makers)
 {
     const fold__sig *sig = &view->ctx->sigs[batch->sig];
+    const int end = slot < sig->n_in ? sig->n_in : sig->n_in + sig->n_list;
     int same = 1;
-    for (fold__makers other; slot + same < sig->n_in; same++) {
+    for (fold__makers other; slot + same < end; same++) {
         fold__find_makers(view, batch, slot + same, &other);
-        if (((sig->shared >> slot ^ sig->shared >> (slot + same)) & 1) || !fold__same_makers(makers, &other))
+        const int is_other = (sig->shared >> slot ^ sig->shared >> (slot + same)) & 1;
+        if ((batch->count && is_other) || !fold__same_makers(makers, &other))
             break;
         if (memcmp(fold__sig_in_shape(view->ctx, sig, slot), fold__sig_in_shape(view->ctx, sig, slot + same),
                    sizeof(fold_shape)))
@@ -26646,33 +26622,37 @@ static int fold__equal_operands(const fold__view *view, const fold__seen_batch *
     return same < 3 ? 1 : same;
 }
 
-static void fold__put_batch(fold__text *text, const fold__view *view, const fold__seen_batch *batch)
+/* "numbers [3], shared [1 x 2]": the operands of a batch. Without calls it stands for all of its kind. */
+static void fold__put_operands(fold__text *text, const fold__view *view, const fold__seen_batch *batch)
 {
     const fold_ctx *f = view->ctx;
     const fold__sig *sig = &f->sigs[batch->sig];
-    fold__put_signature(text, f, batch->sig);
-    fold__put(text, " = %lu x (", (unsigned long)batch->count);
     for (int component = 0, same; component < sig->n_in + sig->n_list; component += same) {
         fold__makers makers;
         fold__find_makers(view, batch, component, &makers);
         same = fold__equal_operands(view, batch, component, &makers);
         if (component)
             fold__put_bytes(text, ", ", 2);
+        if (component >= sig->n_in && batch->count)
+            fold__put(text, "%lu in lists: ", (unsigned long)batch->elems);
+        else if (component >= sig->n_in)
+            fold__put(text, "list of ");
         if (same > 1)
             fold__put(text, "%d of ", same);
-        if (component < sig->n_in && (sig->shared >> component & 1))
+        if (component < sig->n_in && batch->count && (sig->shared >> component & 1))
             fold__put(text, "shared ");
-        if (component >= sig->n_in)
-            fold__put(text, "%lu in lists: ", (unsigned long)batch->elems);
         fold__put_makers(text, &makers);
         fold__put_shape(text, fold__sig_in_shape(f, sig, component));
     }
-    fold__put_bytes(text, ")", 1);
+}
+
+/* " -> [3], [1 x 2]" */
+static void fold__put_outputs(fold__text *text, const fold_ctx *f, const fold__sig *sig)
+{
     for (int output = 0; output < sig->n_out; output++) {
         fold__put_bytes(text, output ? ", " : " -> ", output ? 2 : 4);
         fold__put_shape(text, &f->shapes[sig->out_shape[output]].shape);
     }
-    fold__put_bytes(text, "\n", 1);
 }
 
 static const char *fold__schedule_name(const fold_ctx *f)
@@ -26688,23 +26668,18 @@ static void fold__put_head(fold__text *text, const fold__view *view)
     uint32_t prologues = 0;
     for (uint32_t batch = 0; batch < view->n_batches; batch++)
         prologues += view->batch[batch].prologue != 0;
-    fold__put_count(text, view->n_calls, "call");
-    fold__put_bytes(text, " in ", 4);
-    fold__put_count(text, view->n_batches - prologues, "batch");
+    fold__put_count(text, "", view->n_calls, "call");
+    fold__put_count(text, " in ", view->n_batches - prologues, "batch");
     if (prologues)
-        fold__put_bytes(text, " and ", 5);
-    if (prologues)
-        fold__put_count(text, prologues, "prologue");
+        fold__put_count(text, " and ", prologues, "prologue");
     if (view->n_groups > 1)
-        fold__put_bytes(text, ", ", 2);
-    if (view->n_groups > 1)
-        fold__put_count(text, view->n_groups, "group");
+        fold__put_count(text, ", ", view->n_groups, "group");
     if (view->planned)
-        fold__put(text, ", lower bound %lu, schedule %s", (unsigned long)view->bound,
+        fold__put(text, ", lower bound %lu, schedule %s\n", (unsigned long)view->bound,
                   fold__schedule_name(view->ctx));
     else
-        fold__put(text,
-                  fold__is_eager(view->ctx) ? " by depth; the context is eager" : " by depth, not run yet");
+        fold__put(text, fold__is_eager(view->ctx) ? " by depth; the context is eager\n"
+                                                  : " by depth, not run yet\n");
 }
 
 /* Writes the rows looked up in each table, and other leaves. */
@@ -26718,8 +26693,7 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
         inputs += kind == FOLD__INPUT || kind == FOLD__REF;
     }
     if (inputs) {
-        fold__put(text, "%s", before);
-        fold__put_count(text, inputs, "input");
+        fold__put_count(text, before, inputs, "input");
         before = ", ";
     }
     for (uint32_t param_index = 0; param_index < f->model->n_params; param_index++) {
@@ -26730,8 +26704,7 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
                 rows += fold__rows_of(f, id);
         if (!rows)
             continue;
-        fold__put(text, "%s", before);
-        fold__put_count(text, rows, "row");
+        fold__put_count(text, before, rows, "row");
         fold__put_bytes(text, " of ", 4);
         fold__put_name(text, param->name);
         fold__put_bytes(text, " ", 1);
@@ -26752,7 +26725,6 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
         return made;
     fold__text_start(&text, write, user, 0);
     fold__put_head(&text, &view);
-    fold__put_bytes(&text, "\n", 1);
     fold__put_leaves(&text, &view);
     for (uint32_t batch = 0; batch < view.n_batches && !text.stopped; batch++) {
         const fold__seen_batch *seen = &view.batch[batch];
@@ -26762,7 +26734,12 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
             fold__put(&text, "prologue: ");
         else
             fold__put(&text, "step %lu: ", ++step);
-        fold__put_batch(&text, &view, seen);
+        fold__put_signature(&text, f, seen->sig);
+        fold__put(&text, " = %lu x (", (unsigned long)seen->count);
+        fold__put_operands(&text, &view, seen);
+        fold__put_bytes(&text, ")", 1);
+        fold__put_outputs(&text, f, &f->sigs[seen->sig]);
+        fold__put_bytes(&text, "\n", 1);
     }
     const fold__error *error = view.error.status ? &view.error : &f->model->error;
     if (error->status) {
@@ -26862,13 +26839,16 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
 {
     const fold_ctx *f = view->ctx;
     const uint32_t op = f->sigs[view->sig[first].sig].op;
+    unsigned long number = 0;
     fold__put_name(text, fold__request_name(f, op));
     fold__put(text, ": %lu signatures\n", count);
     for (uint32_t sig = first; sig < view->n_sigs; sig++) {
         const fold__sig *signature = &f->sigs[view->sig[sig].sig], *like = NULL;
-        uint32_t best = FOLD__NONE, number = 0, at = 0;
+        fold__seen_batch any;
+        uint32_t best = FOLD__NONE, at = 0;
         if (signature->op != op)
             continue;
+        number++;
         for (uint32_t earlier = first, compared = 0; earlier < sig && compared < FOLD__COMPARED; earlier++) {
             const fold__sig *other = &f->sigs[view->sig[earlier].sig];
             if (other->op != op)
@@ -26881,12 +26861,13 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
                 at = compared;
             }
         }
-        for (uint32_t earlier = first; earlier <= sig; earlier++)
-            number += f->sigs[view->sig[earlier].sig].op == op;
-        fold__put(text, "  %lu. %lu x ", (unsigned long)number, (unsigned long)view->sig[sig].calls);
+        fold__put(text, "  %lu. %lu x ", number, (unsigned long)view->sig[sig].calls);
         fold__put_signature(text, f, view->sig[sig].sig);
         fold__put_bytes(text, ": ", 2);
-        fold__put_shapes(text, f, view->sig[sig].sig);
+        memset(&any, 0, sizeof any);
+        any.sig = view->sig[sig].sig;
+        fold__put_operands(text, view, &any);
+        fold__put_outputs(text, f, signature);
         if (like) {
             fold__put(text, "; unlike %lu: ", (unsigned long)at);
             fold__put_differences(text, f, signature, like);
@@ -26899,8 +26880,7 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
 static void fold__put_batch_splits(fold__text *text, const fold__view *view, const fold__seen_sig *seen)
 {
     fold__put_signature(text, view->ctx, seen->sig);
-    fold__put_bytes(text, ": ", 2);
-    fold__put_count(text, seen->calls, "call");
+    fold__put_count(text, ": ", seen->calls, "call");
     fold__put(text, " in %lu batches: ", (unsigned long)seen->batches);
     if (!view->planned)
         fold__put(text, "of several depths");
@@ -26925,7 +26905,6 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
         return made;
     fold__text_start(&text, write, user, 0);
     fold__put_head(&text, &view);
-    fold__put_bytes(&text, "\n", 1);
     for (uint32_t sig = 0; sig < view.n_sigs && !text.stopped; sig++) {
         const uint32_t op = f->sigs[view.sig[sig].sig].op;
         unsigned long count = 0;
@@ -27180,14 +27159,11 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
             continue;
         fold__put(&text, "cell ");
         fold__put_name(&text, cell_data->name);
-        fold__put(&text, ": ");
-        fold__put_count(&text, (size_t)cell_data->program.n_in, "input");
+        fold__put_count(&text, ": ", (size_t)cell_data->program.n_in, "input");
         if (cell_data->program.n_list)
             fold__put(&text, ", lists of %d", cell_data->program.n_list);
-        fold__put(&text, ", ");
-        fold__put_count(&text, (size_t)cell_data->program.n_out, "output");
-        fold__put(&text, ", ");
-        fold__put_count(&text, (size_t)cell_data->program.n_ops, "op");
+        fold__put_count(&text, ", ", (size_t)cell_data->program.n_out, "output");
+        fold__put_count(&text, ", ", (size_t)cell_data->program.n_ops, "op");
         fold__put_bytes(&text, "\n", 1);
     }
     return fold__text_end(&text);
@@ -28790,7 +28766,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
         fold__put(text, "  %-18s  %-8s%12lu\n", shape, fold__dtypes[tensor->dtype].name, (unsigned long)size);
         bytes += size;
     }
-    fold__put_count(text, file->count, "tensor");
+    fold__put_count(text, "", file->count, "tensor");
     fold__put(text, ", %lu bytes of data", (unsigned long)bytes);
     if (file->optimizer && file->steps) {
         fold__put(text, "; optimizer ");
