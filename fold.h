@@ -11159,7 +11159,6 @@ enum {
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
 
 struct fold__cell_data;
-struct fold__file;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
@@ -11190,7 +11189,7 @@ struct fold_model {
     size_t image_size;
     /* For the linker: fold__find_in_image, and fold__take_bytes in models that were quantized. */
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
-    int (*take_bytes)(struct fold__file *file, struct fold__tensor *tensor, fold__param_data *param);
+    int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
 };
 
 static int fold__can_train(const fold_model *m) { return FOLD__TRAINING(!m->inference); }
@@ -12035,7 +12034,7 @@ FOLD__ZEROS_BY_DEFAULT(fold_quantize_desc)
 
 enum { FOLD__QUANTIZE_LEAST = 1024 };
 
-static int fold__take_bytes(struct fold__file *file, struct fold__tensor *tensor, fold__param_data *param);
+static int fold__take_bytes(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
 
 static int fold__can_quantize(const fold__param_data *param, const fold_quantize_desc *desc)
 {
@@ -26157,6 +26156,15 @@ static int fold__utf8(const char *from)
     return count;
 }
 
+/* Tells whether a text begins with a character that moves no cursor; `count` gets its bytes, or 1. */
+static int fold__is_plain(const char *from, int *count)
+{
+    *count = fold__utf8(from);
+    const int plain = *count > 1 || (*count && (unsigned char)*from >= 32 && *from != 127);
+    *count += !*count;
+    return plain;
+}
+
 /* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
@@ -26235,20 +26243,17 @@ static void fold__put(fold__text *text, const char *format, ...)
    that are no text as '?'. */
 static void fold__put_name(fold__text *text, const char *from)
 {
-    while (*from) {
-        const int count = fold__utf8(from);
-        const char character = count == 1 ? *from : 0;
-        if (!count || (count == 1 && ((unsigned char)character < 32 || character == 127))) {
-            if (count && text->quoted)
-                fold__put(text, "\\u%04x", (unsigned)character);
+    for (int count; *from; from += count) {
+        if (!fold__is_plain(from, &count)) {
+            if (text->quoted && (unsigned char)*from < 128)
+                fold__put(text, "\\u%04x", (unsigned)*from);
             else
                 fold__put_bytes(text, "?", 1);
-        } else {
-            if (text->quoted && (character == '"' || character == '\\'))
-                fold__put_bytes(text, "\\", 1);
-            fold__put_bytes(text, from, (size_t)count);
+            continue;
         }
-        from += count ? count : 1;
+        if (text->quoted && (*from == '"' || *from == '\\'))
+            fold__put_bytes(text, "\\", 1);
+        fold__put_bytes(text, from, (size_t)count);
     }
 }
 
@@ -27260,9 +27265,10 @@ static const char *fold__path_problem(void)
 {
     return errno ? strerror(errno) : "it cannot be read or written";
 }
+#define FOLD__PATH_FAILS "%s: '%.120s': %.60s"
 static void fold__path_fail(fold_model *m, const char *who, const char *path)
 {
-    fold__model_fail(m, FOLD_IO, "%s: '%.120s': %.60s", who, path, fold__path_problem());
+    fold__model_fail(m, FOLD_IO, FOLD__PATH_FAILS, who, path, fold__path_problem());
 }
 #endif
 
@@ -27903,7 +27909,7 @@ enum { /* arrays of a file */
 };
 
 /* A file that is being loaded. */
-typedef struct fold__file {
+typedef struct fold_tensors {
     fold_model *model; /* NULL: it is only listed */
     fold__error *error;
     fold__arena arena;
@@ -28005,15 +28011,10 @@ static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
     size_t at = 0;
     for (int count; *text && at + 8 < size; text += count) {
-        count = fold__utf8(text);
-        const int plain = count > 1 || (count && (unsigned char)*text >= 32 && *text != 127);
-        if (plain)
-            memcpy(out + at, text, (size_t)count);
-        else
-            out[at] = '?';
-        at += plain ? (size_t)count : 1;
-        if (!count)
-            count = 1;
+        const int plain = fold__is_plain(text, &count);
+        const size_t bytes = plain ? (size_t)count : 1;
+        memcpy(out + at, plain ? text : "?", bytes);
+        at += bytes;
     }
     fold__format(out + at, size - at, "%s", *text ? ".." : "");
     return out;
@@ -28779,33 +28780,30 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* Tells what a file holds, or what keeps it from being read: `problem`, or what its header says when that is
-   "". */
-static fold_status fold__print_file(fold__file *file, const char *problem, fold_writer *write, void *user)
+/* Prints what a file holds, or what keeps it from being read: an error that is there, or one of its header. */
+static fold_status fold__print_file(fold__file *file, fold__error *error, fold_writer *write, void *user)
 {
     fold__text text;
-    fold__error error = { FOLD_OK, "", NULL, NULL };
-    file->error = &error;
+    file->error = error;
     file->arena.array = file->arrays;
     fold__text_start(&text, write, user, 0);
-    if (*problem)
-        fold__put(&text, "%s\n", problem);
-    else if (fold__load_header(file))
+    if (!error->status && fold__load_header(file))
         fold__put_tensors(&text, file);
     else
-        fold__put(&text, "%s\n", error.text);
+        fold__put(&text, "%s\n", error->text);
     const fold_status status = fold__text_end(&text);
     fold__arena_free(&file->arena);
-    return *problem ? FOLD_IO : error.status ? error.status : status;
+    return error->status ? error->status : status;
 }
 
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user)
 {
+    fold__error error = { FOLD_OK, "", NULL, NULL };
     if (!m || !bytes)
         return FOLD_BAD_ARGUMENT;
     fold__file file = fold__file_of(m, NULL, NULL, bytes, size);
-    return fold__print_file(&file, "", write, user);
+    return fold__print_file(&file, &error, write, user);
 }
 #endif /* FOLD_NO_TEXT */
 
@@ -28848,15 +28846,17 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user)
 {
-    char problem[200] = "";
+    fold__error error = { FOLD_OK, "", NULL, NULL };
     if (!m || !path)
         return FOLD_BAD_ARGUMENT;
     errno = 0;
     FILE *stream = fold__open_file(path, 0);
-    if (!stream)
-        fold__format(problem, sizeof problem, "load: '%.120s': %.60s", path, fold__path_problem());
     fold__file file = fold__file_of(m, fold__from_file, stream, NULL, 0);
-    const fold_status status = fold__print_file(&file, problem, write, user);
+    if (!stream) {
+        error.status = FOLD_IO;
+        fold__format(error.text, sizeof error.text, FOLD__PATH_FAILS, "load", path, fold__path_problem());
+    }
+    const fold_status status = fold__print_file(&file, &error, write, user);
     if (stream)
         fclose(stream);
     return status;
@@ -28865,10 +28865,6 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 #endif
 
 /* -- tensors of any program ------------------------------------------------------------------ */
-
-struct fold_tensors {
-    fold__file file;
-};
 
 /* Opens a file. If it cannot be read, it has no tensors and the model has an error. */
 static fold_tensors *fold__tensors_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
@@ -28881,10 +28877,10 @@ static fold_tensors *fold__tensors_open(fold_model *m, fold_reader *read, void *
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
         return NULL;
     }
-    t->file = fold__file_to_load(m, read, user, bytes, size, NULL);
-    t->file.keeps_all = 1;
-    if (!fold__open_tensors(&t->file))
-        t->file.count = 0;
+    *t = fold__file_to_load(m, read, user, bytes, size, NULL);
+    t->keeps_all = 1;
+    if (!fold__open_tensors(t))
+        t->count = 0;
     return t;
 }
 
@@ -28909,25 +28905,25 @@ FOLD_API fold_status fold_tensors_close(fold_tensors *t)
 {
     if (!t)
         return FOLD_BAD_ARGUMENT;
-    fold_model *m = t->file.model;
-    fold__arena_free(&t->file.arena);
+    fold_model *m = t->model;
+    fold__arena_free(&t->arena);
     fold__release(m, t, sizeof *t);
     return m->error.status;
 }
 
-FOLD_API fold_model *fold_tensors_model(const fold_tensors *t) { return t ? t->file.model : NULL; }
-FOLD_API int fold_tensors_count(const fold_tensors *t) { return t ? (int)t->file.count : 0; }
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t) { return t ? t->model : NULL; }
+FOLD_API int fold_tensors_count(const fold_tensors *t) { return t ? (int)t->count : 0; }
 
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name)
 {
     const char *const joined[3] = { name, "", "" };
-    const fold__tensor *tensor = t && name ? fold__find_tensor(&t->file, joined) : NULL;
-    return tensor ? (int)(tensor - t->file.tensor) : -1;
+    const fold__tensor *tensor = t && name ? fold__find_tensor(t, joined) : NULL;
+    return tensor ? (int)(tensor - t->tensor) : -1;
 }
 
 static fold__tensor *fold__tensor_at(const fold_tensors *t, int index)
 {
-    return t && index >= 0 && (uint32_t)index < t->file.count ? &t->file.tensor[index] : NULL;
+    return t && index >= 0 && (uint32_t)index < t->count ? &t->tensor[index] : NULL;
 }
 
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index)
@@ -28955,8 +28951,8 @@ FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, cons
 {
     const char *const joined[3] = { name ? name : "", "", "" };
     if (t)
-        fold__missing_tensor(&t->file, who ? who : "tensors", joined, "file");
-    return t ? t->file.model->error.status : FOLD_BAD_ARGUMENT;
+        fold__missing_tensor(t, who ? who : "tensors", joined, "file");
+    return t ? t->model->error.status : FOLD_BAD_ARGUMENT;
 }
 
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
@@ -28971,16 +28967,15 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
     const fold__fp saved = fold__fp_enter();
     fold__shorten(shown, tensor->name);
     if (tensor->dtype >= FOLD__DTYPES_READ)
-        fold__load_fail(&t->file, FOLD_BAD_ARGUMENT,
-                        "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown,
-                        fold__dtypes[tensor->dtype].name);
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read",
+                        shown, fold__dtypes[tensor->dtype].name);
     else if (from > size || count > size - from)
-        fold__load_fail(&t->file, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on",
-                        shown, (unsigned long)size, (unsigned long)count, (unsigned long)from);
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on", shown,
+                        (unsigned long)size, (unsigned long)count, (unsigned long)from);
     else
         fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);
     fold__fp_leave(saved);
-    return t->file.model->error.status;
+    return t->model->error.status;
 }
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
