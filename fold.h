@@ -28374,19 +28374,15 @@ static int fold__load_data(fold__file *file)
     unsigned char *to = (unsigned char *)file->arrays[FOLD__F_STAGE].data;
     for (uint32_t i = 0; i < file->count; i++) {
         fold__tensor *tensor = &file->tensor[file->order[i]];
-        uint64_t left = file->read ? tensor->end - tensor->begin : 0;
+        const int wanted = fold__is_wanted(tensor);
         unsigned char skipped[256];
         tensor->data = file->read ? to : file->bytes + tensor->begin;
-        if (fold__is_wanted(tensor) && left) {
-            if (!fold__file_read(file, to, (size_t)left))
-                return 0;
-            to += left;
-            left = 0;
-        }
+        uint64_t left = file->read ? tensor->end - tensor->begin : 0;
         for (size_t part; left; left -= part) {
-            part = left < sizeof skipped ? (size_t)left : sizeof skipped;
-            if (!fold__file_read(file, skipped, part))
+            part = wanted || left < sizeof skipped ? (size_t)left : sizeof skipped;
+            if (!fold__file_read(file, wanted ? to : skipped, part))
                 return 0;
+            to += wanted ? part : 0;
         }
     }
     return 1;
@@ -28558,25 +28554,6 @@ static void fold__load_values(fold__file *file)
     fold_values_write_end(m, all);
 }
 
-/* Loads a file. With `ends`, nothing may follow it. */
-static fold_status fold__load_file(fold__file *file, int ends)
-{
-    char more;
-    file->arena.array = file->arrays;
-    const fold__fp saved = fold__fp_enter();
-    int good = !file->model->error.status && fold__load_header(file) && fold__load_match(file) &&
-               fold__load_data(file) && fold__load_check(file);
-    if (good && ends && file->read(&more, 1, file->user))
-        good = fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
-    if (good && FOLD__TRAINING(file->desc.state))
-        good = fold__states_ready(file->model, fold__parts_of(file->rule) - 1);
-    if (good)
-        fold__load_values(file);
-    fold__fp_leave(saved);
-    fold__arena_free(&file->arena);
-    return file->model->error.status;
-}
-
 static fold__file fold__file_of(const fold_model *m, fold_reader *read, void *user, const void *bytes,
                                 size_t size)
 {
@@ -28602,15 +28579,34 @@ static fold__file fold__file_to_load(fold_model *m, fold_reader *read, void *use
     return file;
 }
 
+/* Loads a file. With `ends`, nothing may follow it. */
+static fold_status fold__load_file(fold_model *m, fold_reader *read, void *user, const void *bytes,
+                                   size_t size, const fold_load_desc *desc, int ends)
+{
+    char more;
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    fold__file file = fold__file_to_load(m, read, user, bytes, size, desc);
+    file.arena.array = file.arrays;
+    const fold__fp saved = fold__fp_enter();
+    int good = !m->error.status && fold__load_header(&file) && fold__load_match(&file) &&
+               fold__load_data(&file) && fold__load_check(&file);
+    if (good && ends && read(&more, 1, user))
+        good = fold__load_fail(&file, FOLD_IO, "load: the file has more than its data");
+    if (good && FOLD__TRAINING(file.desc.state))
+        good = fold__states_ready(m, fold__parts_of(file.rule) - 1);
+    if (good)
+        fold__load_values(&file);
+    fold__fp_leave(saved);
+    fold__arena_free(&file.arena);
+    return m->error.status;
+}
+
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc)
 {
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    if (!bytes)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
-    fold__file file = fold__file_to_load(m, NULL, NULL, bytes, size, desc);
-    return fold__load_file(&file, 0);
+    fold__lacks(m, bytes != NULL, "load: no bytes");
+    return fold__load_file(m, NULL, NULL, bytes, size, desc, 0);
 }
 
 /* -- reading in place ------------------------------------------------------------------------ */
@@ -28739,12 +28735,8 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc)
 {
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    if (!read)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no reader");
-    fold__file file = fold__file_to_load(m, read, user, NULL, 0, desc);
-    return fold__load_file(&file, 0);
+    fold__lacks(m, read != NULL, "load: no reader");
+    return fold__load_file(m, read, user, NULL, 0, desc, 0);
 }
 
 #ifndef FOLD_NO_TEXT
@@ -28780,7 +28772,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* Prints what a file holds, or what keeps it from being read: an error that is there, or one of its header. */
+/* Prints what a file holds, or what keeps it from being read: an error that is there, or its header's. */
 static fold_status fold__print_file(fold__file *file, fold__error *error, fold_writer *write, void *user)
 {
     fold__text text;
@@ -28830,16 +28822,11 @@ static FILE *fold__open_to_load(fold_model *m, const char *path)
 
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
 {
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    fold__file file = fold__file_to_load(m, fold__from_file, NULL, NULL, 0, desc);
-    FILE *stream = fold__open_to_load(m, path);
-    if (!stream)
-        return m->error.status;
-    file.user = stream;
-    fold__load_file(&file, 1);
-    fclose(stream);
-    return m->error.status;
+    FILE *stream = m ? fold__open_to_load(m, path) : NULL;
+    const fold_status status = fold__load_file(m, fold__from_file, stream, NULL, 0, desc, 1);
+    if (stream)
+        fclose(stream);
+    return status;
 }
 
 #ifndef FOLD_NO_TEXT
