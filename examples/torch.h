@@ -1,4 +1,5 @@
 /* torch.h - reads networks of PyTorch, a call a layer, from a safetensors file of a state_dict, by fold_tensors of fold.h.
+   It writes such files, too, and reads and writes floats without names.
 
    In one C or C++ file:  #define TORCH_IMPLEMENTATION
                           #include "torch.h"                         // behind fold.h
@@ -77,6 +78,49 @@ fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
    0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. */
 fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
 
+/* ---- PyTorch's layout out, raw floats in and out ----
+   Here you list layers of the model, by kind and name, in the order of your nn.Module. They were read by the calls above,
+   or made by fold_dense_new and its kin, whose arguments say the sizes:
+
+       static const fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
+       fold_torch_save(m, "net.safetensors", layers, 2);              // net.load_state_dict(load_file("net.safetensors"))
+       fold_torch_load_raw(m, "net.bin", layers, 2);                  // all floats of net.parameters(), one after the other
+
+   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and gates. A layer with
+   one bias for PyTorch's two gives it as the first, and zeros as the second. Of two that are loaded it takes the sum. */
+enum {
+    FOLD_TORCH_PARAM,       /* a parameter as it is, of its own name */
+    FOLD_TORCH_EMBEDDING,   /* a table */
+    FOLD_TORCH_LINEAR,      /* a fold_dense */
+    FOLD_TORCH_CONV,        /* a fold_conv */
+    FOLD_TORCH_NORM,        /* a fold_norm that is nn.LayerNorm or nn.RMSNorm */
+    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED: running means of 0, and variances of 1. It cannot be loaded from raw floats */
+    FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells, or one cell, as nn.RNNCell and its kin */
+    FOLD_TORCH_LSTM,
+    FOLD_TORCH_GRU,
+    FOLD_TORCH_ATTENTION,   /* a fold_attention */
+    FOLD_TORCH_TRANSFORMER, /* a fold_transformer */
+    FOLD_TORCH_NO_BIAS = 64, /* is added to a kind: its module has no bias, bias=False. So the layer's are left out */
+    FOLD_TORCH_CELL = 128    /* is added to a stack of one layer: its module is nn.RNNCell or its kin */
+};
+typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
+
+/* Adds the tensors of n layers of m to another model, as parameters. fold_model_save or fold_model_save_to then writes the
+   safetensors file. Returns out's status. Errors are out's: a layer that m has not, or whose values are no floats. */
+fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+/* Loads n layers from floats that lie one after the other, without names, such as an array of a C export. Errors: too few or
+   too many floats, or a layer that m has not. Then nothing changes. */
+fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n);
+#ifndef FOLD_NO_STDIO
+/* Loads them from a file of little-endian floats, such as the .bin of PufferLib. FOLD_IO: it cannot be read. */
+fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Writes such a file. FOLD_IO: it cannot be written. */
+fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Exports n layers to a model of its own, in memory of m's allocator, and saves that as a safetensors file. Returns m's
+   status. */
+fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+#endif
+
 #ifdef __cplusplus
 }
 #endif
@@ -87,6 +131,9 @@ fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const f
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
+#ifndef FOLD_NO_STDIO
+#include <stdio.h>
+#endif
 #include <string.h>
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -124,14 +171,14 @@ static void torch__format(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-static int torch__fail(fold_torch *t, fold_status status, const char *format, ...)
+static int torch__fail(fold_model *m, fold_status status, const char *format, ...)
 {
     char text[248];
     va_list args;
     va_start(args, format);
     torch__format_v(text, sizeof text, format, args);
     va_end(args);
-    fold_model_fail(fold_tensors_model(t), status, text);
+    fold_model_fail(m, status, text);
     return 0;
 }
 
@@ -182,7 +229,7 @@ fold_status fold_torch_close(fold_torch *t)
         count++;
     }
     if (left)
-        torch__fail(t, FOLD_BAD_ARGUMENT,
+        torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
                     "torch: no call has read '%s', the first of %d tensors that are left: read them, or fold_torch_skip them",
                     torch__shorten(shown, left), count);
     return fold_tensors_close(t);
@@ -193,7 +240,7 @@ fold_status fold_torch_close(fold_torch *t)
 /* Tells whether a file can be read from, under a name. */
 static int torch__ready(fold_torch *t, const char *name)
 {
-    if (t && !name) torch__fail(t, FOLD_BAD_ARGUMENT, "torch: no name");
+    if (t && !name) torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: no name");
     return t && name && !fold_model_status(fold_tensors_model(t));
 }
 
@@ -231,11 +278,11 @@ static int torch__fits(fold_torch *t, const fold_tensor *tensor, const fold_shap
     torch__shorten(shown, tensor->name);
     while (type < 4 && strcmp(tensor->dtype, types[type])) type++;
     if (fits)
-        return type < 4 || torch__fail(t, FOLD_BAD_ARGUMENT, "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown,
-                                       tensor->dtype);
+        return type < 4 || torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                                       "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown, tensor->dtype);
     if (tensor->rank <= FOLD_MAX_RANK) torch__shape(there, tensor->dim, tensor->rank, 0);
     torch__shape(here, wanted->dim, wanted->rank, 1);
-    return torch__fail(t, FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown, there, here);
+    return torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown, there, here);
 }
 
 /* Takes a part of a module, of a wanted shape in which 0 is any length. There is none when it is missing, which only is an
@@ -262,7 +309,8 @@ static int torch__has(const torch__tensor *tensor) { return tensor->index >= 0; 
 static void torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
 {
     char shown[TORCH__SHORT];
-    torch__fail(t, FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support", torch__shorten(shown, name), has, count, unit);
+    torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
+                torch__shorten(shown, name), has, count, unit);
 }
 
 /* Tells whether a layer can have these sizes, before others are computed from them; if not, an error. */
@@ -271,8 +319,8 @@ static int torch__sizes_fit(fold_torch *t, const char *name, int inputs, int out
     enum { MOST = 1 << 24 };
     char shown[TORCH__SHORT];
     return (inputs > 0 && outputs > 0 && inputs <= MOST && outputs <= MOST) ||
-           torch__fail(t, FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d", torch__shorten(shown, name), inputs,
-                       outputs, (int)MOST);
+           torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d",
+                       torch__shorten(shown, name), inputs, outputs, (int)MOST);
 }
 
 /* A weight and its bias, which may be missing. A module has them under a name of its own. */
@@ -462,7 +510,8 @@ fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, 
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
 
-/* place: which gate of PyTorch's is each of fold.h's. apart: a product of the state has a bias of its own. */
+/* place: which gate of PyTorch's is each of fold.h's, and the other way round. apart: a product of the state has a bias of
+   its own. */
 typedef struct torch__gates {
     fold_recurrent_maker *make;
     int count, apart, place[4];
@@ -583,22 +632,13 @@ static fold_rnn_stack torch__stack(fold_torch *t, const char *name, const torch_
     return stack;
 }
 
-fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name)
-{
-    static const torch__gates gates = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
-    return torch__stack(t, name, &gates);
-}
-/* PyTorch's gates are i f g o, of which g is u. */
-fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name)
-{
-    static const torch__gates gates = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
-    return torch__stack(t, name, &gates);
-}
-fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name)
-{
-    static const torch__gates gates = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
-    return torch__stack(t, name, &gates);
-}
+/* PyTorch's gates of an LSTM are i f g o, of which g is u. */
+static const torch__gates torch__rnn = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
+static const torch__gates torch__lstm = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
+static const torch__gates torch__gru = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
+fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__rnn); }
+fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__lstm); }
+fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__gru); }
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
@@ -663,8 +703,8 @@ fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
     if (!torch__ready(t, name)) return layer;
     fold_model *m = fold_tensors_model(t);
     if (heads < 1 || there.width % heads) {
-        torch__fail(t, FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide a width of %d", torch__shorten(shown, name), heads,
-                    there.width);
+        torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide a width of %d",
+                    torch__shorten(shown, name), heads, there.width);
         return layer;
     }
     layer.query = torch__projection(m, name, "query", there.width, there.width);
@@ -700,4 +740,416 @@ fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const f
     torch__norm_values(m, &layer.dense_norm, &second);
     return layer;
 }
+
+/* ---- layers out, and raw floats ---------------------------------------------------------------- */
+
+/* Rows of a tensor of PyTorch's, [rows x inputs x taps], and where its values are: in a parameter, [taps x all inputs x
+   rows], from an input on. One without a parameter is constant. One that is second is zero, and is added when loaded. */
+typedef struct torch__piece {
+    const char *part; /* of the tensor's name; NULL: they are more rows of the tensor before */
+    fold_shape shape; /* the whole tensor's */
+    fold_param param;
+    const torch__gates *gates;
+    int rows, inputs, taps, first, all_inputs, second;
+    float constant;
+} torch__piece;
+
+/* Goes over the pieces of layers, in the order of state_dict. Errors are those of `told`. */
+typedef struct torch__walk {
+    fold_model *m, *told;
+    const char *layer;
+    void (*visit)(struct torch__walk *walk, const torch__piece *piece);
+    fold_param target;      /* of an export: the tensor that is written, of which `written` floats are there */
+    size_t written;
+    size_t count, given;    /* floats so far, and how many there are */
+    torch__name now, lacks; /* the tensor of the piece, and the first beyond them */
+    int lacking;
+    const float *values; /* what is loaded next, in memory or in a file */
+#ifndef FOLD_NO_STDIO
+    FILE *file;
+    int broken;
+#endif
+} torch__walk;
+
+static size_t torch__size(const torch__piece *piece)
+{
+    return (size_t)piece->rows * (size_t)piece->inputs * (size_t)piece->taps;
+}
+
+/* Where a value of a piece lies in its parameter. */
+static size_t torch__place(const torch__piece *piece, size_t at)
+{
+    const size_t taps = (size_t)piece->taps, size = (size_t)piece->inputs * taps, row = at / size;
+    const size_t hidden = (size_t)(piece->rows / piece->gates->count);
+    const size_t column = (size_t)piece->gates->place[row / hidden] * hidden + row % hidden;
+    return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) * (size_t)piece->rows + column;
+}
+
+/* The name of a layer's part, or of the layer itself, which is a parameter then. */
+static torch__name torch__full_name(const torch__walk *walk, const char *part)
+{
+    return *part ? torch__join(walk->layer, part) : torch__join("", walk->layer);
+}
+
+static int torch__is_there(const torch__walk *walk, const char *part)
+{
+    const torch__name full = torch__full_name(walk, part);
+    return !fold_param_is_null(fold_param_find(walk->m, full.text));
+}
+
+static fold_param torch__find(torch__walk *walk, const char *part)
+{
+    const torch__name full = torch__full_name(walk, part);
+    const fold_param param = fold_param_find(walk->m, full.text);
+    char shown[TORCH__SHORT];
+    if (fold_param_is_null(param))
+        torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'", torch__shorten(shown, full.text));
+    return param;
+}
+
+/* Makes the tensor of a whole parameter. */
+static torch__piece torch__piece_of(torch__walk *walk, const char *part, const char *source, const torch__gates *gates)
+{
+    torch__piece piece;
+    memset(&piece, 0, sizeof piece);
+    piece.part = part;
+    piece.param = torch__find(walk, source);
+    piece.gates = gates;
+    const fold_shape shape = fold_param_shape(walk->m, piece.param);
+    const int matrix = shape.rank > 1;
+    piece.rows = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    piece.all_inputs = matrix ? shape.dim[shape.rank - 2] : 1;
+    piece.inputs = piece.all_inputs;
+    piece.taps = 1;
+    piece.shape = matrix ? fold_shape2(piece.rows, piece.inputs) : fold_shape1(piece.rows);
+    for (int axis = 0; axis + 2 < shape.rank; axis++) piece.taps *= piece.shape.dim[piece.shape.rank++] = shape.dim[axis];
+    return piece;
+}
+
+static void torch__visit(torch__walk *walk, const torch__piece *piece)
+{
+    if (fold_model_status(walk->told)) return;
+    if (piece->part) walk->now = torch__full_name(walk, piece->part);
+    walk->visit(walk, piece);
+    walk->count += torch__size(piece);
+}
+
+/* Visits a parameter as a tensor of its own. */
+static void torch__walk_one(torch__walk *walk, const char *part, const char *source)
+{
+    const torch__piece piece = torch__piece_of(walk, part, source, &torch__rnn);
+    torch__visit(walk, &piece);
+}
+
+/* Visits the parameter of the layer's name, as it is. */
+static void torch__walk_param(torch__walk *walk, const char *part)
+{
+    torch__piece piece = torch__piece_of(walk, part, "", &torch__rnn);
+    piece.shape = fold_param_shape(walk->m, piece.param);
+    piece.rows *= piece.all_inputs * piece.taps;
+    piece.inputs = piece.taps = piece.all_inputs = 1;
+    torch__visit(walk, &piece);
+}
+
+/* Visits a weight and a bias. `to` and `from` are what the names of both begin with. */
+static void torch__walk_pair(torch__walk *walk, const char *to, const char *from, const char *weight, const char *bias)
+{
+    static const char *const parts[2] = { "weight", "bias" };
+    for (int i = 0; i < 2 && (!i || bias); i++) {
+        char part[64], source[64];
+        torch__format(part, sizeof part, "%s%s", to, parts[i]);
+        torch__format(source, sizeof source, "%s%s", from, i ? bias : weight);
+        torch__walk_one(walk, part, source);
+    }
+}
+
+static void torch__walk_statistics(torch__walk *walk)
+{
+    torch__piece piece = torch__piece_of(walk, "running_mean", "gain", &torch__rnn);
+    memset(&piece.param, 0, sizeof piece.param);
+    torch__visit(walk, &piece);
+    piece.part = "running_var";
+    piece.constant = 1.0f - 1e-5f; /* epsilon makes it one */
+    torch__visit(walk, &piece);
+}
+
+/* Visits one direction of a layer; `from` and `suffix` are of its names here and there. */
+static void torch__walk_cell(torch__walk *walk, const torch__gates *gates, const char *from, const char *suffix, int with_bias)
+{
+    static const char *const parts[4] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+    const char *const sources[4] = { "W", gates->apart ? "U" : "W", "b", gates->apart ? "c" : "b" };
+    for (int i = 0; i < (with_bias ? 4 : 2); i++) {
+        char part[48], source[64];
+        torch__format(part, sizeof part, "%s%s", parts[i], suffix);
+        torch__format(source, sizeof source, "%s%s", from, sources[i]);
+        torch__piece piece = torch__piece_of(walk, part, source, gates);
+        if (i < 2 && !gates->apart) { /* both are rows of one parameter */
+            const int hidden = piece.rows / gates->count, inputs = piece.all_inputs - hidden;
+            piece.inputs = piece.shape.dim[1] = i ? hidden : inputs;
+            piece.first = i ? inputs : 0;
+        }
+        piece.second = i == 3 && !gates->apart;
+        torch__visit(walk, &piece);
+    }
+}
+
+static void torch__walk_stack(torch__walk *walk, const torch__gates *gates, int with_bias, int is_cell)
+{
+    char from[32], suffix[32], weight[32];
+    if (torch__is_there(walk, "W")) {
+        torch__walk_cell(walk, gates, "", "", with_bias);
+        return;
+    }
+    for (int place = 0; place < (is_cell ? 1 : 2 * FOLD_MAX_LAYERS); place++) {
+        torch__format(from, sizeof from, "%d%s.", place / 2, place % 2 ? ".reverse" : "");
+        torch__format(suffix, sizeof suffix, is_cell ? "" : "_l%d%s", place / 2, place % 2 ? "_reverse" : "");
+        torch__format(weight, sizeof weight, "%sW", from);
+        if (!place || torch__is_there(walk, weight)) torch__walk_cell(walk, gates, from, suffix, with_bias);
+    }
+}
+
+/* Visits projections that are rows of one tensor, or tensors of their own where keys or values have widths of their own. */
+static void torch__walk_heads(torch__walk *walk, const char *to, const char *from, int with_bias)
+{
+    static const char *const sources[3] = { "query.", "key.", "value." };
+    static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+    char part[64], source[64];
+    for (int bias = 0; bias <= with_bias; bias++) {
+        torch__piece piece[3];
+        for (int i = 0; i < 3; i++) {
+            torch__format(source, sizeof source, "%s%s%s", from, sources[i], bias ? "b" : "W");
+            piece[i] = torch__piece_of(walk, NULL, source, &torch__rnn);
+        }
+        const int one = bias || (piece[1].inputs == piece[0].inputs && piece[2].inputs == piece[0].inputs);
+        for (int i = 0; i < 3; i++) {
+            torch__format(part, sizeof part, "%s%s", to, bias ? "in_proj_bias" : one ? "in_proj_weight" : apart[i]);
+            if (one) piece[i].shape.dim[0] *= 3;
+            if (!i || !one) piece[i].part = part;
+            torch__visit(walk, &piece[i]);
+        }
+    }
+    torch__format(part, sizeof part, "%sout_proj.", to);
+    torch__format(source, sizeof source, "%sjoined.", from);
+    torch__walk_pair(walk, part, source, "W", with_bias ? "b" : NULL);
+}
+
+static void torch__walk_transformer(torch__walk *walk, const char *bias, const char *norm_bias)
+{
+    torch__walk_heads(walk, "self_attn.", "attention.", bias != NULL);
+    torch__walk_pair(walk, "linear1.", "inner.", "W", bias);
+    torch__walk_pair(walk, "linear2.", "outer.", "W", bias);
+    torch__walk_pair(walk, "norm1.", "attention_norm.", "gain", norm_bias);
+    torch__walk_pair(walk, "norm2.", "dense_norm.", "gain", norm_bias);
+}
+
+static void torch__walk_layer(torch__walk *walk, const fold_torch_layer *layer)
+{
+    const int with_bias = !(layer->kind & FOLD_TORCH_NO_BIAS), is_cell = layer->kind & FOLD_TORCH_CELL;
+    const char *bias = with_bias ? "b" : NULL, *norm_bias = with_bias ? "bias" : NULL;
+    walk->layer = layer->name ? layer->name : "";
+    switch (layer->kind & ~(FOLD_TORCH_NO_BIAS | FOLD_TORCH_CELL)) {
+    case FOLD_TORCH_PARAM: torch__walk_param(walk, ""); break;
+    case FOLD_TORCH_EMBEDDING: torch__walk_param(walk, "weight"); break;
+    case FOLD_TORCH_LINEAR:
+    case FOLD_TORCH_CONV: torch__walk_pair(walk, "", "", "W", bias); break;
+    case FOLD_TORCH_NORM: /* nn.RMSNorm has no bias */
+        if (!torch__is_there(walk, "bias")) norm_bias = NULL;
+        torch__walk_pair(walk, "", "", "gain", norm_bias);
+        break;
+    case FOLD_TORCH_BATCH_NORM:
+        torch__walk_pair(walk, "", "", "gain", norm_bias);
+        torch__walk_statistics(walk);
+        break;
+    case FOLD_TORCH_RNN: torch__walk_stack(walk, &torch__rnn, with_bias, is_cell); break;
+    case FOLD_TORCH_LSTM: torch__walk_stack(walk, &torch__lstm, with_bias, is_cell); break;
+    case FOLD_TORCH_GRU: torch__walk_stack(walk, &torch__gru, with_bias, is_cell); break;
+    case FOLD_TORCH_ATTENTION: torch__walk_heads(walk, "", "", with_bias); break;
+    case FOLD_TORCH_TRANSFORMER: torch__walk_transformer(walk, bias, norm_bias); break;
+    default: torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: there is no kind %d of layers", layer->kind);
+    }
+}
+
+static fold_status torch__walk_all(torch__walk *walk, const fold_torch_layer *layers, int n)
+{
+    if (!layers || n < 1) torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: no layers");
+    walk->count = 0;
+    for (int i = 0; i < n && !fold_model_status(walk->told); i++) torch__walk_layer(walk, &layers[i]);
+    return fold_model_status(walk->told);
+}
+
+static torch__walk torch__walk_of(fold_model *m, fold_model *told, void (*visit)(torch__walk *walk, const torch__piece *piece))
+{
+    torch__walk walk;
+    memset(&walk, 0, sizeof walk);
+    walk.m = m;
+    walk.told = told;
+    walk.visit = visit;
+    return walk;
+}
+
+static void torch__check_piece(torch__walk *walk, const torch__piece *piece)
+{
+    char shown[TORCH__SHORT];
+    if (!fold_param_is_null(piece->param) && !fold_param_value(walk->m, piece->param))
+        torch__fail(walk->told, FOLD_BAD_STATE, "torch: the values of '%s' are no floats",
+                    torch__shorten(shown, fold_param_name(walk->m, piece->param)));
+}
+static float torch__value_at(const torch__piece *piece, const float *values, size_t at)
+{
+    return values && !piece->second ? values[torch__place(piece, at)] : piece->constant;
+}
+
+static void torch__export_piece(torch__walk *walk, const torch__piece *piece)
+{
+    fold_param_desc desc = fold_param_desc_default();
+    desc.name = walk->now.text;
+    desc.shape = piece->shape;
+    torch__check_piece(walk, piece);
+    if (piece->part) {
+        walk->target = fold_param_new(walk->told, &desc);
+        walk->written = 0;
+    }
+    if (fold_model_status(walk->told)) return;
+    const float *values = fold_param_value(walk->m, piece->param);
+    float *to = fold_values_write_begin(walk->told, walk->target) + walk->written;
+    for (size_t at = 0; at < torch__size(piece); at++) to[at] = torch__value_at(piece, values, at);
+    fold_values_write_end(walk->told, walk->target);
+    walk->written += torch__size(piece);
+}
+
+fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+{
+    torch__walk walk = torch__walk_of(m, out, torch__export_piece);
+    if (!m) torch__fail(out, FOLD_BAD_ARGUMENT, "torch: no model");
+    return out ? torch__walk_all(&walk, layers, n) : FOLD_BAD_ARGUMENT;
+}
+
+static void torch__count_piece(torch__walk *walk, const torch__piece *piece)
+{
+    char shown[TORCH__SHORT];
+    if (fold_param_is_null(piece->param))
+        torch__fail(walk->told, FOLD_BAD_ARGUMENT,
+                    "torch: '%s' is folded into a gain and a bias, and cannot be loaded from raw floats", torch__shorten(shown, walk->now.text));
+    if (!walk->lacking && walk->count + torch__size(piece) > walk->given) walk->lacks = walk->now;
+    walk->lacking |= walk->count + torch__size(piece) > walk->given;
+}
+
+#ifndef FOLD_NO_STDIO
+static float torch__read_float(torch__walk *walk)
+{
+    uint32_t bits = 0;
+    float value;
+    unsigned char bytes[4] = { 0, 0, 0, 0 };
+    walk->broken |= fread(bytes, 1, 4, walk->file) != 4;
+    for (int i = 0; i < 4; i++) bits |= (uint32_t)bytes[i] << 8 * i;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+#endif
+
+static void torch__load_piece(torch__walk *walk, const torch__piece *piece)
+{
+    float *to = fold_values_write_begin(walk->m, piece->param);
+    for (size_t at = 0; to && at < torch__size(piece); at++) {
+        float value = 0, *place = to + torch__place(piece, at);
+#ifndef FOLD_NO_STDIO
+        if (walk->file) value = torch__read_float(walk);
+        else
+#endif
+            value = *walk->values++;
+        *place = piece->second ? *place + value : value;
+    }
+    if (to) fold_values_write_end(walk->m, piece->param);
+}
+
+/* Looks whether the floats of `from` are as many as the layers take, before any is loaded. */
+static fold_status torch__load(torch__walk *walk, const char *from, size_t given, const fold_torch_layer *layers, int n)
+{
+    char shown[TORCH__SHORT];
+    walk->given = given;
+    if (torch__walk_all(walk, layers, n)) return fold_model_status(walk->m);
+    if (walk->lacking)
+        torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, too few for '%s'; the layers take %d", from, (int)given,
+                    torch__shorten(shown, walk->lacks.text), (int)walk->count);
+    else if (walk->count < given)
+        torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, the layers take %d", from, (int)given, (int)walk->count);
+    if (fold_model_status(walk->m)) return fold_model_status(walk->m);
+    walk->visit = torch__load_piece;
+    return torch__walk_all(walk, layers, n);
+}
+
+fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n)
+{
+    torch__walk walk = torch__walk_of(m, m, torch__count_piece);
+    walk.values = values;
+    if (!values) torch__fail(m, FOLD_BAD_ARGUMENT, "torch: no floats");
+    return m ? torch__load(&walk, "the array", count, layers, n) : FOLD_BAD_ARGUMENT;
+}
+
+#ifndef FOLD_NO_STDIO
+static FILE *torch__open(fold_model *m, const char *path, const char *mode, char shown[TORCH__SHORT])
+{
+    FILE *file = path && !fold_model_status(m) ? fopen(path, mode) : NULL;
+    if (!path) torch__fail(m, FOLD_BAD_ARGUMENT, "torch: no path");
+    else if (!file) torch__fail(m, FOLD_IO, "torch: '%s' cannot be opened", torch__shorten(shown, path));
+    return file;
+}
+
+fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    char shown[TORCH__SHORT], from[TORCH__SHORT + 2];
+    torch__walk walk = torch__walk_of(m, m, torch__count_piece);
+    walk.file = torch__open(m, path, "rb", shown);
+    if (!walk.file) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    const long size = fseek(walk.file, 0, SEEK_END) ? -1 : ftell(walk.file);
+    walk.broken = size < 0 || fseek(walk.file, 0, SEEK_SET);
+    torch__format(from, sizeof from, "'%s'", torch__shorten(shown, path));
+    if (!walk.broken && size % 4) torch__fail(m, FOLD_IO, "torch: %s ends within a float", from);
+    if (!walk.broken) torch__load(&walk, from, (size_t)size / 4, layers, n);
+    if (walk.broken) torch__fail(m, FOLD_IO, "torch: %s cannot be read", from);
+    fclose(walk.file);
+    return fold_model_status(m);
+}
+
+static void torch__save_piece(torch__walk *walk, const torch__piece *piece)
+{
+    const float *values = fold_param_value(walk->m, piece->param);
+    for (size_t at = 0; at < torch__size(piece); at++) {
+        const float value = torch__value_at(piece, values, at);
+        unsigned char bytes[4];
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        for (int i = 0; i < 4; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+        walk->broken |= fwrite(bytes, 1, 4, walk->file) != 4;
+    }
+}
+
+fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    char shown[TORCH__SHORT];
+    torch__walk walk = torch__walk_of(m, m, torch__check_piece);
+    if (!m || torch__walk_all(&walk, layers, n)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    walk.visit = torch__save_piece;
+    walk.file = torch__open(m, path, "wb", shown);
+    if (!walk.file) return fold_model_status(m);
+    torch__walk_all(&walk, layers, n);
+    walk.broken |= fclose(walk.file) != 0;
+    if (walk.broken) torch__fail(m, FOLD_IO, "torch: '%s' cannot be written", shown);
+    return fold_model_status(m);
+}
+
+fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    desc.memory = fold_model_memory(m);
+    if (!m || fold_model_status(m)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    fold_model *out = fold_model_new(&desc);
+    if (!out) return fold_model_fail(m, FOLD_NO_MEMORY, "torch: no memory");
+    if (!fold_torch_export(out, m, layers, n)) fold_model_save(out, path, NULL);
+    if (fold_model_status(out)) fold_model_fail(m, fold_model_status(out), fold_model_message(out));
+    fold_model_free(out);
+    return fold_model_status(m);
+}
+#endif
 #endif /* TORCH_IMPLEMENTATION */

@@ -3,6 +3,7 @@
 
     python3 tests/make_torch.py tests        torch.safetensors and tagger.safetensors, as they are kept there
     python3 tests/make_torch.py FILE SEED    modules of other sizes
+    python3 tests/make_torch.py --back FILE.out SEED    loads them from what test_torch wrote: they must do what they did
 
 Case k of a file has the tensors k.options (the kind, and what a state_dict does not tell), k.m.… (the state_dict), k.x and k.y. Of
 the sum of y's values times `factors`, k.dx is the gradient and k.dp the sum of all parameters times their gradients. All of it is
@@ -17,7 +18,7 @@ import torch
 from torch import nn
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from check_safetensors import write  # noqa: E402
+from check_safetensors import check, write  # noqa: E402
 
 KINDS = ("linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn")
 LINEAR, RELU, GELU = 0, 1, 5  # fold_activation
@@ -89,7 +90,7 @@ class Cases:
     def __init__(self, seed):
         torch.manual_seed(seed)
         self.random = random.Random(seed)
-        self.tensors, self.count = [], 0
+        self.tensors, self.count, self.modules = [], 0, []
 
     def size(self, most):
         return self.random.randint(1, most)
@@ -115,6 +116,7 @@ class Cases:
         y = call(module, x)
         k = self.count
         self.count += 1
+        self.modules.append((module, call, x.detach(), y.detach()))
         self.put(f"{k}.options", torch.tensor([KINDS.index(kind)] + list(options) + [0] * (7 - len(options)), dtype=torch.float64))
         for name, value in module.state_dict().items():
             self.put(f"{k}.m.{name}", value.to(dtype) if dtype and value.dtype.is_floating_point else value)
@@ -271,7 +273,33 @@ def tagger(path):
     print("logits of the first", " ".join(f"{value:.4f}" for value in net(sentence)[0, 0].tolist()))
 
 
+def back(path, cases):
+    """Loads every module from a file of test_torch; load_state_dict wants just the tensors that the module has."""
+    _, header, data, _ = check(path)
+    failed = 0
+    for k, (module, call, x, y) in enumerate(cases.modules):
+        state = {}
+        for name, tensor in header.items():
+            if name.startswith(f"{k}.m."):
+                begin, end = tensor["data_offsets"]
+                values = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+                state[name[len(f"{k}.m."):]] = torch.tensor(values).reshape(tensor["shape"])
+        if "running_var" in state and not list(module.parameters()):  # not affine: it has no gain and bias to load
+            continue
+        for value in module.state_dict().values():
+            value.zero_()
+        module.load_state_dict(state)
+        wrong = (call(module, x) - y).abs().max().item() / (0.1 + y.abs().max().item())
+        if not wrong < 2e-5:
+            print(f"FAILED: case {k}, {type(module).__name__}: wrong by {wrong:g}")
+            failed += 1
+    print(f"{len(cases.modules) - failed} passed, {failed} failed")
+    return failed
+
+
 def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "--back":
+        sys.exit(back(sys.argv[2], other(int(sys.argv[3]))))
     if len(sys.argv) == 3:
         other(int(sys.argv[2])).write(sys.argv[1])
     elif len(sys.argv) == 2:

@@ -1,7 +1,7 @@
 /* test_torch.c - layers from files of PyTorch's, against what PyTorch computed with them: values, gradients, the same bits
    in eager contexts; the layers that _new makes are the same; every error by its message. Tensors of any file, too.
        cc -O2 -o test_torch tests/test_torch.c -lm && ./test_torch
-       ./test_torch FILE...        files of tests/make_torch.py instead of tests/torch.safetensors */
+       ./test_torch FILE...        files of tests/make_torch.py instead of tests/torch.safetensors; the modules go to FILE.out */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -900,6 +900,304 @@ static void missing_biases_stay_zero(void)
     }
 }
 
+/* ---- PyTorch's layout out, and raw floats ------------------------------------------------------- */
+
+enum { LAYERS = 3, TENSOR = 1 << 17, FLOATS = 1 << 19 }; /* the largest of a seed of tests/make_torch.py */
+typedef struct listed { fold_torch_layer layers[LAYERS]; char names[LAYERS][64]; int n; } listed;
+
+/* The layers of a case's module, which is without biases when its file has none. */
+static void list_module(listed *to, const cases *c, fold_tensors *t, int number)
+{
+    static const int of[KINDS] = { FOLD_TORCH_LINEAR, FOLD_TORCH_EMBEDDING, FOLD_TORCH_NORM, FOLD_TORCH_CONV, FOLD_TORCH_RNN,
+                                   FOLD_TORCH_LSTM, FOLD_TORCH_GRU, FOLD_TORCH_ATTENTION, FOLD_TORCH_TRANSFORMER, 0 };
+    static const char *const parts[LAYERS] = { ".conv", ".norm", ".out" };
+    static const int cnn[LAYERS] = { FOLD_TORCH_CONV | FOLD_TORCH_NO_BIAS, FOLD_TORCH_BATCH_NORM, FOLD_TORCH_LINEAR };
+    const float *options = tensor_of(c, number, "options").values;
+    const int kind = (int)options[0];
+    char prefix[32];
+    int biases = 0, is_cell = 0;
+    snprintf(prefix, sizeof prefix, "%d.m.", number);
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const char *name = fold_tensors_at(t, i).name;
+        if (strncmp(name, prefix, strlen(prefix))) continue;
+        biases |= strstr(name, "bias") != NULL;
+        is_cell |= !strcmp(name + strlen(prefix), "weight_ih");
+    }
+    to->n = kind == CNN ? LAYERS : 1;
+    for (int i = 0; i < to->n; i++) {
+        snprintf(to->names[i], sizeof to->names[i], "%d.m%s", number, kind == CNN ? parts[i] : "");
+        to->layers[i].name = to->names[i];
+        to->layers[i].kind = kind == CNN ? cnn[i] : of[kind] | (biases || kind == NORM ? 0 : FOLD_TORCH_NO_BIAS) | (is_cell ? FOLD_TORCH_CELL : 0);
+        if (kind == NORM && (int)options[1] == FOLD_NORM_FIXED) to->layers[i].kind = FOLD_TORCH_BATCH_NORM;
+    }
+}
+
+/* Reads what PyTorch's tensor becomes by fold.h and back: the first of two biases is their sum where fold.h has one, and the
+   second is zero. */
+static void read_as_it_comes_out(fold_tensors *t, int index, float *values, int has_two_biases)
+{
+    static float other[TENSOR];
+    char name[96];
+    const fold_tensor tensor = fold_tensors_at(t, index);
+    fold_tensors_read(t, index, 0, (size_t)tensor.count, values, 1);
+    snprintf(name, sizeof name, "%s", tensor.name);
+    char *second = strstr(name, ".bias_");
+    if (!second || has_two_biases) return;
+    if (!strncmp(second, ".bias_hh", 8)) memset(values, 0, (size_t)tensor.count * sizeof *values);
+    if (!strncmp(second, ".bias_hh", 8)) return;
+    memcpy(second, ".bias_hh", 8);
+    fold_tensors_read(t, fold_tensors_find(t, name), 0, (size_t)tensor.count, other, 1);
+    for (uint64_t i = 0; i < tensor.count; i++) values[i] += other[i];
+}
+
+/* Every tensor of the module is there with its shape and bytes, in the order of the file, which is that of state_dict. The
+   statistics of a batch norm are in its gain and bias. */
+static void exported(fold_tensors *t, int number, const listed *list, fold_model *m)
+{
+    static float values[TENSOR];
+    char prefix[32];
+    int there = 0, last = -1;
+    fold_model *out = fold_model_new(NULL);
+    CHECK_SAYS(!fold_torch_export(out, m, list->layers, list->n), "%s", fold_model_message(out));
+    for (int i = 0; i < fold_param_count(out); i++) {
+        const fold_param p = fold_param_at(out, i);
+        const fold_shape shape = fold_param_shape(out, p);
+        const char *name = fold_param_name(out, p);
+        const int index = fold_tensors_find(t, name), kind = list->layers[list->n == 1 ? 0 : strstr(name, "norm") ? 1 : 0].kind;
+        const fold_tensor tensor = fold_tensors_at(t, index);
+        if (kind == FOLD_TORCH_BATCH_NORM && index < 0) continue; /* of one that is not affine */
+        if (!CHECK_SAYS(index > last && tensor.rank == shape.rank && tensor.count <= TENSOR, "'%s' has another place or rank", name)) continue;
+        CHECK_SAYS(!memcmp(tensor.dim, shape.dim, sizeof(int) * (size_t)shape.rank), "'%s' has another shape", name);
+        read_as_it_comes_out(t, index, values, (kind & 15) == FOLD_TORCH_GRU);
+        if (kind != FOLD_TORCH_BATCH_NORM)
+            CHECK_SAYS(!memcmp(values, fold_param_value(out, p), (size_t)tensor.count * sizeof *values), "'%s' has other values", name);
+        last = index;
+        there++;
+    }
+    snprintf(prefix, sizeof prefix, "%d.m.", number);
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const char *name = fold_tensors_at(t, i).name;
+        there -= !strncmp(name, prefix, strlen(prefix)) && !strstr(name, "num_batches");
+    }
+    CHECK_SAYS(!there, "case %d: %d tensors too many", number, there);
+    fold_model_free(out);
+}
+
+/* The module's tensors, one after the other, load to what reading them by name loads; saved, they load again. */
+static void loaded_raw(fold_tensors *t, int number, const listed *list, fold_model *m)
+{
+    static float floats[FLOATS], before[FLOATS];
+    const char *path = "build/torch_raw.bin";
+    char prefix[32];
+    size_t count = 0;
+    int size = 0;
+    snprintf(prefix, sizeof prefix, "%d.m.", number);
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const fold_tensor tensor = fold_tensors_at(t, i);
+        if (strncmp(tensor.name, prefix, strlen(prefix))) continue;
+        if (!CHECK(count + (size_t)tensor.count <= FLOATS)) return;
+        fold_tensors_read(t, i, 0, (size_t)tensor.count, floats + count, 1);
+        count += (size_t)tensor.count;
+    }
+    const float *values = fold_model_values(m, &size);
+    if (!CHECK(size <= FLOATS)) return;
+    memcpy(before, values, (size_t)size * sizeof *values);
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn) CHECK_SAYS(!fold_torch_save_raw(m, path, list->layers, list->n), "%s", fold_model_message(m));
+        for (int i = 0; i < fold_param_count(m); i++) {
+            const fold_shape shape = fold_param_shape(m, fold_param_at(m, i));
+            size_t all = sizeof(float);
+            for (int axis = 0; axis < shape.rank; axis++) all *= (size_t)shape.dim[axis];
+            const char last = fold_param_name(m, fold_param_at(m, i))[strlen(fold_param_name(m, fold_param_at(m, i))) - 1];
+            if ((list->layers[0].kind & FOLD_TORCH_NO_BIAS) && (last == 'b' || last == 'c')) continue; /* it stays zero */
+            memset(fold_values_write_begin(m, fold_param_at(m, i)), 0x44, all);
+            fold_values_write_end(m, fold_param_at(m, i));
+        }
+        if (turn) fold_torch_load_raw(m, path, list->layers, list->n);
+        else fold_torch_load_raw_memory(m, floats, count, list->layers, list->n);
+        CHECK_SAYS(!fold_model_status(m), "case %d: %s", number, fold_model_message(m));
+        CHECK_SAYS(!memcmp(before, fold_model_values(m, NULL), (size_t)size * sizeof *values), "case %d, turn %d: other values", number, turn);
+    }
+    remove(path);
+}
+
+/* With a place to write to, all modules go into one file there, which PyTorch can load. */
+static void modules_go_out_and_in(const char *path, const char *to)
+{
+    const cases c = read_cases(path);
+    fold_model *none = fold_model_new(NULL), *all = fold_model_new(NULL);
+    fold_tensors *t = fold_tensors_open(none, path);
+    for (int i = 0; i < c.count; i++) {
+        listed list;
+        fold_model *m = fold_model_new(NULL);
+        load_module(m, &c, i);
+        list_module(&list, &c, t, i);
+        exported(t, i, &list, m);
+        if (to) CHECK_SAYS(!fold_torch_export(all, m, list.layers, list.n), "%s", fold_model_message(all));
+        if (list.layers[list.n / 2].kind != FOLD_TORCH_BATCH_NORM) loaded_raw(t, i, &list, m);
+        fold_model_free(m);
+    }
+    if (to) CHECK_SAYS(!fold_model_save(all, to, NULL), "%s", fold_model_message(all));
+    fold_tensors_close(t);
+    fold_model_free(none);
+    fold_model_free(all);
+    fold_model_free(c.m);
+}
+static void what_pytorch_made_goes_out_and_in(void) { modules_go_out_and_in("tests/torch.safetensors", NULL); }
+static void out_to_pytorch(const char *path)
+{
+    char name[300], to[300];
+    snprintf(name, sizeof name, "%s: modules go out and in", path);
+    snprintf(to, sizeof to, "%s.out", path);
+    if (check_begin(name)) {
+        modules_go_out_and_in(path, to);
+        check_end();
+    }
+}
+
+/* ---- what does not fit the layers --------------------------------------------------------------- */
+
+static const fold_torch_layer two_layers[2] = { { FOLD_TORCH_LINEAR, "fc" }, { FOLD_TORCH_LSTM, "r" } };
+static fold_model *model_of_two(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_dense_new(m, "fc", 3, 2, FOLD_ACT_LINEAR);
+    fold_rnn_stack_new(m, "r", fold_lstm_new, 2, 1, 1, 0);
+    return m;
+}
+enum { TWO = 2 * 3 + 2 + 4 * 2 + 4 + 4 + 4 };
+
+static void counts_of_raw_floats_are_told(void)
+{
+    static const struct { int count; const char *says; } rows[] = {
+        { 0, "torch: the array has 0 floats, too few for 'fc.weight'; the layers take 28" },
+        { 6, "torch: the array has 6 floats, too few for 'fc.bias'; the layers take 28" },
+        { 27, "torch: the array has 27 floats, too few for 'r.bias_hh_l0'; the layers take 28" },
+        { TWO, "" },
+        { 29, "torch: the array has 29 floats, the layers take 28" },
+    };
+    const char *path = "build/torch_count.bin";
+    float values[TWO + 1];
+    for (int i = 0; i <= TWO; i++) values[i] = (float)(i + 1);
+    for (int k = 0; k < 5; k++)
+        for (int of_file = 0; of_file < 2; of_file++) {
+            int n;
+            fold_model *m = model_of_two();
+            const float first = fold_model_values(m, &n)[0];
+            FILE *file = fopen(path, "wb");
+            if (!CHECK(file != NULL)) return;
+            fwrite(values, sizeof *values, (size_t)rows[k].count, file);
+            fclose(file);
+            const fold_status status = of_file ? fold_torch_load_raw(m, path, two_layers, 2)
+                                               : fold_torch_load_raw_memory(m, values, (size_t)rows[k].count, two_layers, 2);
+            CHECK_INT(status, rows[k].count == TWO ? FOLD_OK : FOLD_BAD_SHAPE);
+            if (of_file) CHECK_TEXT(fold_model_message(m), rows[k].count == TWO ? "" : "torch: 'build/torch_count.bin' has ");
+            else CHECK_TEXT(fold_model_message(m), rows[k].says);
+            CHECK(rows[k].count == TWO ? fold_model_values(m, &n)[0] == 1 : fold_model_values(m, &n)[0] == first);
+            fold_model_free(m);
+        }
+    remove(path);
+}
+
+/* The last layer of a list is wrong: nothing is loaded, and no file is begun. */
+static void layers_that_are_not_there_are_told(void)
+{
+    static const struct { fold_torch_layer layer; const char *says; } rows[] = {
+        { { FOLD_TORCH_LINEAR, "head" }, "torch: the model has no parameter 'head.W'" },
+        { { FOLD_TORCH_PARAM, NULL }, "torch: the model has no parameter ''" },
+        { { FOLD_TORCH_GRU, "r" }, "torch: the model has no parameter 'r.0.U'" },
+        { { FOLD_TORCH_LSTM, "fc" }, NULL },
+        { { FOLD_TORCH_ATTENTION, "fc" }, "torch: the model has no parameter 'fc.query.W'" },
+        { { FOLD_TORCH_TRANSFORMER, "fc" }, "torch: the model has no parameter 'fc.attention.query.W'" },
+        { { FOLD_TORCH_EMBEDDING, "r" }, "torch: the model has no parameter 'r'" },
+        { { 40, "fc" }, "torch: there is no kind 40 of layers" },
+    };
+    const char *path = "build/torch_missing.bin";
+    float values[TWO] = { 0 };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const fold_torch_layer layers[2] = { { FOLD_TORCH_LINEAR, "fc" }, rows[k].layer };
+        fold_model *m = model_of_two(), *out = fold_model_new(NULL);
+        const float first = fold_model_values(m, NULL)[0];
+        if (rows[k].says) {
+            CHECK_INT(fold_torch_load_raw_memory(m, values, TWO, layers, 2), FOLD_BAD_ARGUMENT);
+            CHECK_TEXT(fold_model_message(m), rows[k].says);
+            CHECK(fold_model_values(m, NULL)[0] == first);
+            fold_model_clear_error(m);
+            CHECK_INT(fold_torch_save_raw(m, path, layers, 2), FOLD_BAD_ARGUMENT);
+            fold_model_clear_error(m);
+            FILE *file = fopen(path, "rb");
+            CHECK(!file);
+            if (file) fclose(file);
+            CHECK_INT(fold_torch_export(out, m, layers, 2), FOLD_BAD_ARGUMENT);
+            CHECK_TEXT(fold_model_message(out), rows[k].says);
+            CHECK_TEXT(fold_model_message(m), "");
+        }
+        fold_model_free(m);
+        fold_model_free(out);
+    }
+}
+
+static void raw_mistakes_are_told(void)
+{
+    const char *path = "build/torch_mistake.bin";
+    float values[TWO] = { 0 };
+    fold_model *m = model_of_two(), *out = fold_model_new(NULL);
+    CHECK_INT(fold_torch_load_raw_memory(m, NULL, 0, two_layers, 2), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "torch: no floats");
+    CHECK_INT(fold_torch_load_raw_memory(m, values, TWO, two_layers, 2), FOLD_BAD_ARGUMENT); /* the error stays */
+    CHECK_INT(fold_torch_save(m, path, two_layers, 2), FOLD_BAD_ARGUMENT);
+    fold_model_clear_error(m);
+    CHECK_INT(fold_torch_load_raw_memory(m, values, TWO, NULL, 2), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "torch: no layers");
+    fold_model_clear_error(m);
+    CHECK_INT(fold_torch_load_raw(m, NULL, two_layers, 2), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "torch: no path");
+    fold_model_clear_error(m);
+    CHECK_INT(fold_torch_load_raw(m, "build/no such folder/x", two_layers, 2), FOLD_IO);
+    CHECK_TEXT(fold_model_message(m), "torch: 'build/no such folder/x' cannot be opened");
+    fold_model_clear_error(m);
+    CHECK_INT(fold_torch_save_raw(m, "build/no such folder/x", two_layers, 2), FOLD_IO);
+    fold_model_clear_error(m);
+    FILE *file = fopen(path, "wb");
+    if (CHECK(file != NULL)) {
+        fwrite("12345", 1, 5, file);
+        fclose(file);
+        CHECK_INT(fold_torch_load_raw(m, path, two_layers, 2), FOLD_IO);
+        CHECK_TEXT(fold_model_message(m), "torch: 'build/torch_mistake.bin' ends within a float");
+        fold_model_clear_error(m);
+    }
+    CHECK_INT(fold_torch_export(out, m, two_layers, 2), FOLD_OK);
+    CHECK_INT(fold_torch_export(out, m, two_layers, 1), FOLD_BAD_ARGUMENT); /* a tensor of the name is there */
+    CHECK(fold_torch_export(NULL, m, two_layers, 1) && fold_torch_export(out, NULL, two_layers, 1));
+    CHECK(fold_torch_load_raw(NULL, path, two_layers, 1) && fold_torch_load_raw_memory(NULL, values, 1, two_layers, 1));
+    CHECK(fold_torch_save_raw(NULL, path, two_layers, 1) && fold_torch_save(NULL, path, two_layers, 1));
+    fold_model_free(out);
+    fold_model_free(m);
+    remove(path);
+}
+
+/* A batch norm that was loaded goes out and comes in again with the same bits. It has no raw form to load from. */
+static void batch_norms_come_back(void)
+{
+    static const fold_torch_layer norm = { FOLD_TORCH_BATCH_NORM, "n" };
+    const char *path = "build/torch_norm.safetensors";
+    float values[12] = { 0 };
+    fold_model *m = fold_model_new(NULL), *again = fold_model_new(NULL);
+    const fold_norm n = fold_norm_new(m, "n", 3, FOLD_NORM_FIXED, 0);
+    for (int i = 0; i < 3; i++) fold_values_write_begin(m, n.gain)[i] = 0.7f + (float)i / 3;
+    fold_values_write_end(m, n.gain);
+    CHECK_SAYS(!fold_torch_save(m, path, &norm, 1), "%s", fold_model_message(m));
+    fold_torch *t = fold_torch_open(again, path);
+    const fold_norm back = fold_torch_norm(t, "n", FOLD_NORM_FIXED, 0);
+    CHECK_SAYS(!fold_torch_close(t), "%s", fold_model_message(again));
+    CHECK(!memcmp(fold_param_value(m, n.gain), fold_param_value(again, back.gain), 3 * sizeof(float)));
+    CHECK_INT(fold_torch_load_raw_memory(m, values, 12, &norm, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "torch: 'n.running_mean' is folded into a gain and a bias, and cannot be loaded from raw floats");
+    fold_model_free(m);
+    fold_model_free(again);
+    remove(path);
+}
+
 int main(int argc, char **argv)
 {
     int files = 0;
@@ -907,6 +1205,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (strstr(argv[i], ".safetensors")) {
             test_file(argv[i]);
+            out_to_pytorch(argv[i]);
             files++;
         }
     if (files) return check_finish();
@@ -924,5 +1223,10 @@ int main(int argc, char **argv)
     check_run("loaded is what _new makes", loaded_is_what_new_makes);
     check_run("parts make a whole", parts_make_a_whole);
     check_run("missing biases stay zero", missing_biases_stay_zero);
+    check_run("what PyTorch made goes out and in", what_pytorch_made_goes_out_and_in);
+    check_run("counts of raw floats are told", counts_of_raw_floats_are_told);
+    check_run("layers that are not there are told", layers_that_are_not_there_are_told);
+    check_run("raw mistakes are told", raw_mistakes_are_told);
+    check_run("batch norms come back", batch_norms_come_back);
     return check_finish();
 }
