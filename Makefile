@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = agents char_lm export game_jobs hello listops mnist molecules mpi_sick notebook parity plan robot_arm save shift_reduce speech swarm torch transformer treelstm_sick treelstm_sst
+EXAMPLES = agents char_lm export game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy robot_arm save shift_reduce speech swarm torch transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = agents_cpp cartpole
 CXX ?= c++
 MPICC ?= mpicc
@@ -15,7 +15,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/torch.h examples/options.h fold.h
+build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/onnx.h examples/torch.h examples/options.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 

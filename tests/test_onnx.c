@@ -1,0 +1,520 @@
+/* test_onnx.c - networks from ONNX files: ONNX's own tests of single nodes, trained policies beside what another program
+   computed, the same bits alone, in batches, in eager contexts, replayed and in slices; what is refused, by its message.
+       cc -O2 -o test_onnx tests/test_onnx.c -lm && ./test_onnx
+   FOLD_POLICIES names a folder of policies in the format of examples/policy.c, with a list NODES.txt of node tests that must
+   be read. The node tests lie in the Debian package libonnx-testdata. Both are skipped aloud where they are not there. */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#define ONNX_IMPLEMENTATION
+#include "../examples/onnx.h"
+#include "check.h"
+#include "write_onnx.h"
+#include <stdlib.h>
+#if defined(__unix__) || defined(__APPLE__)
+#include <dirent.h>
+#define HAS_FOLDERS 1
+#endif
+
+enum { MOST = 64 };
+
+/* ---- files ------------------------------------------------------------------------------------ */
+
+typedef struct bytes { unsigned char *b; size_t n; } bytes;
+static bytes read_file(const char *path)
+{
+    bytes all = { NULL, 0 };
+    FILE *file = fopen(path, "rb");
+    if (!file) return all;
+    all.b = (unsigned char *)malloc(1 << 23);
+    all.n = fread(all.b, 1, 1 << 23, file);
+    fclose(file);
+    return all;
+}
+
+/* A TensorProto as floats. It is read by a parser of its own. */
+typedef struct tensor { char name[200]; int rank, dim[8], type; long long count; float *values; } tensor;
+static uint64_t varint(const unsigned char **at)
+{
+    uint64_t value = 0;
+    for (int shift = 0;; shift += 7) {
+        value |= (uint64_t)(**at & 127) << shift;
+        if (*(*at)++ < 128) return value;
+    }
+}
+static float element(const unsigned char *from, int type)
+{
+    float f;
+    double d;
+    int32_t i;
+    int64_t l;
+    switch (type) {
+    case 1: return memcpy(&f, from, 4), f;
+    case 6: return memcpy(&i, from, 4), (float)i;
+    case 7: return memcpy(&l, from, 8), (float)l;
+    case 10: return (float)onnx__half((uint64_t)from[0] | (uint64_t)from[1] << 8);
+    case 11: return memcpy(&d, from, 8), (float)d;
+    default: return (float)*from;
+    }
+}
+static tensor read_tensor(bytes file)
+{
+    tensor t;
+    memset(&t, 0, sizeof t);
+    t.count = 1;
+    for (const unsigned char *at = file.b, *end = file.b + file.n; at < end;) {
+        const uint64_t key = varint(&at), value = varint(&at); /* nothing of another wire is in these files */
+        if (key >> 3 == 1 && (key & 7) == 0) t.count = t.count * (t.dim[t.rank++ & 7] = (int)value) % 100000000;
+        if (key >> 3 == 2) t.type = (int)value;
+        if ((key & 7) != 2) continue;
+        const int size = t.type == 7 || t.type == 11 ? 8 : t.type == 1 || t.type == 6 ? 4 : t.type == 10 ? 2 : 1;
+        if (key >> 3 == 1)
+            for (const unsigned char *dim = at; dim < at + value;) t.count = t.count * (t.dim[t.rank++ & 7] = (int)varint(&dim)) % 100000000;
+        if (key >> 3 == 8) memcpy(t.name, at, value < 199 ? value : 199);
+        if (key >> 3 == 9 && value == (uint64_t)t.count * (uint64_t)size) {
+            t.values = (float *)malloc((size_t)t.count * sizeof(float) + 4);
+            for (int i = 0; i < t.count; i++) t.values[i] = element(at + i * size, t.type);
+        }
+        at += value;
+    }
+    return t;
+}
+
+/* The largest difference by the largest finite value; 1 where an infinity or a NaN is missing. */
+static double difference(const float *a, const float *b, int n)
+{
+    double worst = 0, largest = 1e-30;
+    if (!a || !b) return 1;
+    for (int i = 0; i < n; i++)
+        if (isfinite(b[i]) && fabs((double)b[i]) > largest) largest = fabs((double)b[i]);
+    for (int i = 0; i < n; i++) {
+        if (isnan(a[i]) && isnan(b[i])) continue;
+        if (isfinite(a[i]) != isfinite(b[i]) || (!isfinite(b[i]) && !(a[i] == b[i]))) return 1;
+        if (isfinite(a[i])) worst = fmax(worst, fabs((double)a[i] - (double)b[i]) / largest);
+    }
+    return worst;
+}
+
+/* ---- ONNX's tests of nodes -------------------------------------------------------------------- */
+
+/* Data come in when a sample is recorded; weights, shapes and axes are constants. */
+static int is_data(const char *test, int input)
+{
+    static const char *const two[] = { "test_add", "test_sub", "test_mul", "test_div", "test_pow", "test_less", "test_greater", "test_matmul",
+                                       "test_concat", "test_max", "test_min", "test_sum", "test_where", "test_equal", "test_and", "test_or", "test_gemm_t" };
+    if (!input) return 1;
+    for (size_t i = 0; i < sizeof two / sizeof *two; i++)
+        if (!strncmp(test, two[i], strlen(two[i]))) return 1;
+    return 0;
+}
+
+/* Returns 1: right, 0: refused, -1: wrong. */
+static int run_node_test(const char *folder, const char *name, char *said)
+{
+    char path[600];
+    static tensor in[MOST], out[MOST];
+    fold_onnx_binding bindings[MOST];
+    fold_onnx_value given[MOST], asked[MOST];
+    int n_in = 0, n_out = 0, n_given = 0, result = 0;
+    for (int kind = 0; kind < 2; kind++)
+        for (int *n = kind ? &n_out : &n_in; *n < MOST; ++*n) {
+            snprintf(path, sizeof path, "%s/%s/test_data_set_0/%s_%d.pb", folder, name, kind ? "output" : "input", *n);
+            bytes file = read_file(path);
+            if (!file.b) break;
+            (kind ? out : in)[*n] = read_tensor(file);
+            free(file.b);
+        }
+    memset(bindings, 0, sizeof bindings);
+    memset(given, 0, sizeof given);
+    memset(asked, 0, sizeof asked);
+    for (int i = 0; i < n_in; i++) {
+        bindings[i].name = in[i].name;
+        bindings[i].has_shape = 1;
+        bindings[i].rank = in[i].rank;
+        memcpy(bindings[i].dim, in[i].dim, sizeof in[i].dim);
+        if (!is_data(name, i) || !in[i].values) bindings[i].values = in[i].values;
+        else given[n_given].name = in[i].name, given[n_given++].values = in[i].values;
+    }
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_onnx_desc desc = fold_onnx_desc_default();
+    desc.bindings = bindings;
+    desc.n_bindings = n_in;
+    snprintf(path, sizeof path, "%s/%s/model.onnx", folder, name);
+    fold_onnx *o = fold_onnx_open(m, path, &desc);
+    for (int i = 0; i < n_out; i++) asked[i].name = out[i].name;
+    snprintf(said, 240, "%s", fold_model_message(m));
+    for (int i = 0; i < n_out && o; i++)
+        if (!fold_onnx_find(o, out[i].name).count) result = -2; /* an output that nothing makes, such as a mask of dropout */
+    if (o && !result) {
+        result = 1;
+        fold_onnx_record(o, f, given, n_given, NULL, asked, n_out);
+        for (int i = 0; i < n_out; i++) fold_keep(f, asked[i].node);
+        if (fold_run(f, NULL, 0)) result = -1, snprintf(said, 240, "%s", fold_ctx_message(f));
+        for (int i = 0; i < n_out && result > 0; i++) {
+            const float *got = fold_value(f, asked[i].node);
+            const double by = !got || !out[i].values ? 1 : difference(got, out[i].values, (int)out[i].count);
+            const int counts = fold_onnx_find(o, out[i].name).count == out[i].count;
+            if (by > 1e-5 || !counts) result = -1, snprintf(said, 240, "'%s' differs by %g, count %d", out[i].name, by, counts);
+        }
+    }
+    for (int i = 0; i < n_in; i++) free(in[i].values);
+    for (int i = 0; i < n_out; i++) free(out[i].values);
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_model_free(m);
+    return result == -2 ? 0 : result;
+}
+
+/* Whatever ONNX tests of a node is refused or right, and those of the list are right. */
+static void node_tests(void)
+{
+    const char *folder = "/usr/share/libonnx-testdata/data/node", *policies = getenv("FOLD_POLICIES");
+    char said[256], line[300], name[200], path[600];
+    int right = 0, refused = 0, listed = 0;
+#ifdef HAS_FOLDERS
+    DIR *all = opendir(folder);
+    if (!all) {
+        check_skip("ONNX's tests of nodes (no %s: Debian's libonnx-testdata)", folder);
+        return;
+    }
+    for (struct dirent *entry = readdir(all); entry; entry = readdir(all)) {
+        if (strncmp(entry->d_name, "test_", 5) != 0) continue;
+        if (strstr(entry->d_name, "bernoulli")) continue; /* which draws */
+        const int result = run_node_test(folder, entry->d_name, said);
+        CHECK_SAYS(result >= 0, "%s: %s", entry->d_name, said);
+        if (check.verbose && result == 0) printf("%s: %s\n", entry->d_name, said);
+        right += result > 0;
+        refused += result == 0;
+    }
+    closedir(all);
+    printf("nodes: %d right, %d refused\n", right, refused);
+    CHECK(right >= 218);
+    snprintf(path, sizeof path, "%s/NODES.txt", policies ? policies : "");
+    FILE *list = fopen(path, "r");
+    while (list && fgets(line, sizeof line, list)) {
+        if (sscanf(line, "%*s %199s", name) != 1) continue;
+        CHECK_SAYS(run_node_test(folder, name, said) == 1, "%s: %s", name, said);
+        listed++;
+    }
+    if (list) fclose(list);
+    CHECK(!list || listed == 218);
+#else
+    (void)folder, (void)policies, (void)said, (void)line, (void)name, (void)path, (void)right, (void)refused, (void)listed;
+    check_skip("ONNX's tests of nodes (this system has no folders)");
+#endif
+}
+
+/* ---- trained policies ------------------------------------------------------------------------- */
+
+/* A case's tensor of a policy's folder. */
+static float *case_values(const char *folder, int number, const char *kind, int index, int count)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/case%d_%s%d.f32", folder, number, kind, index);
+    bytes file = read_file(path);
+    CHECK_SAYS(file.n == (size_t)count * sizeof(float), "%s has %d bytes", path, (int)file.n);
+    return (float *)(void *)file.b;
+}
+
+/* Compares all cases, recorded into one run; they are in the format that examples/policy.c tells. */
+static void policy_test(const char *folder, int quantized)
+{
+    char path[600], line[1000], kind[20], name[200], names[MOST][200];
+    int cases = 0, n_in = 0, n_out = 0, index[MOST], count[MOST];
+    snprintf(path, sizeof path, "%s/index.txt", folder);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        int which, at;
+        sscanf(line, "cases %d", &cases);
+        if (sscanf(line, "%19s %d %199s%n", kind, &which, name, &at) != 3) continue;
+        const int is_in = !strcmp(kind, "input"), is_out = !strcmp(kind, "output") || !strcmp(kind, "probe");
+        if ((!is_in && !is_out) || n_in + n_out == MOST) continue;
+        index[n_in + n_out] = which;
+        count[n_in + n_out] = 1;
+        for (char *from = line + at, *next; strtol(from, &next, 10) > 0; from = next) count[n_in + n_out] *= (int)strtol(from, NULL, 10);
+        strcpy(names[n_in + n_out], name);
+        *(is_in ? &n_in : &n_out) += 1; /* inputs come first */
+    }
+    if (file) fclose(file);
+    fold_model_desc model = fold_model_desc_default();
+    model.inference = quantized;
+    fold_model *m = fold_model_new(&model);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    fold_onnx *o = fold_onnx_open(m, path, NULL);
+    CHECK_SAYS(o != NULL, "%s: %s", folder, fold_model_message(m));
+    if (quantized) CHECK_INT(fold_model_quantize(m, NULL), FOLD_OK);
+    fold_ctx_reset(f);
+    static fold_onnx_value in[MOST], out[16][MOST];
+    for (int c = 0; c < cases && o; c++) {
+        for (int i = 0; i < n_in; i++) in[i].name = names[i], in[i].values = case_values(folder, c, "in", index[i], count[i]);
+        for (int i = 0; i < n_out; i++) out[c][i].name = names[n_in + i];
+        CHECK_INT(fold_onnx_record(o, f, in, n_in, NULL, out[c], n_out), FOLD_OK);
+        for (int i = 0; i < n_in; i++) free((float *)(uintptr_t)in[i].values);
+        for (int i = 0; i < n_out; i++) fold_keep(f, out[c][i].node);
+    }
+    CHECK_SAYS(!fold_run(f, NULL, 0), "%s: %s", folder, fold_ctx_message(f));
+    for (int c = 0; c < cases && o; c++)
+        for (int i = 0; i < n_out; i++) {
+            float *wanted = case_values(folder, c, "out", index[n_in + i], count[n_in + i]);
+            const double by = difference(fold_value(f, out[c][i].node), wanted, count[n_in + i]);
+            CHECK_SAYS(quantized || by <= 1e-5, "%s: case %d, '%s' differs by %g", folder, c, out[c][i].name, by);
+            free(wanted);
+        }
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+static void policies(void)
+{
+    const char *folder = getenv("FOLD_POLICIES");
+    if (!folder) {
+        check_skip("trained policies (FOLD_POLICIES names no folder)");
+        return;
+    }
+#ifdef HAS_FOLDERS
+    char path[600];
+    int count = 0;
+    DIR *all = opendir(folder);
+    CHECK(all != NULL);
+    for (struct dirent *entry = all ? readdir(all) : NULL; entry; entry = readdir(all)) {
+        snprintf(path, sizeof path, "%.400s/%.100s/index.txt", folder, entry->d_name);
+        FILE *index = fopen(path, "r");
+        if (!index) continue;
+        fclose(index);
+        snprintf(path, sizeof path, "%.400s/%.100s", folder, entry->d_name);
+        policy_test(path, 0);
+        policy_test(path, 1);
+        count++;
+    }
+    if (all) closedir(all);
+    CHECK(count > 0);
+#endif
+}
+
+/* ---- a network that is written here ----------------------------------------------------------- */
+
+enum { AGENTS = 7, OUTPUTS = 6 };
+static const char *const outputs[OUTPUTS] = { "actions", "choice", "best", "h_out", "seen.active", "log_shares" };
+static message network;
+
+typedef struct agent { float obs[4], picture[72], h[3]; } agent;
+static agent agent_of(int number, int frame)
+{
+    agent a;
+    fold_random r = fold_random_new((uint64_t)number + 1, (uint64_t)frame);
+    fold_random_gaussian(&r, NULL, NULL, 4, a.obs);
+    fold_random_gaussian(&r, NULL, NULL, 72, a.picture);
+    fold_random_gaussian(&r, NULL, NULL, 3, a.h);
+    return a;
+}
+static void record_agent(fold_onnx *o, fold_ctx *f, const agent *a, int by_reference, fold_random *chance, fold_onnx_value *out)
+{
+    const fold_node none = { 0, 0 };
+    fold_onnx_value in[3] = { { "obs", a->obs, none }, { "picture", a->picture, none }, { "h_in", a->h, none } };
+    if (by_reference) {
+        in[0].node = fold_input_ref(f, a->obs, fold_shape1(4));
+        in[1].node = fold_input_ref(f, a->picture, fold_shape4(1, 2, 6, 6));
+        in[2].node = fold_input_ref(f, a->h, fold_shape3(1, 1, 3));
+        for (int i = 0; i < 3; i++) in[i].values = NULL;
+    }
+    for (int i = 0; i < OUTPUTS; i++) out[i].name = outputs[i];
+    CHECK_INT(fold_onnx_record(o, f, in, 3, chance, out, OUTPUTS), FOLD_OK);
+    for (int i = 0; i < OUTPUTS; i++) fold_keep(f, out[i].node);
+}
+static int same_values(fold_onnx *o, fold_ctx *f, const fold_onnx_value *a, fold_ctx *g, const fold_onnx_value *b)
+{
+    int same = 1;
+    for (int i = 0; i < OUTPUTS; i++) {
+        const float *x = fold_value(f, a[i].node), *y = fold_value(g, b[i].node);
+        same &= x && y && !memcmp(x, y, (size_t)fold_onnx_find(o, outputs[i]).count * sizeof *x);
+    }
+    return same;
+}
+
+/* Alone, in a batch, in an eager context, replayed with other data, and in slices: the same bits. */
+static void same_bits(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_ctx *batch = fold_ctx_new(m, &desc), *alone = fold_ctx_new(m, &desc);
+    desc.eager = 1;
+    fold_ctx *eager = fold_ctx_new(m, &desc);
+    fold_onnx *o = fold_onnx_open_memory(m, network.bytes, network.size, NULL);
+    CHECK_TEXT(fold_model_message(m), "");
+    fold_onnx_value out[AGENTS][OUTPUTS], single[OUTPUTS];
+    agent agents[AGENTS];
+    for (int noise = 0; noise < 2; noise++) {
+        fold_ctx_reset(batch);
+        for (int i = 0; i < AGENTS; i++) {
+            fold_random chance = fold_random_new(5, (uint64_t)i);
+            agents[i] = agent_of(i, 0);
+            record_agent(o, batch, &agents[i], 1, noise ? &chance : NULL, out[i]);
+        }
+        CHECK_INT(fold_run(batch, NULL, 0), FOLD_OK);
+        for (int frame = 0; frame < 3; frame++) {
+            for (int i = 0; i < AGENTS; i++) agents[i] = agent_of(i, frame);
+            if (frame) CHECK_INT(fold_replay(batch), FOLD_OK);
+            for (int i = 0; i < AGENTS; i++)
+                for (int is_eager = 0; is_eager < 2; is_eager++) {
+                    fold_ctx *f = is_eager ? eager : alone;
+                    fold_random chance = fold_random_new(5, (uint64_t)i);
+                    fold_ctx_reset(f);
+                    record_agent(o, f, &agents[i], 0, noise ? &chance : NULL, single);
+                    CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+                    CHECK(same_values(o, batch, out[i], f, single));
+                }
+        }
+    }
+    fold_onnx_close(o);
+    fold_ctx_free(batch);
+    fold_ctx_free(alone);
+    fold_ctx_free(eager);
+    fold_model_free(m);
+}
+
+/* In blocks alone; weights learn, and are saved under the names of the file. */
+static void blocks(void)
+{
+    static double place[2][1 << 18];
+    fold_model_desc model = fold_model_desc_default();
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_onnx_desc onnx = fold_onnx_desc_default();
+    model.memory.block = place[0];
+    desc.memory.block = place[1];
+    model.memory.block_size = desc.memory.block_size = sizeof place[0];
+    onnx.prefix = "left.";
+    desc.training = 1;
+    fold_model *m = fold_model_new(&model);
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    fold_onnx *o = fold_onnx_open_memory(m, network.bytes, network.size, &onnx);
+    CHECK_TEXT(fold_model_message(m), "");
+    CHECK(!fold_param_is_null(fold_param_find(m, "left.filter.bias")));
+    fold_sgd sgd = fold_sgd_default();
+    double first = 0, last = 0;
+    sgd.rate = 0.05f;
+    for (int step = 0; step < 60 && o; step++) {
+        fold_onnx_value out[OUTPUTS];
+        const agent a = agent_of(0, 0);
+        static const float target[4] = { 1, -1, 0.5f, 0 };
+        fold_ctx_reset(f);
+        record_agent(o, f, &a, 0, NULL, out);
+        const fold_node loss = fold_squared_error(f, out[0].node, fold_input(f, target, 4));
+        CHECK_INT(fold_backward(f, loss), FOLD_OK);
+        last = (double)fold_value(f, loss)[0];
+        if (!step) first = last;
+        CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+    }
+    CHECK_SAYS(last < first / 10, "the loss goes from %g to %g", first, last);
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+static void contract(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_onnx *o = fold_onnx_open_memory(m, network.bytes, network.size, NULL);
+    CHECK_INT(fold_onnx_input_count(o), 3);
+    CHECK_INT(fold_onnx_output_count(o), 6);
+    CHECK_TEXT(fold_onnx_input(o, 1).name, "picture");
+    CHECK_INT(fold_onnx_input(o, 1).count, 72);
+    CHECK_INT(fold_onnx_input(o, 1).rank, 4);
+    CHECK_INT(fold_onnx_input(o, 1).dim[0], 1);
+    CHECK_INT(fold_onnx_output(o, 1).is_integer, 1);
+    CHECK_INT(fold_onnx_output(o, 4).is_constant, 1);
+    CHECK_INT(fold_onnx_output(o, 5).count, 0);
+    CHECK(!fold_onnx_find(o, "nowhere").name);
+    CHECK_INT(fold_onnx_metadata_count(o), 1);
+    CHECK_TEXT(fold_onnx_metadata_key(o, 0), "joint_names");
+    CHECK_TEXT(fold_onnx_metadata(o, "joint_names"), "hip,knee");
+    CHECK(!fold_onnx_metadata(o, "scale"));
+    fold_onnx_close(o);
+    fold_model_free(m);
+}
+
+/* ---- what is refused -------------------------------------------------------------------------- */
+
+typedef struct refusal { const char *type, *in, *attributes, *message; } refusal;
+static void refusals(void)
+{
+    static const refusal all[] = {
+        { "Unknown", "x", "", "onnx: Unknown 'y': this op is not read" },
+        { "Relu", "x", "alpha=1.0", "onnx: Relu 'y': an attribute alpha" },
+        { "Relu", "gone", "", "onnx: Relu 'y': 'gone' is made by nothing before it" },
+        { "Relu", "x x", "", "onnx: Relu 'y': 2 inputs" },
+        { "Gather", "x x", "", "onnx: Gather 'y': an index that is not constant" },
+        { "Reshape", "x x", "", "onnx: Reshape 'y': 'x' is not constant" },
+        { "MatMul", "x x", "", "onnx: MatMul 'y': matrices that do not fit" },
+        { "Conv", "x W", "", "onnx: Conv 'y': an input of rank 2, or more than one sample" },
+        { "Clip", "x", "min=2.0 max=1.0", "onnx: Clip 'y': bounds that leave nothing between them" },
+        { "Softmax", "x", "axis=2", "onnx: Softmax 'y': axis 2 of 2 axes" },
+        { "Multinomial", "x", "sample_size=2", "onnx: Multinomial 'y': more than one sample" },
+        { "Add", "x W", "", "onnx: Add 'y': axes of 4 and 3 values do not meet" } };
+    static message graph, file;
+    static const float values[12] = { 0 };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        graph.size = 0;
+        put_value(&graph, 11, "x", "1 4");
+        put_tensor(&graph, 5, "W", "4 3", values);
+        put_node(&graph, all[i].type, all[i].in, "y", all[i].attributes);
+        put_value(&graph, 12, "y", "1 4");
+        onnx_file(&file, &graph, 13);
+        fold_model *m = fold_model_new(NULL);
+        CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, NULL));
+        CHECK_TEXT(fold_model_message(m), all[i].message);
+        fold_model_free(m);
+    }
+}
+static void misuse(void)
+{
+    const fold_node none = { 0, 0 };
+    float obs[4] = { 0, 0, 0, 0 };
+    fold_model *m = fold_model_new(NULL), *other = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL), *foreign = fold_ctx_new(other, NULL);
+    fold_onnx *o = fold_onnx_open_memory(m, network.bytes, network.size, NULL);
+    fold_onnx_value in = { "obs", obs, none }, out = { "actions", NULL, none };
+    CHECK(!fold_onnx_open_memory(NULL, network.bytes, network.size, NULL));
+    CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "onnx: the input 'picture' is not handed in");
+    CHECK_INT(fold_model_status(m), FOLD_OK);
+    fold_ctx_reset(f);
+    out.name = "lost";
+    CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "onnx: nothing makes 'lost'");
+    fold_ctx_reset(f);
+    out.name = "centred"; /* needs obs alone */
+    CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_OK);
+    CHECK_INT(fold_run(f, &out.node, 1), FOLD_OK);
+    CHECK_INT(fold_onnx_record(o, foreign, &in, 1, NULL, &out, 1), FOLD_BAD_HANDLE);
+    CHECK_INT(fold_onnx_record(NULL, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_onnx_input_count(NULL), 0);
+    CHECK(!fold_onnx_input(o, 99).name);
+    CHECK(!fold_onnx_find(NULL, "obs").name);
+    fold_onnx_close(NULL);
+    CHECK(!fold_onnx_open_memory(m, NULL, 0, NULL));
+    CHECK_TEXT(fold_model_message(m), "onnx: the file has no graph");
+    fold_model_clear_error(m);
+    CHECK(!fold_onnx_open(m, "build/there-is-no.onnx", NULL));
+    CHECK_TEXT(fold_model_message(m), "onnx: 'build/there-is-no.onnx' cannot be opened");
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_ctx_free(foreign);
+    fold_model_free(m);
+    fold_model_free(other);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    write_network(&network);
+    check_run("the same bits alone, in batches, eager and replayed", same_bits);
+    check_run("in blocks, and training", blocks);
+    check_run("inputs, outputs and metadata", contract);
+    check_run("what is refused", refusals);
+    check_run("misuse", misuse);
+    check_run("tests of nodes", node_tests);
+    check_run("policies", policies);
+    return check_finish();
+}
