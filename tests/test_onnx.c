@@ -155,7 +155,7 @@ static int run_node_test(const char *folder, const char *name, char *said)
             const float *got = fold_value(f, asked[i].node);
             const double by = !got || !out[i].values ? 1 : difference(got, out[i].values, (int)out[i].count);
             const int counts = fold_onnx_find(o, out[i].name).count == out[i].count;
-            if (by > 1e-5 || !counts) result = -1, snprintf(said, 240, "'%s' differs by %g, count %d", out[i].name, by, counts);
+            if (by > 1e-5 || !counts) result = -1, snprintf(said, 240, "'%.99s' differs by %g, count %d", out[i].name, by, counts);
         }
     }
     for (int i = 0; i < n_in; i++) free(in[i].values);
@@ -367,6 +367,14 @@ static void same_bits(void)
                 }
         }
     }
+    fold_ctx_reset(batch);
+    for (int i = 0; i < AGENTS; i++) record_agent(o, batch, &agents[i], 0, NULL, out[i]);
+    CHECK_INT(fold_run_begin(batch, NULL, 0), FOLD_OK);
+    for (int more = 1; more;) CHECK_INT(fold_run_more(batch, 0, &more), FOLD_OK);
+    fold_ctx_reset(alone);
+    record_agent(o, alone, &agents[2], 0, NULL, single);
+    CHECK_INT(fold_run(alone, NULL, 0), FOLD_OK);
+    CHECK(same_values(o, batch, out[2], alone, single));
     fold_onnx_close(o);
     fold_ctx_free(batch);
     fold_ctx_free(alone);
@@ -467,6 +475,66 @@ static void refusals(void)
         fold_model_free(m);
     }
 }
+/* Weights in other files: beside this one, below a folder that is none, too short, and elsewhere. */
+static void external(void)
+{
+    static const struct { const char *location, *offset, *message; } all[] = {
+        { "test_onnx.data", "4", "" },
+        { "test_onnx.data", "8", "onnx: 'build/test_onnx.data' has too few bytes" },
+        { "../test_onnx.data", "0", "onnx: 'W' is in a file that does not lie beside" },
+        { "a/../../test_onnx.data", "0", "onnx: 'W' is in a file that does not lie beside" },
+        { "/etc/passwd", "0", "onnx: 'W' is in a file that does not lie beside" },
+        { "", "0", "onnx: 'W' is in a file that does not lie beside" },
+        { "there-is-no.data", "0", "onnx: 'build/there-is-no.data' cannot be opened" } };
+    static const float values[5] = { 9, 1, 2, 3, 4 }, x[2] = { 1, 10 };
+    static message graph, weight, entry, file;
+    const fold_node none = { 0, 0 };
+    FILE *data = fopen("build/test_onnx.data", "wb");
+    if (!data) return; /* it runs where there is no build */
+    CHECK_INT(fwrite(values, sizeof *values, 5, data), 5);
+    fclose(data);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        graph.size = weight.size = 0;
+        put_number(&weight, 1, 2);
+        put_number(&weight, 1, 2);
+        put_number(&weight, 2, 1);
+        put_text(&weight, 8, "W");
+        put_number(&weight, 14, 1);
+        for (int k = 0; k < 2; k++) {
+            entry.size = 0;
+            put_text(&entry, 1, k ? "offset" : "location");
+            put_text(&entry, 2, k ? all[i].offset : all[i].location);
+            put_message(&weight, 13, &entry);
+        }
+        put_message(&graph, 5, &weight);
+        put_value(&graph, 11, "x", "1 2");
+        put_node(&graph, "MatMul", "x W", "y", "");
+        put_value(&graph, 12, "y", "1 2");
+        onnx_file(&file, &graph, 13);
+        FILE *out = fopen("build/test_onnx.onnx", "wb");
+        CHECK(out && fwrite(file.bytes, 1, file.size, out) == file.size);
+        if (out) fclose(out);
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        fold_onnx *o = fold_onnx_open(m, "build/test_onnx.onnx", NULL);
+        fold_onnx_value in = { "x", x, none }, y = { "y", NULL, none };
+        CHECK_TEXT(fold_model_message(m), all[i].message);
+        CHECK(!o == (i > 0));
+        if (o) {
+            CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &y, 1), FOLD_OK);
+            CHECK_INT(fold_run(f, &y.node, 1), FOLD_OK);
+            CHECK(fold_value(f, y.node) && fold_value(f, y.node)[0] == 31 && fold_value(f, y.node)[1] == 42);
+        }
+        fold_onnx_close(o);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+    fold_model *m = fold_model_new(NULL);
+    CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, NULL));
+    CHECK_TEXT(fold_model_message(m), "onnx: 'W' is in another file, and this one was opened in memory");
+    fold_model_free(m);
+}
+
 static void misuse(void)
 {
     const fold_node none = { 0, 0 };
@@ -513,6 +581,7 @@ int main(int argc, char **argv)
     check_run("in blocks, and training", blocks);
     check_run("inputs, outputs and metadata", contract);
     check_run("what is refused", refusals);
+    check_run("weights in other files", external);
     check_run("misuse", misuse);
     check_run("tests of nodes", node_tests);
     check_run("policies", policies);
