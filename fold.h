@@ -22418,9 +22418,6 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         any |= fold__eager_dest(f, id, slot, &pointers);
     if (!any)
         return;
-    for (uint32_t operand = 0; operand < program.op->n_in; operand++)
-        if (!fold__absent(&worker->dest[fold__slot_of(sig, operand)]))
-            fold__ready_back_pack(f, &program, program.op, (int)operand);
     for (int slot = 0; slot < sig->n_in; slot++)
         if (fold__eager_sums(f, id, slot))
             fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
@@ -22472,6 +22469,8 @@ static void fold__eager_use(fold_ctx *f, const fold__use *use)
         }
 }
 
+static int fold__reserve_run(fold_ctx *f);
+
 /* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
 static int fold__eager_reserve(fold_ctx *f)
 {
@@ -22481,9 +22480,7 @@ static int fold__eager_reserve(fold_ctx *f)
     run->counts.groups = run->counts.leaves = 0;
     run->counts.tail = 0;
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    if (!fold__add_group(f, 0, run->counts.calls))
-        return 0;
-    if (!fold__analyse_signatures(f) || !fold__list_uses(f))
+    if (!fold__add_group(f, 0, run->counts.calls) || !fold__analyse_signatures(f))
         return 0;
     for (uint32_t call = 0; call < run->counts.calls; call++) {
         const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
@@ -22496,12 +22493,10 @@ static int fold__eager_reserve(fold_ctx *f)
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (run->grad[id] && (run->state[fold__call_of(f, id)] & FOLD__RUNS))
             at += fold__round_up(fold__value_size(f, id), 16);
-    int fits = fold__ask(f, FOLD__ARRAY_REGION, at + fold__widest(f), sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, scratch * sizeof(float) + pointers * sizeof(float *), 1);
-    fits &= fold__reserve_sums(f);
-    if (!fits)
-        return fold__out_of_memory(f, 1);
-    run->trash = run->region + at;
+    run->counts.region = at;
+    run->counts.scratch = scratch + pointers * (sizeof(float *) / sizeof(float));
+    if (!fold__reserve_run(f))
+        return 0;
     run->group[0].rows_at = 0;
     at = (size_t)rows * 16;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
