@@ -14791,6 +14791,14 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
     return fold__operand_of(f, fold__record_copy(f, operand, 0), "copy", operand);
 }
 
+/* Makes a single value one of the call's own, a row like any other: it is not shared, and a parameter's is a
+   copy. */
+static int fold__own_operand(fold_ctx *f, fold__operand *operand)
+{
+    operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
+    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
+}
+
 /* Tells which rows of W inputs meet: all; the first, as many as inputs have values; or the last, where the
    product starts from the last of `in`. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
@@ -14829,11 +14837,9 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who,
                                vector->name, outputs, matrix->name, matrix->shape.dim[0],
                                matrix->shape.dim[1]);
-    for (int i = 0; i < count; i++) { /* rows like any others; a parameter's by a copy */
-        operands[i].kind = (uint8_t)(operands[i].kind & ~FOLD__SHARED);
-        if (fold__kind_of(f, operands[i].source) == FOLD__PARAM && !fold__copy_operand(f, &operands[i]))
+    for (int i = 0; i < count; i++)
+        if (!fold__own_operand(f, &operands[i]))
             return fold__null;
-    }
     const int32_t attr[4] = { transposed, starts, starts ? inputs - given : 0, outputs };
     const uint32_t param[2] = { weight.id, bias.id };
     return fold__linear_op(f, operands, count, attr, param, whole);
@@ -14944,10 +14950,7 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
     const int size[2] = { rank == 1 ? 1 : filter->shape.dim[0], filter->shape.dim[rank - 1] };
     int32_t attr[4] = { 0, 0, 0, 0 };
     if (!fold__filter_fits(f, who, &shape, rank, filter, vector, desc->depthwise) ||
-        !fold__window_attr(f, who, &shape, rank, size, desc, attr))
-        return fold__null;
-    operand.kind = (uint8_t)(operand.kind & ~FOLD__SHARED); /* a row like any other; a parameter by a copy */
-    if (fold__kind_of(f, operand.source) == FOLD__PARAM && !fold__copy_operand(f, &operand))
+        !fold__window_attr(f, who, &shape, rank, size, desc, attr) || !fold__own_operand(f, &operand))
         return fold__null;
     attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
     fold__ask_op(f, &request, &fold__code_conv, &operand, 1, attr, 0);
@@ -15111,7 +15114,6 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Gives what differs from the mean, divided by the deviation. */
 static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node variance, float epsilon)
 {
     if (!fold__broken(f) && !(epsilon >= 0))
@@ -15164,19 +15166,6 @@ static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node no
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
                                size);
     return fold__op(f, code, &node, 1, NULL, (uint64_t)at);
-}
-
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index)
-{
-    return fold__indexed(f, &fold__code_pick, x, index, 1);
-}
-FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label)
-{
-    return fold__indexed(f, &fold__code_softmax_xent, logits, label, 0);
-}
-FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label)
-{
-    return fold__indexed(f, &fold__code_hinge, scores, label, 0);
 }
 
 /* Policies need these, which are made of the ops above. */
@@ -15592,14 +15581,6 @@ static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fol
     return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
 }
 
-/* Makes a single value beside whole lists one of the call's own: it is not shared, and a parameter's is a
-   copy. */
-static int fold__own_operand(fold_ctx *f, fold__operand *operand)
-{
-    operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
-    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
-}
-
 /* Takes a list whole, or a single value beside it. */
 static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
@@ -15956,7 +15937,6 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     return found;
 }
 
-/* Records an op with an index into its input for every row. */
 static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
                                     const int *index, const char *what, int count)
 {
@@ -15979,19 +15959,19 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
     return fold__record(f, &request);
 }
 
-FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int count)
-{
-    return fold__list_indexed(f, &fold__code_pick, "list_pick", x, index, "indices", count);
-}
-FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int count)
-{
-    return fold__list_indexed(f, &fold__code_softmax_xent, "list_softmax_xent", logits, label, "labels",
-                              count);
-}
-FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int count)
-{
-    return fold__list_indexed(f, &fold__code_hinge, "list_hinge", scores, label, "labels", count);
-}
+/* The calls that take an index into a node, and one into each row of a list. */
+#define FOLD__INDEXED(name, from_end, what)                                                                \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
+    {                                                                                                      \
+        return fold__indexed(f, &fold__code_##name, x, index, from_end);                                   \
+    }                                                                                                      \
+    FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x, const int *index, int count)             \
+    {                                                                                                      \
+        return fold__list_indexed(f, &fold__code_##name, "list_" #name, x, index, what, count);            \
+    }
+FOLD__INDEXED(pick, 1, "indices")
+FOLD__INDEXED(softmax_xent, 0, "labels")
+FOLD__INDEXED(hinge, 0, "labels")
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
@@ -16453,7 +16433,6 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Makes the tracer's error the model's. */
 static int fold__tracing_failed(fold_model *m, const char *name)
 {
     const fold__error *error = &m->tracer->error;
@@ -16698,31 +16677,36 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
+/* Makes consecutive windows of what a cell's body gave, which stand for the call's outputs. */
+static fold_node fold__window_outputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *out)
+{
+    fold_node first = fold__null;
+    for (int output = 0; output < cell->program.n_out; output++) {
+        fold__operand operand;
+        if (!fold__output_of(f, cell->name, out, output, &operand))
+            return fold__null;
+        const fold_shape shape = *fold__operand_shape(f, &operand);
+        const fold_node window = fold__window(f, &operand, 0, &shape, 0);
+        if (!window.id)
+            return fold__null;
+        f->node_data[window.id] = (uint64_t)cell->program.n_out;
+        first = output ? first : window;
+    }
+    return first;
+}
+
 /* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const uint32_t cells = f->model->n_cells;
-    fold_node first = fold__null, out[FOLD_MAX_OUT];
+    fold_node out[FOLD_MAX_OUT];
     if (!fold__check_inline(f, cell, in, n_in, items, count))
         return fold__null;
     memset(out, 0, sizeof out);
     cell->body(f, in, out, cell->user);
-    cell = fold__cell_after_body(f, id, cells);
-    for (int output = 0; output < cell->program.n_out; output++) {
-        fold__operand operand;
-        if (!fold__output_of(f, cell->name, out, output, &operand))
-            return fold__null;
-        const fold_shape output_shape = *fold__operand_shape(f, &operand);
-        const fold_node window = fold__window(f, &operand, 0, &output_shape, 0);
-        if (!window.id)
-            return fold__null;
-        f->node_data[window.id] = (uint64_t)cell->program.n_out;
-        if (!output)
-            first = window;
-    }
-    return first;
+    return fold__window_outputs(f, fold__cell_after_body(f, id, cells), out);
 }
 
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list);
@@ -17277,12 +17261,10 @@ FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig
 {
     return fold__sig_input(f, sig, (uint32_t)slot)->size;
 }
-/* Tells how many floats an operand of an op has. */
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
 {
     return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
 }
-/* Returns the program of a signature in this run. */
 FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
@@ -19730,7 +19712,6 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->place = (uint8_t)place;
 }
 
-/* Decides where the buffers of a signature live. */
 static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -20198,7 +20179,6 @@ static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size
     return memory;
 }
 
-/* Sets rows that are evenly spaced. */
 FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
 {
     rows->base = base;
@@ -20238,7 +20218,6 @@ FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32
     rows->rows = moved;
 }
 
-/* Begins the tile at a row. */
 FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
 {
     worker->row = row;
@@ -20247,7 +20226,6 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
-/* Tells where a buffer lies. */
 static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uint32_t index, fold__spot *spot)
 {
     const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
@@ -20327,7 +20305,6 @@ static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__spot_rows(worker, &spot, 0, rows);
 }
 
-/* Tells where an operand of an op lies. */
 static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                int operand, fold__spot *spot)
 {
@@ -20519,7 +20496,6 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
     return worker->batch.stage == 1 || leading > 0;
 }
 
-/* Plans an op's backward in this stage. */
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__turn *turn)
 {
@@ -20547,7 +20523,6 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Tells where the gradient of a value lies. */
 static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint32_t value, fold__spot *spot)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
@@ -20651,7 +20626,6 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
     return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
 }
 
-/* Tells how many rows there are to cut. */
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
 {
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
@@ -20786,7 +20760,6 @@ static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
     return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
 }
 
-/* Tells where an edge's contribution goes. */
 static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge,
                                              int shared, const fold__group *group)
 {
@@ -20967,7 +20940,6 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     worker->free = free;
 }
 
-/* Finds the rows of a call's outputs. */
 static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 {
     for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
@@ -21833,7 +21805,6 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     fold__weight_use(f, worker, &program, op, operand, rows, &in_rows, &dy_rows, part.columns, sum);
 }
 
-/* Adds the uses of a shared node to its gradient. */
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21910,7 +21881,6 @@ static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row,
     *sum_place = 0;
 }
 
-/* Adds the sums of looked-up rows to the gradients of their tables. */
 static void fold__commit_lookups(fold_ctx *f)
 {
     for (uint32_t leaf = 0; leaf < f->run->counts.leaves; leaf++) {
@@ -22067,7 +22037,6 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
     fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
-    uint32_t barrier[FOLD_MAX_OUT];
     memset(out, 0, sizeof out);
     if (!tag)
         return fold__null;
@@ -22088,23 +22057,13 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
         fold__operand operand;
         fine = fold__operand_of(f, out[output], cell->name, &operand);
         if (fine)
-            barrier[output] = fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
-                                            fold__barrier_data(first_input, cell->program.n_out, output));
-        fine = fine && barrier[output];
+            out[output] =
+                fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
+                                              fold__barrier_data(first_input, cell->program.n_out, output)));
+        fine = fine && out[output].id;
     }
     memset(&f->frame, 0, sizeof f->frame);
-    if (!fine || !fold__room(f, (uint32_t)cell->program.n_out, 0))
-        return fold__null;
-    uint32_t first = 0;
-    for (int output = 0; output < cell->program.n_out; output++) {
-        const uint32_t window =
-            fold__append(f, (uint8_t)(FOLD__WINDOW | (f->kind[barrier[output]] & FOLD__ELEM)), 0,
-                         barrier[output], 0, f->shape[barrier[output]], (uint64_t)cell->program.n_out);
-        f->length[window] = f->length[barrier[output]];
-        if (!output)
-            first = window;
-    }
-    return fold__handle(f, first);
+    return fine ? fold__window_outputs(f, cell, out) : fold__null;
 }
 
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
@@ -22247,7 +22206,6 @@ static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
     return (float **)(void *)(f->run->scratch + floats);
 }
 
-/* Reserves the values of an op's outputs. */
 static int fold__eager_place(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0, n_out = fold__node_sig(f, id)->n_out; output < n_out; output++) {
@@ -22513,17 +22471,6 @@ static int fold__eager_reserve(fold_ctx *f)
     return 1;
 }
 
-/* Adds the gradients of the lookups of the head, or of all others, to the sums of their rows. */
-static void fold__eager_lookups(fold_ctx *f, uint8_t head)
-{
-    const fold__run *run = f->run;
-    for (uint32_t i = 0; i < run->counts.leaves; i++) {
-        const uint32_t id = run->leaves[i];
-        if (fold__kind_of(f, id) == FOLD__LOOKUP && (run->state[id] & FOLD__HEAD) == head)
-            fold__accumulate_lookup(f, id);
-    }
-}
-
 static int fold__eager_backward(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22547,8 +22494,11 @@ static int fold__eager_backward(fold_ctx *f)
             fold__eager_use(f, &run->use[use]);
     for (uint32_t i = 0; i < run->counts.leaves; i++)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
-    fold__eager_lookups(f, 0);
-    fold__eager_lookups(f, FOLD__HEAD);
+    for (int head = 0; head <= FOLD__HEAD; head += FOLD__HEAD) /* the head's come last */
+        for (uint32_t i = 0; i < run->counts.leaves; i++)
+            if (fold__kind_of(f, run->leaves[i]) == FOLD__LOOKUP &&
+                (run->state[run->leaves[i]] & FOLD__HEAD) == head)
+                fold__accumulate_lookup(f, run->leaves[i]);
     fold__commit_uses(f);
     fold__commit_lookups(f);
     fold__fp_leave(saved);
@@ -23042,7 +22992,6 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Reserves what a planned run writes. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23147,7 +23096,6 @@ static uint64_t fold__now(const fold_ctx *f)
     return fold__has_clock(f) ? f->desc.clock(f->desc.clock_user) : 0;
 }
 
-/* Notes the batch that a worker has just run. */
 static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, const fold__group *group,
                                             uint32_t batch, uint32_t kind, uint64_t start)
 {
@@ -23256,7 +23204,6 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     }
 }
 
-/* Computes the gradients of a group's values and leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -23292,7 +23239,6 @@ static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Tells what the sums of groups [first, last) cost. */
 static uint64_t fold__sums_work(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -23327,7 +23273,6 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group forward and, in training, backward. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, alone);
@@ -23410,7 +23355,6 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
     return wave.last;
 }
 
-/* Makes all ready for the first batch. */
 static void fold__start_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23426,7 +23370,6 @@ static void fold__start_run(fold_ctx *f)
     }
 }
 
-/* Adds the sums to the gradients of the model. */
 static void fold__commit(fold_ctx *f)
 {
     if (!fold__goes_back(f->run))
@@ -23435,7 +23378,6 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a plan. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23563,7 +23505,6 @@ static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progr
     return rows;
 }
 
-/* Sums some of what a group adds to parameters. */
 static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t work)
 {
     fold__run *run = f->run;
@@ -23855,7 +23796,6 @@ static uint32_t fold__count_bound(const fold_ctx *f)
     return run->bound = bound;
 }
 
-/* Notes that a run had nothing to do. */
 static void fold__note_idle(fold_ctx *f)
 {
     const fold_stats was = f->stats;
@@ -23985,7 +23925,6 @@ static void fold__note_old(fold_ctx *f)
     f->old_output_refs = f->n_output_refs;
 }
 
-/* Keeps the events of a run that took too long. */
 static void fold__keep_slow(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -24072,7 +24011,6 @@ static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
     return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
 }
 
-/* Tries a run once. */
 static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
