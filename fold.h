@@ -8047,11 +8047,8 @@ static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
 /* Runs one row of a map. */
-FOLD__INLINE void fold__map_row(fold__map_fn map, float *out, const float *in_a, const float *in_b,
-                                const float *in_c, float scalar, size_t count)
-{
-    map(out, in_a, in_b, in_c, scalar, count, 1, NULL);
-}
+#define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
+    FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
@@ -8278,7 +8275,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
     fold__sum_pairs(kernels, total, size, input, at, first, left);
     fold__sum_pairs(kernels, right, size, input, at, first + left, count - left);
-    FOLD__MAP_OF(kernels, add)(total, total, right, NULL, 0, size, 1, NULL);
+    FOLD__RUN_MAP(kernels, add, total, total, right, NULL, 0, size);
 }
 
 static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t size, const fold_rows *input,
@@ -8859,8 +8856,8 @@ static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold
     for (size_t row = 0; row < rows; row++)
         for (int line = 0; line < lines; line++) {
             float *to = acc + share.from;
-            FOLD__MAP_OF(kernels, add)(to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
-                                        0, (size_t)(share.to - share.from), 1, NULL);
+            FOLD__RUN_MAP(kernels, add, to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
+                          0, (size_t)(share.to - share.from));
         }
 }
 
@@ -8906,8 +8903,8 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
     memset(to, 0, (size_t)left.rows * columns * sizeof *to);
     for (int row = 0; row < left.rows; row++, to += columns)
         for (int element = 0; element < left.columns; element++)
-            FOLD__MAP_OF(kernels, axpy)(to, right.values + (size_t)element * columns, NULL, to,
-                                         left.values[row * left.columns + element], columns, 1, NULL);
+            FOLD__RUN_MAP(kernels, axpy, to, right.values + (size_t)element * columns, NULL, to,
+                          left.values[row * left.columns + element], columns);
 }
 
 /* Sets to = leftᵀ right, as a product with the transpose of left. */
@@ -9033,7 +9030,7 @@ static void fold__dot_backward(const fold_op_call *call)
     const size_t count = (size_t)fold__in_size(call, 0);
     for (int input = 0; input < 2; input++)
         for (int row = 0; row < call->rows && !fold__absent(&call->din[input]); row++)
-            fold__map_row(FOLD__MAP(call, scale), fold__row(&call->din[input], row),
+            FOLD__RUN_MAP(fold__engine_of(call)->kernels, scale, fold__row(&call->din[input], row),
                           fold__row(&call->in[1 - input], row), NULL, NULL, fold__row(&call->dout[0], row)[0],
                           count);
 }
@@ -9158,7 +9155,7 @@ static void fold__sum_to(const fold__lines *lines, float *out, float *in)
 static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 {
     fold__sum_to(lines, out, in);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, scale), out, out, NULL, NULL, 1.0f / (float)lines->axis.length,
+    FOLD__RUN_MAP(lines->kernels, scale, out, out, NULL, NULL, 1.0f / (float)lines->axis.length,
                   (size_t)lines->axis.inner);
 }
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
@@ -9172,8 +9169,7 @@ static void fold__spread_lines(const fold__lines *lines, float factor)
     const fold_rows dout = { lines->dout, 0, NULL },
                     all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
     if (inner == 1)
-        fold__map_row(FOLD__MAP_OF(lines->kernels, fill), lines->din, NULL, NULL, NULL,
-                      lines->dout[0] * factor, length);
+        FOLD__RUN_MAP(lines->kernels, fill, lines->din, NULL, NULL, NULL, lines->dout[0] * factor, length);
     else
         FOLD__MAP_OF(lines->kernels, scale)(lines->din, lines->dout, NULL, NULL, factor, inner, length, all);
 }
@@ -9240,7 +9236,7 @@ static void fold__variance_lines(const fold__lines *lines)
     float *difference = lines->scratch;
     fold__mean_lines(lines);
     fold__lines_less(&lines->axis, difference, lines->in, lines->out);
-    FOLD__MAP_OF(lines->kernels, square)(difference, difference, NULL, NULL, 0, size, 1, NULL);
+    FOLD__RUN_MAP(lines->kernels, square, difference, difference, NULL, NULL, 0, size);
     fold__mean_to(lines, lines->out, difference);
 }
 
@@ -9250,8 +9246,8 @@ static void fold__variance_lines_grad(const fold__lines *lines)
     float *means = lines->scratch;
     fold__mean_to(lines, means, lines->in);
     fold__lines_less(&lines->axis, lines->din, lines->in, means);
-    FOLD__MAP_OF(lines->kernels, scale)(means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
-                                         inner, 1, NULL);
+    FOLD__RUN_MAP(lines->kernels, scale, means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
+                  inner);
     fold__lines_times(&lines->axis, lines->din, means);
 }
 
@@ -9268,9 +9264,9 @@ static void fold__logsumexp_lines(const fold__lines *lines)
     for (size_t column = 0; column < inner; column++)
         shift[column] = fold__no_infinity(lines->in[fold__first_of(lines, column, 1)]);
     fold__lines_less(&lines->axis, exps, lines->in, shift);
-    FOLD__MAP_OF(lines->kernels, exp)(exps, exps, NULL, NULL, 0, size, 1, NULL);
+    FOLD__RUN_MAP(lines->kernels, exp, exps, exps, NULL, NULL, 0, size);
     fold__sum_to(lines, lines->out, exps);
-    FOLD__MAP_OF(lines->kernels, log)(lines->out, lines->out, NULL, NULL, 0, inner, 1, NULL);
+    FOLD__RUN_MAP(lines->kernels, log, lines->out, lines->out, NULL, NULL, 0, inner);
     for (size_t column = 0; column < inner; column++)
         lines->out[column] = lines->out[column] + shift[column];
 }
@@ -9282,7 +9278,7 @@ static void fold__logsumexp_lines_grad(const fold__lines *lines)
     for (size_t column = 0; column < inner; column++)
         shift[column] = fold__no_infinity(lines->out[column]);
     fold__lines_less(&lines->axis, lines->din, lines->in, shift);
-    FOLD__MAP_OF(lines->kernels, exp)(lines->din, lines->din, NULL, NULL, 0, size, 1, NULL);
+    FOLD__RUN_MAP(lines->kernels, exp, lines->din, lines->din, NULL, NULL, 0, size);
     fold__lines_times(&lines->axis, lines->din, lines->dout);
 }
 
@@ -9339,7 +9335,7 @@ static float fold__log_sum(const fold__kernels *kernels, float largest, float su
 {
     FOLD__NO_CONTRACT
     float log_sum;
-    FOLD__MAP_OF(kernels, log)(&log_sum, &sum, NULL, NULL, 0, 1, 1, NULL);
+    FOLD__RUN_MAP(kernels, log, &log_sum, &sum, NULL, NULL, 0, 1);
     return largest + log_sum;
 }
 
@@ -9349,7 +9345,7 @@ static float fold__softmax_row(const fold__kernels *kernels, float *out, const f
     FOLD__NO_CONTRACT
     const float largest = fold__reducer_of(kernels)->largest(in, count),
                 sum = fold__reducer_of(kernels)->exp_sum(out, in, largest, count, 1);
-    FOLD__MAP_OF(kernels, scale)(out, out, NULL, NULL, 1.0f / sum, count, 1, NULL);
+    FOLD__RUN_MAP(kernels, scale, out, out, NULL, NULL, 1.0f / sum, count);
     return fold__log_sum(kernels, largest, sum);
 }
 
@@ -9368,24 +9364,23 @@ static void fold__softmax_lines_grad(const fold__lines *lines)
 {
     const size_t count = (size_t)lines->axis.length;
     const float mean = fold__reducer_of(lines->kernels)->dot(lines->dout, lines->out, count);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, shift), lines->din, lines->dout, NULL, NULL, -mean, count);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, mul), lines->din, lines->din, lines->out, NULL, 0, count);
+    FOLD__RUN_MAP(lines->kernels, shift, lines->din, lines->dout, NULL, NULL, -mean, count);
+    FOLD__RUN_MAP(lines->kernels, mul, lines->din, lines->din, lines->out, NULL, 0, count);
 }
 FOLD__OVER_LAST(softmax)
 static void fold__log_softmax_lines(const fold__lines *lines)
 {
     const size_t count = (size_t)lines->axis.length;
     const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, shift), lines->out, lines->in, NULL, NULL, -log_sum, count);
+    FOLD__RUN_MAP(lines->kernels, shift, lines->out, lines->in, NULL, NULL, -log_sum, count);
 }
 
 static void fold__log_softmax_lines_grad(const fold__lines *lines)
 {
     const size_t count = (size_t)lines->axis.length;
     const float sum = fold__sum(lines->kernels, lines->dout, count);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, exp), lines->scratch, lines->out, NULL, NULL, 0, count);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, axpy), lines->din, lines->scratch, NULL, lines->dout, -sum,
-                  count);
+    FOLD__RUN_MAP(lines->kernels, exp, lines->scratch, lines->out, NULL, NULL, 0, count);
+    FOLD__RUN_MAP(lines->kernels, axpy, lines->din, lines->scratch, NULL, lines->dout, -sum, count);
 }
 
 FOLD__OVER_LAST(log_softmax)
@@ -9409,14 +9404,14 @@ static float fold__standardise(const fold_op_call *call, float *target, const fl
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const float scale = 1.0f / (float)count;
     if (fold__centred(call)) {
-        FOLD__MAP_OF(kernels, shift)(target, in, NULL, NULL, -(fold__sum(kernels, in, count) * scale), count,
-                                      1, NULL);
+        FOLD__RUN_MAP(kernels, shift, target, in, NULL, NULL, -(fold__sum(kernels, in, count) * scale),
+                      count);
         in = target;
     }
     float inverse = fold__reducer_of(kernels)->dot(in, in, count) * scale + fold__attr_float(call->attr[0]);
-    FOLD__MAP_OF(kernels, sqrt)(&inverse, &inverse, NULL, NULL, 0, 1, 1, NULL);
+    FOLD__RUN_MAP(kernels, sqrt, &inverse, &inverse, NULL, NULL, 0, 1);
     inverse = 1.0f / inverse;
-    FOLD__MAP_OF(kernels, scale)(target, in, NULL, NULL, inverse, count, 1, NULL);
+    FOLD__RUN_MAP(kernels, scale, target, in, NULL, NULL, inverse, count);
     return inverse;
 }
 
@@ -9430,10 +9425,10 @@ static void fold__layer_norm_forward(const fold_op_call *call)
             const float *gain = fold__row(&call->in[1], row);
             fold__standardise(call, out, fold__row(&call->in[0], row) + line * count, count);
             if (fold__centred(call))
-                fold__map_row(FOLD__MAP(call, addmul), out, out, gain, fold__row(&call->in[2], row), 0,
-                              count);
+                FOLD__RUN_MAP(fold__engine_of(call)->kernels, addmul, out, out, gain,
+                              fold__row(&call->in[2], row), 0, count);
             else
-                fold__map_row(FOLD__MAP(call, mul), out, out, gain, NULL, 0, count);
+                FOLD__RUN_MAP(fold__engine_of(call)->kernels, mul, out, out, gain, NULL, 0, count);
         }
 }
 
@@ -9449,9 +9444,9 @@ static void fold__norm_line_grad(const fold_op_call *call, float *din, const flo
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / (float)count : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / (float)count;
     if (fold__centred(call))
-        FOLD__MAP_OF(kernels, shift)(work, work, NULL, NULL, -mean, count, 1, NULL);
-    FOLD__MAP_OF(kernels, axpy)(din, target, NULL, work, -slope, count, 1, NULL);
-    FOLD__MAP_OF(kernels, scale)(din, din, NULL, NULL, inverse, count, 1, NULL);
+        FOLD__RUN_MAP(kernels, shift, work, work, NULL, NULL, -mean, count);
+    FOLD__RUN_MAP(kernels, axpy, din, target, NULL, work, -slope, count);
+    FOLD__RUN_MAP(kernels, scale, din, din, NULL, NULL, inverse, count);
 }
 
 static void fold__layer_norm_backward(const fold_op_call *call)
@@ -9469,16 +9464,17 @@ static void fold__layer_norm_backward(const fold_op_call *call)
                 fold__standardise(call, target, fold__row(&call->in[0], row) + line * count, count);
             if (!fold__absent(&call->din[1])) {
                 float *dgain = fold__row(&call->din[1], row);
-                fold__map_row(FOLD__MAP(call, mul), work, dout, target, NULL, 0, count);
-                fold__map_row(FOLD__MAP(call, add), dgain, dgain, work, NULL, 0, count);
+                FOLD__RUN_MAP(fold__engine_of(call)->kernels, mul, work, dout, target, NULL, 0, count);
+                FOLD__RUN_MAP(fold__engine_of(call)->kernels, add, dgain, dgain, work, NULL, 0, count);
             }
             if (fold__centred(call) && !fold__absent(&call->din[2])) {
                 float *dbias = fold__row(&call->din[2], row);
-                fold__map_row(FOLD__MAP(call, add), dbias, dbias, dout, NULL, 0, count);
+                FOLD__RUN_MAP(fold__engine_of(call)->kernels, add, dbias, dbias, dout, NULL, 0, count);
             }
             if (fold__absent(&call->din[0]))
                 continue;
-            fold__map_row(FOLD__MAP(call, mul), work, dout, fold__row(&call->in[1], row), NULL, 0, count);
+            FOLD__RUN_MAP(fold__engine_of(call)->kernels, mul, work, dout, fold__row(&call->in[1], row), NULL,
+                          0, count);
             fold__norm_line_grad(call, fold__row(&call->din[0], row) + line * count, target, work, inverse,
                                  count);
         }
@@ -9545,7 +9541,8 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int elements = call->list[row + 1] - call->list[row];
         float *out = fold__row(&call->out[0], row);
         if (elements)
-            fold__map_row(FOLD__MAP(call, scale), out, out, NULL, NULL, 1.0f / (float)elements, count);
+            FOLD__RUN_MAP(fold__engine_of(call)->kernels, scale, out, out, NULL, NULL, 1.0f / (float)elements,
+                          count);
     }
 }
 
@@ -9900,7 +9897,7 @@ static const float *fold__target_of(const fold__lines *lines)
 /* Makes the slopes of a loss the gradient of its input; a target's is the negated one. */
 static void fold__loss_grad(const fold__lines *lines)
 {
-    fold__map_row(FOLD__MAP_OF(lines->kernels, scale), lines->din, lines->din, NULL, NULL,
+    FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
                   lines->input ? -lines->dout[0] : lines->dout[0], (size_t)lines->axis.length);
 }
 static void fold__softmax_xent_lines(const fold__lines *lines)
@@ -9925,7 +9922,7 @@ static void fold__softmax_kl_lines(const fold__lines *lines)
     const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
     const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, log), lines->scratch, target, NULL, NULL, 0, count);
+    FOLD__RUN_MAP(lines->kernels, log, lines->scratch, target, NULL, NULL, 0, count);
     float loss = 0;
     for (size_t at = 0; at < count; at++)
         if (!(target[at] <= 0))
@@ -9949,20 +9946,18 @@ static void fold__bce_lines(const fold__lines *lines)
 {
     FOLD__NO_CONTRACT
     const size_t count = (size_t)lines->axis.length;
-    fold__map_row(FOLD__MAP_OF(lines->kernels, softplus), lines->scratch, lines->in, NULL, NULL, 0, count);
+    FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, count);
     lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) -
                     fold__reducer_of(lines->kernels)->dot(lines->in, fold__target_of(lines), count);
 }
 
 static void fold__difference(const fold__lines *lines, const float *from, float *to)
 {
-    fold__map_row(FOLD__MAP_OF(lines->kernels, sub), to, from, fold__target_of(lines), NULL, 0,
-                  (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, sub, to, from, fold__target_of(lines), NULL, 0, (size_t)lines->axis.length);
 }
 static void fold__bce_lines_grad(const fold__lines *lines)
 {
-    fold__map_row(FOLD__MAP_OF(lines->kernels, sigmoid), lines->din, lines->in, NULL, NULL, 0,
-                  (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, sigmoid, lines->din, lines->in, NULL, NULL, 0, (size_t)lines->axis.length);
     fold__difference(lines, lines->din, lines->din);
     fold__loss_grad(lines);
 }
@@ -9976,7 +9971,7 @@ static void fold__squared_error_lines(const fold__lines *lines)
 static void fold__squared_error_lines_grad(const fold__lines *lines)
 {
     fold__difference(lines, lines->in, lines->din);
-    fold__map_row(FOLD__MAP_OF(lines->kernels, scale), lines->din, lines->din, NULL, NULL, 2.0f,
+    FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL, 2.0f,
                   (size_t)lines->axis.length);
     fold__loss_grad(lines);
 }
@@ -21025,7 +21020,7 @@ static size_t fold__widest(const fold_ctx *f)
 static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
 static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t count)
 {
-    FOLD__MAP_OF(f->model->kernels, add)(to, to, from, NULL, 0, count, 1, NULL);
+    FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
 /* Adds a contribution of `size` floats at `offset` to a row of `width` floats; the first to zeros. */
@@ -21033,7 +21028,7 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
                            uint32_t size, int first)
 {
     if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
-        FOLD__MAP_OF(f->model->kernels, shift)(to, from, NULL, NULL, 0, size, 1, NULL);
+        FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
     if (first)
@@ -25019,7 +25014,7 @@ static double fold__each_grad(fold_model *m, float factor)
             if (factor == 1)
                 sum += fold__squares(m->kernels, grads, count);
             else
-                FOLD__MAP_OF(m->kernels, scale)(grads, grads, NULL, NULL, factor, count, 1, NULL);
+                FOLD__RUN_MAP(m->kernels, scale, grads, grads, NULL, NULL, factor, count);
         }
     }
     return sum;
