@@ -1999,11 +1999,9 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #define FOLD__PAUSE() ((void)0)
 #endif
 #if defined(__GNUC__) || defined(__clang__)
-#define FOLD__UNUSED __attribute__((unused))
 #define FOLD__PRINTF(string, first) __attribute__((format(printf, string, first)))
 #define FOLD__LIKELY(condition) __builtin_expect(!!(condition), 1)
 #else
-#define FOLD__UNUSED
 #define FOLD__PRINTF(string, first)
 #define FOLD__LIKELY(condition) (condition)
 #endif
@@ -2022,7 +2020,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
 #ifdef __OPTIMIZE_SIZE__
-#define FOLD__INLINE static inline FOLD__UNUSED
+#define FOLD__INLINE static inline __attribute__((unused))
 #else
 #define FOLD__INLINE static inline __attribute__((always_inline, unused))
 #endif
@@ -8415,20 +8413,20 @@ static void fold__shift_backward(const fold_op_call *call)
     fold__elementwise_backward(call, &fold__e_copy, 0);
 }
 
-/* Begins the rule by which a shape follows from the inputs. Some look at neither count nor attributes. */
-#define FOLD__INFER(name)                                                               \
-    static const char *fold__infer_##name(const fold_shape *in, FOLD__UNUSED int count, \
-                                          FOLD__UNUSED const int32_t *attr, fold_shape *out)
-
-FOLD__INFER(same)
+static const char *fold__infer_same(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)count;
+    (void)attr;
     out[0] = in[0];
     return NULL;
 }
 
 /* Shapes meet from the last axis on; axes of 1, and missing ones, repeat. */
-FOLD__INFER(broadcast)
+static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
+                                         fold_shape *out)
 {
+    (void)count;
+    (void)attr;
     const int longer = in[1].rank > in[0].rank;
     const fold_shape *other = &in[!longer];
     *out = in[longer];
@@ -8469,8 +8467,9 @@ static void fold__select_backward(const fold_op_call *call)
     }
 }
 
-FOLD__INFER(equal)
+static const char *fold__infer_equal(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)attr;
     for (int input = 1; input < count; input++)
         if (!fold__shape_same(&in[0], &in[input]))
             return "shapes differ";
@@ -8515,7 +8514,7 @@ enum {
     FOLD__LINEAR_ROW,    /* the first row of W that it reads */
     FOLD__LINEAR_OUT     /* outputs */
 };
-FOLD__INFER(linear)
+static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     const int segments = count - attr[FOLD__LINEAR_STARTS];
     out[0] = in[0];
@@ -8998,8 +8997,10 @@ static void fold__matmul_backward(const fold_op_call *call)
         }
 }
 
-FOLD__INFER(matmul)
+static const char *fold__infer_matmul(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)count;
+    (void)attr;
     const fold_shape *left = &in[0], *right = &in[1];
     const int several = left->rank == 3 && right->rank == 3;
     if (several ? left->dim[0] != right->dim[0]
@@ -9035,7 +9036,8 @@ static void fold__dot_backward(const fold_op_call *call)
                           count);
 }
 
-FOLD__INFER(to_scalar)
+static const char *fold__infer_to_scalar(const fold_shape *in, int count, const int32_t *attr,
+                                         fold_shape *out)
 {
     const char *problem = fold__infer_equal(in, count, attr, out);
     *out = fold_shape1(1);
@@ -9060,14 +9062,16 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
     return extent;
 }
 
-FOLD__INFER(along)
+static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)count;
     out[0] = in[0];
     return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
 }
 
-FOLD__INFER(axis)
+static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)count;
     if (attr[0] != FOLD_ALL && (attr[0] < 0 || attr[0] >= in[0].rank))
         return "there is no such axis";
     if (attr[0] == FOLD_ALL || in[0].rank == 1) {
@@ -9385,8 +9389,9 @@ static void fold__log_softmax_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_LAST(log_softmax)
 
-FOLD__INFER(norm)
+static const char *fold__infer_norm(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)attr;
     for (int input = 1; input < count; input++)
         if (in[input].rank != 1 || in[input].dim[0] != fold__shape_last(&in[0]))
             return "gain and bias must be vectors of the last axis";
@@ -9485,8 +9490,10 @@ static void fold__rms_norm_backward(const fold_op_call *call) { fold__layer_norm
 
 /* -- over lists ------------------------------------------------------------------------------ */
 
-FOLD__INFER(attention)
+static const char *fold__infer_attention(const fold_shape *in, int count, const int32_t *attr,
+                                         fold_shape *out)
 {
+    (void)count;
     if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
         return "rows must be vectors";
     if (in[0].dim[0] != in[1].dim[0])
@@ -9496,7 +9503,8 @@ FOLD__INFER(attention)
     return NULL;
 }
 
-FOLD__INFER(attention_step)
+static const char *fold__infer_attention_step(const fold_shape *in, int count, const int32_t *attr,
+                                              fold_shape *out)
 {
     fold_shape both[2];
     const char *problem = fold__infer_attention(in, count, attr, both);
@@ -9505,8 +9513,11 @@ FOLD__INFER(attention_step)
     return problem;
 }
 
-FOLD__INFER(softmax_mean)
+static const char *fold__infer_softmax_mean(const fold_shape *in, int count, const int32_t *attr,
+                                            fold_shape *out)
 {
+    (void)count;
+    (void)attr;
     const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
     if (heads > 1 && (in[0].rank > 1 || size % heads))
         return "a score must be [1], or [heads] where a value has as many equal parts";
@@ -9743,7 +9754,7 @@ static void fold__softmax_mean_n_backward(const fold_op_call *call)
 
 /* -- moving values --------------------------------------------------------------------------- */
 
-FOLD__INFER(concat)
+static const char *fold__infer_concat(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     if (attr[0] < 0 || attr[0] >= in[0].rank)
         return "there is no such axis";
@@ -9793,8 +9804,9 @@ static void fold__concat_backward(const fold_op_call *call)
     fold__concat_rows(call, &call->dout[0], call->din, 0);
 }
 
-FOLD__INFER(slice)
+static const char *fold__infer_slice(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)count;
     if (attr[0] < 0 || attr[0] >= in[0].rank)
         return "there is no such axis";
     if (attr[1] < 0 || attr[2] < 1 || attr[1] > in[0].dim[attr[0]] - attr[2])
@@ -9820,8 +9832,10 @@ static void fold__slice_backward(const fold_op_call *call)
     }
 }
 
-FOLD__INFER(transpose)
+static const char *fold__infer_transpose(const fold_shape *in, int count, const int32_t *attr,
+                                         fold_shape *out)
 {
+    (void)count;
     if (attr[0] < 0 || attr[1] < 0 || attr[0] >= in[0].rank || attr[1] >= in[0].rank)
         return "there is no such axis";
     out[0] = in[0];
@@ -9880,7 +9894,7 @@ static void fold__pick_backward(const fold_op_call *call)
 
 /* -- losses ---------------------------------------------------------------------------------- */
 
-FOLD__INFER(loss)
+static const char *fold__infer_loss(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     if (in[0].rank != 1)
         return "needs a vector";
@@ -10078,8 +10092,9 @@ static fold__filter fold__filter_of(const fold_shape *in, const int32_t *attr)
     return filter;
 }
 
-FOLD__INFER(filter)
+static const char *fold__infer_filter(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
+    (void)count;
     const fold__filter filter = fold__filter_of(in, attr);
     const int high = fold__window_reach(filter.tall, filter.dilation);
     const int broad = fold__window_reach(filter.wide, filter.dilation);
