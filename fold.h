@@ -2388,8 +2388,7 @@ static void *fold__malloc(size_t size, size_t align, void *user)
 static void fold__free(void *memory, size_t size, void *user)
 {
     void *raw;
-    (void)size;
-    (void)user;
+    (void)size, (void)user;
     memcpy(&raw, (char *)memory - sizeof(void *), sizeof(void *));
     free(raw);
 }
@@ -5894,9 +5893,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #define FOLD__S scalars
 #define FOLD__MAP_LOAD(LOAD)                                         \
     const FOLD__V va = LOAD(in_a), vb = LOAD(in_b), vc = LOAD(in_c); \
-    (void)va;                                                        \
-    (void)vb;                                                        \
-    (void)vc;
+    (void)va, (void)vb, (void)vc;
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
@@ -6254,16 +6251,8 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
                       scale2 = FOLD__VSET(step->scale2);                                                 \
         const FOLD__MASK mask = FOLD__TAIL(count % FOLD__W);                                             \
         size_t at = 0;                                                                                   \
-        (void)states1;                                                                                   \
-        (void)states2;                                                                                   \
-        (void)shrink;                                                                                    \
-        (void)epsilon;                                                                                   \
-        (void)keep1;                                                                                     \
-        (void)add1;                                                                                      \
-        (void)scale1;                                                                                    \
-        (void)keep2;                                                                                     \
-        (void)add2;                                                                                      \
-        (void)scale2;                                                                                    \
+        (void)states1, (void)states2, (void)shrink, (void)epsilon, (void)keep1;                          \
+        (void)add1, (void)scale1, (void)keep2, (void)add2, (void)scale2;                                 \
         for (; at + FOLD__W <= count; at += FOLD__W) {                                                   \
             FOLD__RULE_TURN(states, body, FOLD__VLOAD, FOLD__VSTORE)                                     \
         }                                                                                                \
@@ -6583,8 +6572,7 @@ static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int coun
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int apart)
 {
-    (void)block;
-    (void)apart;
+    (void)block, (void)apart;
     for (int line = first; line < first + inner; line++, dw += ldw)
         for (int row = 0; row < rows; row++)
             FOLD__ISA(map_axpy)
@@ -6733,10 +6721,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
                                                              FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
     {                                                                                                        \
         FOLD__NO_CONTRACT                                                                                    \
-        (void)slopes;                                                                                        \
-        (void)scale;                                                                                         \
-        (void)lowered;                                                                                       \
-        (void)factor;                                                                                        \
+        (void)slopes, (void)scale, (void)lowered, (void)factor;                                              \
         FOLD__PARTS(body)                                                                                    \
         return lanes;                                                                                        \
     }
@@ -7106,9 +7091,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const ptrdiff_t col = at->from_col + start, next = at->next, width = at->width;                     \
         const float *weights = at->weights;                                                                 \
         int row, entry;                                                                                     \
-        (void)tail;                                                                                         \
-        (void)width;                                                                                        \
-        (void)next;                                                                                         \
+        (void)tail, (void)width, (void)next;                                                                \
         for (row = 0; row < at->rows; row++) {                                                              \
             const int begin = first[row], end = first[row + 1];                                             \
             float *to = fold__at(&at->to, row) + at->to_col + start;                                        \
@@ -8415,8 +8398,7 @@ static void fold__shift_backward(const fold_op_call *call)
 
 static const char *fold__infer_same(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
-    (void)count;
-    (void)attr;
+    (void)count, (void)attr;
     out[0] = in[0];
     return NULL;
 }
@@ -8425,8 +8407,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
-    (void)count;
-    (void)attr;
+    (void)count, (void)attr;
     const int longer = in[1].rank > in[0].rank;
     const fold_shape *other = &in[!longer];
     *out = in[longer];
@@ -8999,8 +8980,7 @@ static void fold__matmul_backward(const fold_op_call *call)
 
 static const char *fold__infer_matmul(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
-    (void)count;
-    (void)attr;
+    (void)count, (void)attr;
     const fold_shape *left = &in[0], *right = &in[1];
     const int several = left->rank == 3 && right->rank == 3;
     if (several ? left->dim[0] != right->dim[0]
@@ -9516,8 +9496,7 @@ static const char *fold__infer_attention_step(const fold_shape *in, int count, c
 static const char *fold__infer_softmax_mean(const fold_shape *in, int count, const int32_t *attr,
                                             fold_shape *out)
 {
-    (void)count;
-    (void)attr;
+    (void)count, (void)attr;
     const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
     if (heads > 1 && (in[0].rank > 1 || size % heads))
         return "a score must be [1], or [heads] where a value has as many equal parts";
