@@ -14560,11 +14560,9 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
 FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
 {
     const fold__param_data *param = fold__param_or_fail(f, table, who);
-    if (!param)
-        return NULL;
-    if (f->frame.cell)
+    if (param && f->frame.cell)
         fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: look up outside and pass the node in", who);
-    else if (!(param->uses & FOLD_FOR_LOOKUP))
+    else if (param && !(param->uses & FOLD_FOR_LOOKUP))
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was not made with FOLD_FOR_LOOKUP", who,
                    param->name);
     else
@@ -15239,9 +15237,9 @@ static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int coun
                              fold__operand *operand)
 {
     if (!parts)
-        return fold__missing(f, who), 0;
+        return fold__missing(f, who);
     if (count < 1)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count), 0;
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
     for (int i = 0; i < count; i++)
         parts[i] = fold__null;
     return fold__operand_of(f, x, who, operand);
@@ -15475,12 +15473,9 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
     if (!fold__operand_of(f, x, who, operand))
         return 0;
     if (f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
-    else if (!fold__is_list_operand(f, operand))
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: it takes a list, and this is a single value", who);
-    else
-        return 1;
-    return 0;
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
+    return fold__is_list_operand(f, operand) ||
+           fold__fail(f, FOLD_BAD_SHAPE, "%s: it takes a list, and this is a single value", who);
 }
 
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
@@ -15855,23 +15850,22 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                              int value_width)
 {
     if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
-                   " widths %d and %d",
-                   who, cache->capacity, cache->heads, cache->width, cache->value_width);
-    else if (cache->width != width || fold__cache_value_width(cache) != value_width)
-        fold__fail(f, FOLD_BAD_SHAPE,
-                   "%s: rows of k and v have %d and %d values, those of the cache %d and %d", who, width,
-                   value_width, cache->width, fold__cache_value_width(cache));
-    else if (fold__step_waits(f, cache))
-        fold__fail(f, FOLD_BAD_STATE,
-                   "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
-    else if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
-        fold__fail(f, FOLD_BAD_SHAPE, "%s: the cache has %d rows, and %u more are beyond its capacity of %d",
-                   who, cache->length, (unsigned)rows, cache->capacity);
-    else
-        return 1;
-    return 0;
+        return fold__fail(f, FOLD_BAD_ARGUMENT,
+                          "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
+                          " widths %d and %d",
+                          who, cache->capacity, cache->heads, cache->width, cache->value_width);
+    if (cache->width != width || fold__cache_value_width(cache) != value_width)
+        return fold__fail(f, FOLD_BAD_SHAPE,
+                          "%s: rows of k and v have %d and %d values, those of the cache %d and %d", who,
+                          width, value_width, cache->width, fold__cache_value_width(cache));
+    if (fold__step_waits(f, cache))
+        return fold__fail(f, FOLD_BAD_STATE,
+                          "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
+    if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
+        return fold__fail(f, FOLD_BAD_SHAPE,
+                          "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
+                          cache->length, (unsigned)rows, cache->capacity);
+    return 1;
 }
 
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v)
