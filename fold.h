@@ -22420,7 +22420,7 @@ static int fold__eager_reserve(fold_ctx *f)
         if (run->grad[id] && (run->state[fold__call_of(f, id)] & FOLD__RUNS))
             at += fold__round_up(fold__value_size(f, id), 16);
     run->counts.region = at;
-    run->counts.scratch = scratch + pointers * (sizeof(float *) / sizeof(float));
+    run->counts.scratch = scratch + pointers * sizeof(float *) / sizeof(float);
     if (!fold__reserve_run(f))
         return 0;
     run->group[0].rows_at = 0;
