@@ -153,7 +153,7 @@ typedef struct onnx__move {
     int is_window;
     fold_op op;               /* for all others */
     const int *source;        /* where each run of `run` values comes from; -1: from nowhere, it is pad */
-    int run;
+    int run, has_pad;
     float pad;
 } onnx__move;
 
@@ -314,7 +314,7 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
     const size_t bytes = count > o->budget / size ? SIZE_MAX / 2 : (count * size + 15) / 16 * 16;
     if (!arena->first || arena->first->size - arena->used < bytes) {
         const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
-        onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)memory.alloc(room, 16, memory.user);
+        onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)memory.alloc(room, 64, memory.user);
         if (!chunk)
             return onnx__fail(o, FOLD_NO_MEMORY, room > o->budget ? "onnx: the file asks for too much memory" : "onnx: out of memory"), (void *)0;
         o->budget -= room;
@@ -944,18 +944,22 @@ static int onnx__elements(fold_shape shape)
     for (int k = 0; k < shape.rank; k++) count *= shape.dim[k];
     return count;
 }
+static void onnx__move_row(const onnx__move *move, const float *in, float *out)
+{
+    const int runs = move->count / move->run, run = move->run, *source = move->source;
+    if (run == 1 && !move->has_pad) {
+        for (int i = 0; i < runs; i++) out[i] = in[source[i]];
+        return;
+    }
+    for (int i = 0; i < runs; i++, out += run) {
+        if (source[i] >= 0) memcpy(out, in + source[i], (size_t)run * sizeof *out);
+        else
+            for (int k = 0; k < run; k++) out[k] = move->pad;
+    }
+}
 static void onnx__move_forward(const fold_op_call *c)
 {
-    const onnx__move *move = (const onnx__move *)c->user;
-    const int runs = move->count / move->run;
-    for (int row = 0; row < c->rows; row++) {
-        const float *in = fold_row(&c->in[0], row);
-        float *out = fold_row(&c->out[0], row);
-        for (int i = 0; i < runs; i++, out += move->run) {
-            const int from = move->source[i];
-            for (int k = 0; k < move->run; k++) out[k] = from < 0 ? move->pad : in[from + k];
-        }
-    }
+    for (int row = 0; row < c->rows; row++) onnx__move_row((const onnx__move *)c->user, fold_row(&c->in[0], row), fold_row(&c->out[0], row));
 }
 static void onnx__move_backward(const fold_op_call *c)
 {
@@ -1010,7 +1014,10 @@ static onnx__move *onnx__new_move(fold_onnx *o, const onnx__value *from, const o
     move->is_window = source[0] >= 0 && move->run == count;
     if (move->is_window) return move;
     int *runs = ONNX__KEPT(o, int, count / move->run);
-    for (int i = 0; runs && i < count / move->run; i++) runs[i] = source[i * move->run];
+    for (int i = 0; runs && i < count / move->run; i++) {
+        runs[i] = source[i * move->run];
+        move->has_pad |= runs[i] < 0;
+    }
     move->source = runs;
     return runs && onnx__own_op(o, "onnx move", 1, onnx__move_forward, onnx__move_backward, move, &move->op) ? move : NULL;
 }

@@ -30,7 +30,7 @@ static void *purse_alloc(size_t size, size_t align, void *user)
     purse *p = (purse *)user;
     p->held += size;
     if (p->held > p->most) p->most = p->held;
-    return aligned_alloc(align < 16 ? 16 : align, (size + align - 1) / align * align);
+    return aligned_alloc(align, (size + align - 1) / align * align);
 }
 static void purse_free(void *ptr, size_t size, void *user)
 {
