@@ -2330,6 +2330,16 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
+static int fold__fail_in(fold__error *error, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
+static int fold__fail_in(fold__error *error, fold_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold__fail_v(error, status, format, args);
+    va_end(args);
+    return 0;
+}
+
 static void fold__clear_error(fold__error *error)
 {
     error->status = FOLD_OK;
@@ -14226,15 +14236,7 @@ typedef struct fold__refusal {
     size_t block_bytes;
 } fold__refusal;
 
-static void fold__wrong_setting(fold__refusal *why, const char *format, ...) FOLD__PRINTF(2, 3);
-static void fold__wrong_setting(fold__refusal *why, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fold__fail_v(&why->error, FOLD_BAD_ARGUMENT, format, args);
-    va_end(args);
-}
-
+#define fold__wrong_setting(why, ...) fold__fail_in(&(why)->error, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *why)
 {
     const fold_memory *memory = &settings->memory;
@@ -17355,11 +17357,24 @@ static int fold__node_arrays(fold_ctx *f)
    order. The uses of shared operands and parameters are summed one by one, each over its rows in record
    order. Rows of the head (what samples share by merging) come last. */
 
+/* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
+static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
+{
+    return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
+}
+
 /* Eager: tells whether a node is the copy that stands for an output of a call. */
 static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
 {
-    const uint32_t tag = fold__is_eager(f) && fold__is_op(f, id) ? f->sigs[f->sig[id]].tag_op : 0;
+    const uint32_t tag = fold__tag_of(f, id);
     return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
+}
+
+/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
+static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
+{
+    const uint32_t tag = fold__tag_of(f, id);
+    return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
 /* Eager: a need of one output of a cell's call is a need of all, as if the call were one node. Returns the
@@ -17839,13 +17854,6 @@ static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, u
 static int fold__slot_sends(const fold__slots *slots, int slot)
 {
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
-}
-
-/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
-static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
-{
-    const uint32_t tag = fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
-    return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
 /* Finds how the gradient of every value that needs one is put together. An edge that reads one row of a list
@@ -22845,9 +22853,8 @@ static uint32_t fold__place_links(fold_ctx *f)
     return linked;
 }
 
-/* Finds the first group of samples, */
+/* These two tell which groups are of samples: from the first to the one behind the last. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->counts.head ? 1 : 0; }
-/* and the one behind the last. */
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->counts.groups - (run->counts.tail ? 1 : 0);
@@ -23541,15 +23548,7 @@ static void fold__begin_slices(fold_ctx *f)
    at once, in slices or again, and notes what was done. Calls: all rooms above. Must not know ops. */
 
 /* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
-static int fold__refuse(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static int fold__refuse(fold_ctx *f, fold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fold__fail_v(&f->read_error, status, format, args);
-    va_end(args);
-    return 0;
-}
+#define fold__refuse(f, ...) fold__fail_in(&(f)->read_error, __VA_ARGS__)
 
 static fold_status fold__run_status(const fold_ctx *f)
 {
@@ -23646,17 +23645,14 @@ static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *run = f->run;
     fold_stats *stats = &f->stats;
-    size_t batches = 0, prologues = 0, kernel_calls = 0, one_row_calls = 0;
-    size_t batched_nodes = 0, list_elements = 0;
+    size_t batches = 0, kernel_calls = 0, one_row_calls = 0, batched_nodes = 0, list_elements = 0;
     for (int thread = 0; thread < fold__threads_of(f); thread++) {
         kernel_calls += run->worker[thread].kernel_calls;
         one_row_calls += run->worker[thread].one_row_calls;
     }
     for (uint32_t batch = 0; batch < run->counts.batches; batch++) {
-        if (!run->batch[batch].stage) {
-            prologues++;
+        if (!run->batch[batch].stage)
             continue;
-        }
         batches++;
         batched_nodes += run->batch[batch].count > 1 ? run->batch[batch].count : 0;
         list_elements += run->batch[batch].elems;
@@ -23665,7 +23661,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->seen_nodes = fold__count(f->n_nodes + 1 - run->counts.first_node);
     stats->groups = fold__count(run->counts.groups);
     stats->batches = fold__count(batches);
-    stats->prologues = fold__count(prologues);
+    stats->prologues = fold__count(run->counts.batches - batches);
     stats->kernel_calls = fold__count(kernel_calls);
     stats->one_row_calls = fold__count(one_row_calls);
     f->run->bound = FOLD__NONE;
@@ -27897,15 +27893,7 @@ static int fold__by_place(const void *tensors, uint32_t one, uint32_t other)
 
 FOLD__ZEROS_BY_DEFAULT(fold_load_desc)
 
-static int fold__load_fail(fold__file *file, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static int fold__load_fail(fold__file *file, fold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fold__fail_v(file->error, status, format, args);
-    va_end(args);
-    return 0;
-}
+#define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
 /* Copies text without what would move a terminal's cursor, and cuts it to a size. */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
