@@ -12,23 +12,25 @@
        const float *actions = fold_value(f, out.node);
 
    Opening reads the file once. Its weights become parameters of the model, under their names in the file. The rest
-   becomes a list of steps, of which all shapes are known, since the batch of the file becomes 1. Recording walks the
-   steps that an output needs, for one sample. So any number of agents batches, whatever batch the file was exported
-   with, and the network is run, replayed, trained on, quantised and saved like any other.
+   becomes a list of steps, of which all shapes are known: an axis whose length the file leaves open, such as the batch,
+   becomes 1. Recording walks the steps that an output needs, for one sample. So any number of agents batches, and the
+   network is run, replayed, trained on, quantised and saved like any other. A batch that the file fixes to more than 1
+   stays one sample. Where another axis is open, such as the length of a sequence, a binding tells its length.
 
    Values are those of the file, in its shapes. A state is an input and an output by name: hand in what came out, or
    zeros to begin anew. The parameters can train, but those that are subtracted or divided by, such as statistics of
    observations, and those that the file computes from others, are frozen.
 
-   Ops that draw random numbers take them from a fold_random, or do without: then normal and uniform noise is 0, and
-   a choice is the most probable one. So an action without noise is its mean. Names of tensors that feed such ops, such as
+   Ops that draw random numbers take them from a fold_random, or do without: then normal and uniform numbers
+   are their mean, and a choice is the most probable one. So an action without noise is its mean. Names of tensors that feed such ops, such as
    logits, can be asked for like outputs.
 
    Errors: a file that is broken, or has something that is not read, is refused. The error of the model names the op, the
    node and the reason. What is computed in half or double precision there is computed in float here.
 
    It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and works in every build
-   of fold.h. Erf, and Pow by values that are not constant, call libm, so their bits are those of libm. */
+   of fold.h. Erf, Pow by values that are not constant, and the noise of choices call libm, so their bits are those of
+   libm. No gradient passes through Pow by such values, comparisons, and choices. */
 
 #ifndef ONNX_H
 #define ONNX_H

@@ -6,6 +6,8 @@
    Observations are text, a line for each agent that has the values of all inputs in their order, with commas or blanks between
    them. Without any they are random. Actions are all outputs, a line for each agent.
 
+   Without --seed there is no noise in actions, and a choice is the most probable one.
+
    --check DIR compares with what another program computed. Lines of DIR/index.txt say
      model FILE ...            the network's file
      cases N                   there are N cases
@@ -44,12 +46,18 @@ static void put_weight(message *graph, fold_random *r, const char *name, int row
 {
     message tensor = { { 0 }, 0 };
     float values[64];
+    unsigned char little[64 * 4];
     fold_random_gaussian(r, NULL, NULL, rows * columns, values);
+    for (int i = 0; i < 4 * rows * columns; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i / 4], sizeof bits);
+        little[i] = (unsigned char)(bits >> 8 * (i % 4));
+    }
     if (rows > 1) put_number(&tensor, 1, rows);
     put_number(&tensor, 1, columns);
     put_number(&tensor, 2, 1); /* float */
     put_text(&tensor, 8, name);
-    put(&tensor, 9, values, (size_t)(rows * columns) * sizeof *values);
+    put(&tensor, 9, little, 4 * (size_t)(rows * columns));
     put(graph, 5, tensor.bytes, tensor.size);
 }
 static void put_node(message *graph, const char *op, const char *a, const char *b, const char *c, const char *y)
@@ -152,7 +160,7 @@ static double measure(fold_ctx *f) /* returns the least microseconds of a step; 
     return least;
 }
 
-typedef struct settings { const char *path, *in, *out, *check; int agents, time, bits; } settings;
+typedef struct settings { const char *path, *in, *out, *check; int agents, time, bits; uint64_t seed; } settings;
 static int step(const settings *s, fold_model *m, fold_onnx *o)
 {
     const int n_in = fold_onnx_input_count(o) < MOST ? fold_onnx_input_count(o) : MOST;
@@ -161,7 +169,7 @@ static int step(const settings *s, fold_model *m, fold_onnx *o)
     for (int i = 0; i < n_in; i++) width += fold_onnx_input(o, i).count;
     float *values = (float *)calloc((size_t)s->agents * (size_t)width + 1, sizeof *values);
     fold_ctx *f = fold_ctx_new(m, NULL);
-    fold_random chance = fold_random_new(3, 0);
+    fold_random chance = fold_random_new(s->seed, 0);
     int wrong = !out || !values ? failed("no memory") : observe(s->in, values, s->agents * width);
     const float *at = values;
     for (int a = 0; a < s->agents && !wrong; a++) {
@@ -178,7 +186,7 @@ static int step(const settings *s, fold_model *m, fold_onnx *o)
             const fold_onnx_tensor tensor = fold_onnx_output(o, i);
             if (tensor.count && !tensor.is_constant) out[a][n_out++].name = tensor.name;
         }
-        wrong = fold_onnx_record(o, f, in, n_in, &chance, out[a], n_out) != FOLD_OK;
+        wrong = fold_onnx_record(o, f, in, n_in, s->seed ? &chance : NULL, out[a], n_out) != FOLD_OK;
         for (int i = 0; i < n_out; i++) fold_keep(f, out[a][i].node);
     }
     if (!wrong || values) wrong = fold_run(f, NULL, 0) != FOLD_OK || wrong;
@@ -318,13 +326,14 @@ static int check(const char *folder)
 
 int main(int argc, char **argv)
 {
-    settings s = { NULL, NULL, NULL, NULL, 1, 0, 32 };
+    settings s = { NULL, NULL, NULL, NULL, 1, 0, 32, 0 };
     const option table[] = { option_of_text("FILE", &s.path, "", "the network"),
                              option_of_whole("--agents", &s.agents, 1, 100000, "that are run at once"),
                              option_of_text("--in", &s.in, "FILE", "reads observations"),
                              option_of_text("--out", &s.out, "FILE", "writes actions"),
                              option_of_flag("--time", &s.time, "measures a step of all agents, replayed"),
                              option_of_whole("--quantize", &s.bits, 8, 32, "bits of weights: 8, 16 or 32"),
+                             option_of_seed("--seed", &s.seed, "of noise in actions; 0: none"),
                              option_of_text("--check", &s.check, "DIR", "compares with what another program computed") };
     options_read(argc, argv, "Runs the network of an ONNX file.", table, OPTION_COUNT(table));
     if (s.check) return check(s.check);

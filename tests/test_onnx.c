@@ -44,18 +44,19 @@ static uint64_t varint(const unsigned char **at)
 }
 static float element(const unsigned char *from, int type)
 {
+    static const struct { int type, size; } sizes[] = { { 1, 4 }, { 6, 4 }, { 7, 8 }, { 10, 2 }, { 11, 8 } };
+    uint64_t bits = 0;
+    int size = 1;
+    for (int i = 0; i < 5; i++)
+        if (sizes[i].type == type) size = sizes[i].size;
+    for (int i = size; i-- > 0;) bits = bits << 8 | from[i];
+    const uint32_t low = (uint32_t)bits;
     float f;
     double d;
-    int32_t i;
-    int64_t l;
-    switch (type) {
-    case 1: return memcpy(&f, from, 4), f;
-    case 6: return memcpy(&i, from, 4), (float)i;
-    case 7: return memcpy(&l, from, 8), (float)l;
-    case 10: return (float)onnx__half((uint64_t)from[0] | (uint64_t)from[1] << 8);
-    case 11: return memcpy(&d, from, 8), (float)d;
-    default: return (float)*from;
-    }
+    memcpy(&f, &low, sizeof f);
+    memcpy(&d, &bits, sizeof d);
+    if (type == 10) return (float)ldexp(bits & 31744 ? 1024 + (double)(bits & 1023) : 2 * (double)(bits & 1023), (int)(bits >> 10 & 31) - 25) * (bits >> 15 ? -1.0f : 1.0f);
+    return type == 1 ? f : type == 11 ? (float)d : type == 6 ? (float)(int32_t)low : (float)(int64_t)bits;
 }
 static tensor read_tensor(bytes file)
 {
@@ -491,7 +492,9 @@ static void external(void)
     const fold_node none = { 0, 0 };
     FILE *data = fopen("build/test_onnx.data", "wb");
     if (!data) return; /* it runs where there is no build */
-    CHECK_INT(fwrite(values, sizeof *values, 5, data), 5);
+    weight.size = 0;
+    put_numbers(&weight, 1, values, 5, sizeof *values);
+    CHECK_INT(fwrite(weight.bytes + 2, sizeof *values, 5, data), 5); /* behind the field's head */
     fclose(data);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         graph.size = weight.size = 0;

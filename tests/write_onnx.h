@@ -32,13 +32,24 @@ static inline void put_bytes(message *m, int field, const void *bytes, size_t si
     if (size) memcpy(m->bytes + m->size, bytes, size);
     m->size += size;
 }
+/* Numbers of so many bytes each, as they lie on a little-endian machine. */
+static inline void put_numbers(message *m, int field, const void *numbers, size_t count, size_t size)
+{
+    static unsigned char little[1 << 14];
+    const uint16_t one = 1;
+    const unsigned char *from = (const unsigned char *)numbers;
+    const int is_little = *(const unsigned char *)&one;
+    for (size_t i = 0; i < count * size; i++) little[i] = from[is_little ? i : i / size * size + size - 1 - i % size];
+    put_bytes(m, field, little, count * size);
+}
 static inline void put_text(message *m, int field, const char *text) { put_bytes(m, field, text, strlen(text)); }
 static inline void put_message(message *m, int field, const message *inner) { put_bytes(m, field, inner->bytes, inner->size); }
 static inline void put_float(message *m, int field, float value)
 {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
     put_varint(m, (uint64_t)field << 3 | 5);
-    memcpy(m->bytes + m->size, &value, 4);
-    m->size += 4;
+    for (int i = 0; i < 4; i++) m->bytes[m->size++] = (unsigned char)(bits >> 8 * i);
 }
 
 /* Puts the words of a text one by one. */
@@ -63,7 +74,7 @@ static inline void put_tensor(message *m, int field, const char *name, const cha
     }
     put_number(&t, 2, 1);
     put_text(&t, 8, name);
-    put_bytes(&t, 9, values, (size_t)count * sizeof *values);
+    put_numbers(&t, 9, values, (size_t)count, sizeof *values);
     put_message(m, field, &t);
 }
 /* A tensor of whole numbers, [n]. */
@@ -77,7 +88,7 @@ static inline void put_whole(message *m, int field, const char *name, const char
     put_number(&t, 1, count);
     put_number(&t, 2, 7);
     put_text(&t, 8, name);
-    put_bytes(&t, 9, values, (size_t)count * sizeof *values);
+    put_numbers(&t, 9, values, (size_t)count, sizeof *values);
     put_message(m, field, &t);
 }
 
