@@ -11043,16 +11043,6 @@ FOLD__NOINLINE static int fold__gumbel_max(const fold_random *random, const floa
     return best;
 }
 
-FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n)
-{
-    const fold__fp saved = fold__fp_enter();
-    const int chosen = random && logits ? fold__gumbel_max(random, logits, n) : -1;
-    fold__fp_leave(saved);
-    if (random)
-        random->draw++;
-    return chosen;
-}
-
 /* Returns the last index whose weights before it leave something of the point on the line of all weights. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
@@ -11073,14 +11063,25 @@ FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float 
     return chosen;
 }
 
-FOLD_API int fold_random_weighted(fold_random *random, const float *weights, int n)
+/* Makes a draw of an index by one of these rules. */
+static int fold__choose(fold_random *random, const float *values, int count,
+                        int (*rule)(const fold_random *random, const float *values, int count))
 {
     const fold__fp saved = fold__fp_enter();
-    const int chosen = random && weights ? fold__weighted(random, weights, n) : -1;
+    const int chosen = random && values ? rule(random, values, count) : -1;
     fold__fp_leave(saved);
     if (random)
         random->draw++;
     return chosen;
+}
+
+FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n)
+{
+    return fold__choose(random, logits, n, fold__gumbel_max);
+}
+FOLD_API int fold_random_weighted(fold_random *random, const float *weights, int n)
+{
+    return fold__choose(random, weights, n, fold__weighted);
 }
 
 FOLD_API int fold_argmax(const float *values, int n)
@@ -24425,9 +24426,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
     if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") ||
-        !fold__in_training(f))
-        return;
-    if (f->kind[operand.source] & FOLD__KEEP_GRAD)
+        !fold__in_training(f) || (f->kind[operand.source] & FOLD__KEEP_GRAD))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
@@ -26446,16 +26445,18 @@ typedef struct fold__maker {
 static fold__maker fold__maker_of(const fold_ctx *f, uint32_t id)
 {
     uint32_t param;
-    fold__maker maker = { NULL, -1 };
-    if (fold__leaf_param(f, id, &param)) {
-        maker.name = fold__params(f->model)[param].name;
-        return maker;
-    }
+    fold__maker maker = { fold__node_name(f, id), -1 };
     const uint32_t call = fold__call_of(f, id);
-    maker.name = fold__node_name(f, id);
-    if (fold__is_op(f, call) && fold__node_sig(f, call)->n_out > 1)
+    if (fold__leaf_param(f, id, &param))
+        maker.name = fold__params(f->model)[param].name;
+    else if (fold__is_op(f, call) && fold__node_sig(f, call)->n_out > 1)
         maker.out = (int)(id - call);
     return maker;
+}
+
+static int fold__same_maker(const fold__maker *one, const fold__maker *other)
+{
+    return one->name == other->name && one->out == other->out;
 }
 
 /* Holds, for an operand of all calls of a batch, up to three different makers; the fourth stands for more. */
@@ -26474,8 +26475,7 @@ static void fold__find_makers(const fold__view *view, const fold__seen_batch *ba
              edge < end && maker->count < 4; edge++) {
             const fold__maker found = fold__maker_of(f, f->edge_source[edge]);
             int old = 0;
-            while (old < maker->count &&
-                   (maker->seen[old].name != found.name || maker->seen[old].out != found.out))
+            while (old < maker->count && !fold__same_maker(&maker->seen[old], &found))
                 old++;
             if (old == maker->count)
                 maker->seen[maker->count++] = found;
@@ -26485,11 +26485,10 @@ static void fold__find_makers(const fold__view *view, const fold__seen_batch *ba
 
 static int fold__same_makers(const fold__makers *one, const fold__makers *other)
 {
-    int i = 0;
-    while (i < one->count && i < other->count && one->seen[i].name == other->seen[i].name &&
-           one->seen[i].out == other->seen[i].out)
-        i++;
-    return i == one->count && i == other->count;
+    int same = one->count == other->count;
+    for (int i = 0; i < one->count && same; i++)
+        same = fold__same_maker(&one->seen[i], &other->seen[i]);
+    return same;
 }
 
 static void fold__put_makers(fold__text *text, const fold__makers *maker)
@@ -27807,8 +27806,8 @@ enum { /* arrays of a file */
 
 /* A file that is being loaded. */
 typedef struct fold_tensors {
-    fold_model *model; /* NULL: it is only listed */
-    fold__error *error;
+    fold_model *model;   /* stays as it is when the file is only listed */
+    fold__error *error;  /* the model's, or that of a listing */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
@@ -28443,23 +28442,17 @@ static void fold__load_values(fold__file *file)
     fold_values_write_end(m, all);
 }
 
-static fold__file fold__file_of(const fold_model *m, fold_reader *read, void *user, const void *bytes,
-                                size_t size)
+static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size,
+                                const fold_load_desc *desc)
 {
-    fold__file file = FOLD__ALL_ZERO;
+    fold__file file;
+    memset(&file, 0, sizeof file);
     file.arena.memory = m->arena.memory;
     file.arena.count = FOLD__F_COUNT;
     file.read = read;
     file.user = user;
     file.bytes = (const unsigned char *)bytes;
     file.left = size;
-    return file;
-}
-
-static fold__file fold__file_to_load(fold_model *m, fold_reader *read, void *user, const void *bytes,
-                                     size_t size, const fold_load_desc *desc)
-{
-    fold__file file = fold__file_of(m, read, user, bytes, size);
     file.desc = desc ? *desc : fold_load_desc_default();
     if (file.desc.loaded)
         *file.desc.loaded = 0;
@@ -28475,7 +28468,7 @@ static fold_status fold__load_file(fold_model *m, fold_reader *read, void *user,
     char more;
     if (!m)
         return FOLD_BAD_ARGUMENT;
-    fold__file file = fold__file_to_load(m, read, user, bytes, size, desc);
+    fold__file file = fold__file_of(m, read, user, bytes, size, desc);
     file.arena.array = file.arrays;
     const fold__fp saved = fold__fp_enter();
     int good = !m->error.status && fold__load_header(&file) && fold__load_match(&file) &&
@@ -28591,7 +28584,7 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
 
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
-    fold__file file = fold__file_to_load(m, NULL, NULL, m->image, m->image_size, NULL);
+    fold__file file = fold__file_of(m, NULL, NULL, m->image, m->image_size, NULL);
     param->name = (char *)(uintptr_t)name;
     param->at = FOLD__NO_PACK;
     const int found = fold__take_tensor(&file, param);
@@ -28611,7 +28604,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
         wrong = "the model can be trained: make it with `inference` in its desc";
     if (wrong)
         return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
-    fold__file file = fold__file_to_load(m, NULL, NULL, image, size, NULL);
+    fold__file file = fold__file_of(m, NULL, NULL, image, size, NULL);
     if (fold__open_tensors(&file)) {
         m->image = image;
         m->image_size = size;
@@ -28683,7 +28676,7 @@ FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const voi
     fold__error error = { FOLD_OK, "", NULL, NULL };
     if (!m || !bytes)
         return FOLD_BAD_ARGUMENT;
-    fold__file file = fold__file_of(m, NULL, NULL, bytes, size);
+    fold__file file = fold__file_of((fold_model *)(uintptr_t)m, NULL, NULL, bytes, size, NULL);
     return fold__print_file(&file, &error, write, user);
 }
 #endif /* FOLD_NO_TEXT */
@@ -28727,7 +28720,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
         return FOLD_BAD_ARGUMENT;
     errno = 0;
     FILE *stream = fold__open_file(path, 0);
-    fold__file file = fold__file_of(m, fold__from_file, stream, NULL, 0);
+    fold__file file = fold__file_of((fold_model *)(uintptr_t)m, fold__from_file, stream, NULL, 0, NULL);
     if (!stream) {
         error.status = FOLD_IO;
         fold__format(error.text, sizeof error.text, FOLD__PATH_FAILS, "load", path, fold__path_problem());
@@ -28753,7 +28746,7 @@ static fold_tensors *fold__tensors_open(fold_model *m, fold_reader *read, void *
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
         return NULL;
     }
-    *t = fold__file_to_load(m, read, user, bytes, size, NULL);
+    *t = fold__file_of(m, read, user, bytes, size, NULL);
     t->keeps_all = 1;
     if (!fold__open_tensors(t))
         t->count = 0;
