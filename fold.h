@@ -24378,15 +24378,13 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
     fold__operand operand;
     if (!fold__operand_of(f, x, "output_ref", &operand) || fold__in_body(f, "output_ref"))
         return;
-    if (!values) {
-        fold__missing(f, "output_ref");
-        return;
-    }
-    if (!fold__need(f, FOLD__ARRAY_OUTPUT_REFS, (size_t)f->n_output_refs + 1, sizeof(fold__output_ref)))
-        return;
     const fold__output_ref ref = { values, x };
-    f->output_refs[f->n_output_refs++] = ref;
-    fold_keep(f, x);
+    if (!values)
+        fold__missing(f, "output_ref");
+    else if (fold__need(f, FOLD__ARRAY_OUTPUT_REFS, (size_t)f->n_output_refs + 1, sizeof ref)) {
+        f->output_refs[f->n_output_refs++] = ref;
+        fold_keep(f, x);
+    }
 }
 
 /* Tells how many values the index of a node may have, or 0: it has none. */
@@ -24428,19 +24426,17 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") ||
         !fold__in_training(f) || (f->kind[operand.source] & FOLD__KEEP_GRAD))
         return;
-    if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM) {
+    if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM)
         fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
-        return;
+    else if (fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) {
+        fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
+        kept->node = operand.source;
+        kept->place = FOLD__NONE;
+        kept->filled = 0;
+        f->n_wanted++;
+        f->kind[operand.source] |= FOLD__KEEP_GRAD;
+        f->kept_concats |= fold__is_concat(f, operand.source);
     }
-    if (!fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad)))
-        return;
-    f->n_wanted++;
-    fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
-    kept->node = operand.source;
-    kept->place = FOLD__NONE;
-    kept->filled = 0;
-    f->kind[operand.source] |= FOLD__KEEP_GRAD;
-    f->kept_concats |= fold__is_concat(f, operand.source);
 }
 #endif /* FOLD_INFERENCE */
 
@@ -26655,10 +26651,7 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 
 static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_t param)
 {
-    if (param)
-        fold__put_name(text, fold__params(f->model)[param - 1].name);
-    else
-        fold__put(text, "none");
+    fold__put_name(text, param ? fold__params(f->model)[param - 1].name : "none");
 }
 
 /* Tells how the ops, of one signature each, differ; attributes and parameters. Returns how many differences
@@ -27222,12 +27215,10 @@ enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_BYTES, FOLD__
 /* State that is zero because it was never needed is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int form)
 {
-    if (!part && !fold__has_floats(param) && param->form == FOLD__IN_HALVES)
-        return form == FOLD__AS_HALVES;
-    if (!part)
-        return fold__has_floats(param) ? form == FOLD__AS_FLOATS
-                                       : form == FOLD__AS_SCALES || form == FOLD__AS_BYTES;
-    if (form != FOLD__AS_FLOATS || fold__trainable(m, param))
+    if (!part && !fold__has_floats(param))
+        return param->form == FOLD__IN_HALVES ? form == FOLD__AS_HALVES
+                                              : form == FOLD__AS_SCALES || form == FOLD__AS_BYTES;
+    if (!part || form != FOLD__AS_FLOATS || fold__trainable(m, param))
         return form == FOLD__AS_FLOATS;
     const float *state = fold__part(m, part) + param->at;
     size_t at = 0;
