@@ -1040,8 +1040,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* sums the rows */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives the mean of the rows */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest of the rows */
-/* Sums rows of value weighted by softmax of score, [1], or [heads], which weigh one of as many equal parts
-   each. */
+/* Sums rows of value weighted by softmax of score: [1], or [heads], one for each of as many equal parts. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
    So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
@@ -2044,8 +2043,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
-   makes nothing of it. */
+/* A build with FOLD_INFERENCE checks what only training needs, where that stays, and makes nothing of it. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2115,8 +2113,7 @@ static int fold__same_text(const char *one, const char *other)
 }
 
 /* ==== room: errors ==========================================================================
-   Owns: text from formats, the sticky error record and the text of a status. Calls: libc. Must not know whose
-   error it is. */
+   Owns: text from formats, the sticky error, the text of a status. Calls: libc. Must not know whose it is. */
 
 /* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
    messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
@@ -2137,8 +2134,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16, without the library that small machines divide 64 bits by; returns the
-   rest. */
+/* Divides by a base of at most 16, without the library that divides 64 bits by software; returns the rest. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2914,8 +2910,7 @@ typedef struct fold__seg {
 } fold__seg;
 
 /* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
-   pack and the order of summation follow n_pack, so a column has the same bits whichever others are asked
-   for. */
+   pack and the order of summation follow n_pack, so a column's bits do not depend on the others asked for. */
 typedef struct fold__product {
     int rows, columns, n_seg; /* output and init have so many columns */
     int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
@@ -3044,8 +3039,7 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
-   one result on every path. */
+   and its states state1 and state2, which the rule renews. Nothing is fused: one result on every path. */
 #define FOLD__RULES(X)                                                                                      \
     X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                              \
     X(momentum, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), grad); change = FOLD__VMUL(rate, state1)) \
@@ -3062,8 +3056,7 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
- * loses. */
+/* Tells what a step reads beside the values. Gradients get decay, and w loses shrink (rate included). */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
@@ -3096,8 +3089,7 @@ typedef struct fold__kernels {
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
 } fold__kernels;
 
-/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
-   reduce: fold__reducer_of. */
+/* Reductions and rows by index, apart, so that a linker leaves them out with their ops: fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
@@ -3251,8 +3243,7 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Tells what packing uses of an instruction set. */
 typedef struct fold__mover {
-    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
-     * vectors is zero. */
+    /* Makes panels `stride` floats apart of some rows; what is left of the last one's vectors is zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
@@ -3417,8 +3408,7 @@ typedef struct fold__pass {
     int next, n_next;            /* rows that come after them, asked for meanwhile */
 } fold__pass;
 
-/* While a cache line's worth of X's columns passes, a line of each of the next rows of X and dY is asked
-   for. */
+/* While a cache line of X's columns passes, a line of each of the next rows of X and dY is asked for. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3440,8 +3430,7 @@ typedef struct fold__tiles {
     int narrow_columns;                     /* columns that a narrow tile has at most */
     /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
-     * multiple of 8. */
+    /* Adds the sums of `count` elements' lanes to their totals, up to the next multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many; /* rows that pass over dW at once; up to which a weight gradient packs nothing */
     /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
@@ -3505,8 +3494,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Counts the panels from one on that a tile of `height` rows covers: several, if all their columns are
-   wanted. */
+/* Counts the panels that a tile of `height` rows covers: several, if all their columns are wanted. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3579,8 +3567,7 @@ static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, i
     return made;
 }
 
-/* Runs `count` tiles of `height` rows from `row` on, some segments at a time; the chains continue where they
-   went to. */
+/* Runs `count` tiles of `height` rows, some segments at a time; the chains continue where they went to. */
 static void fold__tile_block(const fold__tiles *tiles, const fold__product *product,
                              const fold__layout *layout, ptrdiff_t row, int height, int count, float *scratch)
 {
@@ -3615,8 +3602,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* n >= 16: one chain per element. Rows go in blocks, so that a block's rows stay in cache from panel to
- * panel. */
+/* n >= 16: one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3834,8 +3820,7 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
         fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, apart);
 }
 
-/* ---- attention: heads one by one, query rows in blocks whose scores are held (Rabe and Staats 2021, Dao et
-   al. 2022) ---- */
+/* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
 
 /* Keys that query row i sees. */
 static int fold__attention_seen(const fold__attention_call *call, int query)
@@ -4350,11 +4335,9 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
    bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
    segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
    where products are plain loops, and in tables that no product reads (fold__byte_lines): so those in an
-   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
-   of rows there. */
+   image are read in place. They lie row by row, or column by column for a transpose with scales of rows. */
 
-/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
-   bytes apart and rows `row`. */
+/* A weight in bytes: groups are `group` bytes apart; as files have it, columns are, and rows `row`. */
 typedef struct fold__byte_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4400,8 +4383,7 @@ typedef struct fold__byte_kernels {
 } fold__byte_kernels;
 
 static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
-/* Counts the bytes from group to group: an odd number of lines, so that groups side by side lie in other sets
-   of a cache. */
+/* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
 static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
 /* Counts a weight in bytes with its scales, which lie behind its groups. */
 static size_t fold__byte_size(int inner, int columns)
@@ -4475,8 +4457,7 @@ FOLD__INLINE float fold__byte_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product, from the first-th on; their bytes, and what goes with each row, in
- * scratch. */
+/* One segment of some rows of a product; their bytes, and what goes with each row, are in scratch. */
 typedef struct fold__byte_block {
     const fold__byte_kernels *kernels;
     const fold__seg *seg;
@@ -5003,8 +4984,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* NULL: the best that CPU and operating system support (under FOLD_USE_CBLAS: "cblas"). A name: that one, or
- * NULL. */
+/* NULL: the best that the machine has (under FOLD_USE_CBLAS: "cblas"). A name: that one, or NULL. */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5332,8 +5312,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* Computes fold__fmaf in four lanes: when any is half-way or may be subnormal (and not an exact zero), all go
-   the long way. */
+/* Computes fold__fmaf in four lanes: all go the long way if one is half-way or a subnormal that is not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     FOLD__NO_CONTRACT
@@ -5456,8 +5435,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* Compilers of GNU vectors compile operators in a fraction of the time that the inline functions behind
-   intrinsics take. */
+/* Compilers of GNU vectors compile operators in a fraction of the time that intrinsics take. */
 #ifndef FOLD__EITHER
 #define FOLD__EITHER(expression, call) (expression)
 #endif
@@ -5499,8 +5477,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
    x, 6.5. gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu_tanh, 52. elu:
    0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
- * number's. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     FOLD__NO_CONTRACT
@@ -6723,8 +6700,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for every vector of
-   them. */
+/* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
 #define FOLD__WEIGH_TURN(name, body)                                                                         \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(turn_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7206,8 +7182,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The rest of a row's last eight keys repeats the last one. Heads go side by side, so that rows are
-   found once. */
+/* The rest of a row's last eight keys repeats the last. Heads go side by side: rows are found once. */
 FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7938,8 +7913,7 @@ typedef struct fold__engine {
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
 } fold__engine;
 
-/* The call of an op, complete but for its rows. Every call is part of one: built-in ops find the engine
-   beside it. */
+/* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8627,8 +8601,7 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
-   sample at a time. */
+/* Makes rows of `lines` lines each one run of rows, where they lie so; else samples go one by one. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -8809,8 +8782,7 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
 }
 
 /* Adds xᵀ dy, a sum from zero, with x of `inner` and dy of `count` columns. The kernel for it does so, or
-   block by block, each added while it is in the first cache. The row pointers x_rows and dy_rows are moved
-   along. */
+   block by block, each added while it is in the first cache. x_rows and dy_rows are moved along. */
 static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
                                    float **dy_rows, int count, float *to, size_t ldw, float *scratch)
 {
@@ -8917,8 +8889,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, one behind
-   the other. */
+/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, in a row. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9429,8 +9400,7 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Gives the gradient of x for one line, from the standardised values and the output's gradient times the
-   gain. */
+/* Gives the gradient of x for one line, from standardised values and the output's gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
@@ -9759,8 +9729,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` entries of an axis of a whole value, from `first` on, to a part that has these alone; or
-   back. */
+/* Copies `length` entries of an axis of a value, from `first` on, to a part that has these alone; or back. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10098,8 +10067,7 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* The positions `first` to `first + count - 1` of one line at which a tap lies within x, and where the first
-   of them reads, in pixels. */
+/* The `count` positions of a line from `first` on at which a tap lies in x, and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10619,8 +10587,7 @@ static void fold__list_take_backward(const fold_op_call *call)
 /* Tells which rows an attention's row sees: it is its second attribute. */
 enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
 
-/* Multi-head attention: see fold_list_attention. The second output keeps what backward computes the weights
-   from again. */
+/* See fold_list_attention. The second output keeps what backward computes the weights from again. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
                                                int keys)
 {
@@ -10842,8 +10809,7 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
     FOLD__OPS(FOLD__ROW)
 };
 
-/* Tells what an op runs. The call that records it names this, so that a linker leaves out the ops that a
-   program never calls. */
+/* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__code {
     uint32_t op;
@@ -11515,8 +11481,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
-   of the first axis. */
+/* Packs are refreshed by whoever writes values. A bias is its own pack. first and count are of axis 0. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12071,8 +12036,7 @@ static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_d
     return fold__weight_of(fold__byte_kernels_of(m, param), fold__bytes(m), param, transposed);
 }
 
-/* Reads values [from, from + count) of a table that has bytes alone. They begin and end with lines of its
-   last axis. */
+/* Reads values [from, from + count) of a table that has bytes alone: whole lines of its last axis. */
 static void fold__read_lines(const fold_model *m, const fold__param_data *param, size_t from, int count,
                              float *to)
 {
@@ -12462,8 +12426,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Tells how many operands of an op meet its weight. Behind those of a linear op there may be the rows it
-   starts from. */
+/* Tells how many operands of an op meet its weight. Behind them may be the rows a linear op starts from. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -12549,8 +12512,7 @@ typedef struct fold__shape_entry {
     uint32_t size;
     uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
 } fold__shape_entry;
-/* Tells a signature in a group that feeds another, by its place in the group, and a mask of the inputs that
-   it feeds. */
+/* Tells a signature that feeds another, by its place in the group, and a mask of the inputs that it feeds. */
 typedef struct fold__feeder {
     uint64_t slots;
     uint32_t sig;
@@ -14230,8 +14192,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Tells why there cannot be a context as it was asked for, and how large its block would have to be, as far
-   as that is known. */
+/* Tells why there cannot be a context as asked for, and how large its block would have to be, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -14401,8 +14362,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Owns: the public calls of ops: what each accepts, and which op or window it becomes. Calls: recording,
    signatures, op table, model. Must not know how ops run. */
 
-/* Tells where in the recording's own data the values lie that a caller hands in, in floats; FOLD__ELSEWHERE:
-   they are the caller's. */
+/* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_place(const fold_ctx *f, const float *values)
 {
@@ -14766,8 +14726,7 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
     return fold__operand_of(f, fold__record_copy(f, operand, 0), "copy", operand);
 }
 
-/* Makes a single value one of the call's own, a row like any other: it is not shared, and a parameter's is a
-   copy. */
+/* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
@@ -15046,8 +15005,7 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
 
-/* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
-   wait for a file. */
+/* Tells whether a parameter still is the zeros of its making. Inference models wait for a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -15128,8 +15086,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__code_huber, in, 2, attr, 0);
 }
 
-/* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
-   below 0. */
+/* Ops with an index into their input, checked here because kernels trust it; below 0 perhaps from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index, int from_end)
 {
     fold__operand operand;
@@ -15648,8 +15605,7 @@ static void fold__turn_index(const int *to, int rows, int count, int *order, int
         order[--start[to[row]]] = row;
 }
 
-/* Places that, as fold__run_segments takes it: whether rows are in order, where those of each target begin,
-   and their order. */
+/* Places that for fold__run_segments: whether rows are in order, where each target's begin, their order. */
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 2);
@@ -16353,8 +16309,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the cell's program. Its arrays are large enough for all of them, and its
-   shapes are there. */
+/* Makes the live ops of a trace the cell's program, which has arrays large enough, and its shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -16630,8 +16585,7 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
     return cell;
 }
 
-/* Tells whether a call can stand inside another body. Apart, so that its operands are off the stack when
-   bodies in bodies run. */
+/* Tells whether a call can stand in a body. Apart, so that its operands are off the stack when bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -16747,8 +16701,7 @@ FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *call
     return fold__handle(f, fold__append_call(f, recent, 0, 0));
 }
 
-/* Records a call of a cell that is there, whatever it is given. Apart, so that calls like one of the last do
-   without its frame. */
+/* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -17246,8 +17199,7 @@ FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, si
     return region + buffer->offset + row * buffer->size;
 }
 
-/* Carves arrays out of one array of the context: a first pass, without base, for the size, and a second for
-   the pointers. */
+/* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -17378,8 +17330,7 @@ static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
     return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
 }
 
-/* Eager: a need of one output of a cell's call is a need of all, as if the call were one node. Returns the
-   first. */
+/* Eager: who needs one output of a cell's call needs all, as if it were one node. Returns the first. */
 static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t id, uint8_t marks)
 {
     if (!fold__is_output_barrier(f, id))
@@ -17689,8 +17640,7 @@ static void fold__persist(fold_ctx *f, uint32_t source)
 /* Returns the node from which on a run looks at all. */
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
 
-/* Tells whether the run computes a call. An eager context computes calls when they are recorded, for the run
-   that comes next. */
+/* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18292,8 +18242,7 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
-   when signatures began anew. */
+/* Makes room for what is known of signatures: forgotten with new or frozen parameters, or new signatures. */
 static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18378,8 +18327,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds the analysis of a signature's program for the inputs that get gradients in this run, or makes it.
-   Arrays may move. */
+/* Finds or makes the analysis of a program for the inputs that get gradients in this run. Arrays may move. */
 static int fold__know_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -18436,8 +18384,7 @@ static int fold__analyse_signatures(fold_ctx *f)
    programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
    a group is ordered. */
 
-/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
-   head tie nothing together. */
+/* Returns the last call that shares a value, or a leaf with a gradient, with this. The head's tie nothing. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18455,8 +18402,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
-   earlier ones. */
+/* Tells where a unit that begins with call `at` ends: no later call shares a value with earlier ones. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -18757,8 +18703,7 @@ static int fold__form_groups(fold_ctx *f)
     return fold__add_group(f, first_call, run->counts.calls); /* without calls where the root is a leaf */
 }
 
-/* Marks the values that cross from samples into the tail or out of the head, and the leaves of the head that
-   others read. */
+/* Marks values that cross from samples to the tail or out of the head, and the head's leaves read outside. */
 static void fold__mark_links(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18776,8 +18721,7 @@ static void fold__mark_links(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the head go
-   to the head. */
+/* Lists the leaves that need gradients, in record order, for the group that reads them or the head's own. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19115,8 +19059,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t stage)
     return 1;
 }
 
-/* Ends the batch begun last, whose calls stand in the order, and gives them their rows in the signature's
-   buffers. */
+/* Ends the batch begun last, and gives its calls their rows in the signature's buffers. */
 static void fold__end_batch(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19256,8 +19199,7 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
-   not run. */
+/* Holds for a signature a queue of ready calls, linked through `next`, and of its calls that have not run. */
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
@@ -19461,8 +19403,7 @@ static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, ui
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature to run next, or NONE. Only those that changed are compared anew, one by one where
-   they are few. */
+/* Returns the signature to run next, or NONE. Only those that changed are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -19772,8 +19713,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what the signature itself does between its first and its
-   last batch. */
+/* Lengthens the lifetimes of a signature's slabs by what it does between its first and last batch. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -20103,8 +20043,7 @@ static void fold__note_batches(fold__run *run, const fold__group *group)
     }
 }
 
-/* Finds how large a signature's buffers are, when its slabs are in use, and where in scratch the others
-   lie. */
+/* Finds how large a signature's buffers are, when its slabs are in use, and where the others lie. */
 static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const fold__times *times)
 {
     fold__run *run = f->run;
@@ -20441,8 +20380,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows. All are of calls, or all are of list
-   elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
 static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -20647,8 +20585,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->rows_at = 0;
 }
 
-/* Takes a batch, or some of its rows. It looks up once what successive batches of a signature's stage have in
-   common. */
+/* Takes a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -20859,8 +20796,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
-   (fold__place_segments). */
+/* Runs an op, for each row that it gives over those that an index tells (fold__place_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -20963,8 +20899,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     }
 }
 
-/* Runs a batch or one part of it forward, and copies out the values that stay readable or cross between
-   groups. */
+/* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
     fold__begin_batch(f, worker);
@@ -21266,8 +21201,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions to inputs, and clears those of which not all
-   parts are written. */
+/* Finds the rows of gradients from outside and of contributions, and clears those not written as a whole. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21330,8 +21264,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of the gradients of a call's outputs, and of contributions to its inputs. Returns whether
-   any input wants one. */
+/* Finds the rows of a call's output gradients and of contributions; returns whether any input wants one. */
 static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     const fold__run *run = f->run;
@@ -21869,8 +21802,7 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
-   tells. */
+/* Reserves memory for the sums of uses and looked-up rows; 0, which the caller tells, when there is none. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22199,8 +22131,7 @@ static int fold__eager_place(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
-   (fold__aim_whole_back). */
+/* Runs an op over whole lists, forward or, behind fold__aim_whole_back, backward. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -22242,8 +22173,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
-   rows by pointers. */
+/* Finds where an op's contributions go, those to lists by row pointers; returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointers)
 {
     fold__run *run = f->run;
@@ -22699,8 +22629,7 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
-   were not used for longest. */
+/* Keeps the plan just made if its structure was seen before and it fits, perhaps for some long unused. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -23161,8 +23090,7 @@ static void fold__run_shared(const fold__wave *wave, fold__worker *worker, uint6
                     (uint32_t)(wave->work * (lane + 1) / wave->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last to the first. `alone` says that no other group
-   runs at this time. */
+/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs meanwhile. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -23396,8 +23324,7 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
 }
 
-/* Closes a run that is open, whether it is finished or not. The next backward expects no sums of looked-up
-   rows. */
+/* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
