@@ -1338,10 +1338,43 @@ static void onnx__record_number(const onnx__recording *r, const onnx__step *step
     else out[0] = fold_shift(r->f, fold_neg(r->f, x), number);
 }
 
+static void onnx__record_silu(const onnx__recording *r, const onnx__step *step, const fold_node *in, fold_node *out)
+{
+    (void)step;
+    out[0] = fold_silu(r->f, in[0]);
+}
+static onnx__recorder onnx__record_linear;
+
+/* x sigmoid(x), and a product with its bias, are one call of fold.h. The step before then only runs if it is asked for. Returns
+   whether it is so. */
+static int onnx__joins(fold_onnx *o)
+{
+    for (int side = 0; side < 2; side++) {
+        const int other = o->node.in[!side];
+        const onnx__value *made = onnx__input(o, side), *bias = &o->values[other];
+        if (made->origin != ONNX__COMPUTED) continue;
+        const onnx__step *before = &o->steps[made->step];
+        const int silu = o->node.op->number == onnx__mul && before->op->one == fold_sigmoid && before->in[0].value == other;
+        const int row = bias->origin == ONNX__FIXED && bias->rank && bias->rank <= made->rank && bias->count == bias->dim[bias->rank - 1];
+        const int adds = o->node.op->number == onnx__add && before->record == onnx__record_linear && before->n_in == 1 && row &&
+                         bias->count == made->dim[made->rank - 1];
+        onnx__step *step = silu || adds ? onnx__new_step(o, silu ? onnx__record_silu : onnx__record_linear, 1, 1) : NULL;
+        if (!step) continue;
+        step->in[0] = before->in[0];
+        step->param[0] = before->param[0];
+        if (adds && !onnx__vector(o, other, bias->count, 1, &step->param[1])) return 0;
+        onnx__value *out = onnx__makes(o, step, 0, onnx__output(o, 0), made->dim, made->rank);
+        if (out) out->channels_last = made->channels_last;
+        return 1;
+    }
+    return 0;
+}
+
 static int onnx__open_two(fold_onnx *o)
 {
     onnx__value *a = onnx__input(o, 0), *b = onnx__input(o, 1);
     int dim[FOLD_ONNX_RANK];
+    if (onnx__joins(o) || o->failed) return !o->failed;
     const int rank = onnx__meet(o, a, b->dim, b->rank, dim), by_number = o->node.op->number != onnx__div;
     if (rank < 0) return 0;
     if (onnx__all_fixed(o)) return onnx__compute(o, dim, rank);
