@@ -9304,17 +9304,13 @@ static float fold__log_sum(const fold__kernels *kernels, float largest, float su
     return largest + log_sum;
 }
 
-/* Returns that of a row, and writes its softmax to `out`. */
-static float fold__softmax_row(const fold__kernels *kernels, float *out, const float *in, size_t count)
+static void fold__softmax_row(const fold__kernels *kernels, float *out, const float *in, size_t count)
 {
-    FOLD__NO_CONTRACT
     const float largest = fold__reducer_of(kernels)->largest(in, count),
                 sum = fold__reducer_of(kernels)->exp_sum(out, in, largest, count, 1);
     FOLD__RUN_MAP(kernels, scale, out, out, NULL, NULL, 1.0f / sum, count);
-    return fold__log_sum(kernels, largest, sum);
 }
 
-/* Returns the same without the softmax. */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
     const float largest = fold__reducer_of(kernels)->largest(in, count);
