@@ -6080,52 +6080,61 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 }
 
 /* The fixed tree: lane l and l + 8, then + 4, + 2, + 1. */
-#if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
-#if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-FOLD__TARGET FOLD__NOINLINE static float
-FOLD__ISA(join)(FOLD__V lanes) /* inlined, gcc 12 makes a mess of the loops before it */
-#else
-FOLD__TARGET FOLD__INLINE float FOLD__ISA(join)(FOLD__V lanes)
-#endif
-{
-    __m128 quarter;
 #if FOLD__SIMD_PASS == 512
-    __m256 half = _mm256_add_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes, 0),
-                                _mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes, 1));
+#define FOLD__JOIN_HALVES(op)                                                      \
+    _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
+                     _mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 0))
 #else
-    __m256 half = lanes;
+#define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
-    quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-    quarter = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
-    quarter = _mm_add_ss(quarter, _mm_shuffle_ps(quarter, quarter, 1));
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-    _mm256_zeroupper(); /* gcc leaves it out where a vector is an argument, which slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlined, gcc 12 makes a mess of the loops before it, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and it leaves this out, which slows all that follows */
+#else
+#define FOLD__JOINED FOLD__INLINE
+#define FOLD__JOIN_END (void)0
 #endif
-    return _mm_cvtss_f32(quarter);
-}
+#if FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 256
+#define FOLD__JOIN(name, op, joined)                                                                  \
+    FOLD__TARGET FOLD__JOINED float FOLD__ISA(name)(FOLD__L lanes)                                    \
+    {                                                                                                 \
+        const __m256 half = FOLD__JOIN_HALVES(op);                                                    \
+        __m128 quarter = _mm_##op##_ps(_mm256_extractf128_ps(half, 1), _mm256_castps256_ps128(half)); \
+        quarter = _mm_##op##_ps(_mm_movehl_ps(quarter, quarter), quarter);                            \
+        quarter = _mm_##op##_ss(_mm_shuffle_ps(quarter, quarter, 1), quarter);                        \
+        FOLD__JOIN_END;                                                                               \
+        return _mm_cvtss_f32(quarter);                                                                \
+    }
+#else
+#define FOLD__JOIN(name, op, joined)                                     \
+    static float FOLD__ISA(name)(FOLD__L lanes)                          \
+    {                                                                    \
+        FOLD__NO_CONTRACT                                                \
+        float all[FOLD__LANES];                                          \
+        FOLD__ISA(lanes_store)(all, &lanes);                             \
+        for (int half = FOLD__LANES / 2; half > 0; half /= 2)            \
+            for (int lane = 0; lane < half; lane++) {                    \
+                const float upper = all[lane + half], lower = all[lane]; \
+                all[lane] = joined;                                      \
+            }                                                            \
+        return all[0];                                                   \
+    }
 #endif
-
+FOLD__JOIN(lanes_largest, max, upper > lower ? upper : lower)
+#if FOLD__SIMD_PASS == 128
 FOLD__TARGET FOLD__INLINE float FOLD__ISA(lanes_sum)(FOLD__L lanes)
 {
-    FOLD__NO_CONTRACT
-#if FOLD__SIMD_PASS == 512
-    return FOLD__ISA(join)(lanes.part0);
-#elif FOLD__SIMD_PASS == 256
-    return FOLD__ISA(join)(_mm256_add_ps(lanes.part0, lanes.part1));
-#elif FOLD__SIMD_PASS == 128
     const float32x4_t four = (lanes.part0 + lanes.part2) + (lanes.part1 + lanes.part3);
     const float32x2_t two = vget_low_f32(four) + vget_high_f32(four);
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
-#else
-    float sums[FOLD__LANES];
-    int half, lane;
-    FOLD__ISA(lanes_store)(sums, &lanes);
-    for (half = FOLD__LANES / 2; half > 0; half /= 2)
-        for (lane = 0; lane < half; lane++)
-            sums[lane] = sums[lane] + sums[lane + half];
-    return sums[0];
-#endif
 }
+#else
+FOLD__JOIN(lanes_sum, add, lower + upper)
+#endif
+#undef FOLD__JOIN
+#undef FOLD__JOIN_HALVES
+#undef FOLD__JOINED
+#undef FOLD__JOIN_END
 
 /* ---- reductions inside a row ---- */
 
@@ -6159,18 +6168,17 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
 {
     FOLD__L lanes = FOLD__ISA(lanes_set)(-INFINITY);
     float padded[FOLD__LANES];
+    if (count < FOLD__LANES) {
+        FOLD__ISA(lanes_store)(padded, &lanes);
+        memcpy(padded, from, count * sizeof *from);
+        count = FOLD__LANES;
+        from = padded;
+    }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) {
-        for (int lane = 0; lane < FOLD__LANES; lane++)
-            padded[lane] = (size_t)lane < count ? from[lane] : -INFINITY;
-        lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(padded), lanes);
-    }
-    FOLD__ISA(lanes_store)(padded, &lanes);
-    for (int half = FOLD__LANES / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; lane++)
-            padded[lane] = padded[lane + half] > padded[lane] ? padded[lane + half] : padded[lane];
-    return padded[0];
+    if (count) /* some of them again */
+        lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
+    return FOLD__ISA(lanes_largest)(lanes);
 }
 
 /* Sets to = exp(from - largest). */
@@ -9295,15 +9303,6 @@ static void fold__cumsum_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(cumsum)
 
-/* Returns the log of the sum of exp(x), by its largest and the sum of exp(x - largest). */
-static float fold__log_sum(const fold__kernels *kernels, float largest, float sum)
-{
-    FOLD__NO_CONTRACT
-    float log_sum;
-    FOLD__RUN_MAP(kernels, log, &log_sum, &sum, NULL, NULL, 0, 1);
-    return largest + log_sum;
-}
-
 static void fold__softmax_row(const fold__kernels *kernels, float *out, const float *in, size_t count)
 {
     const float largest = fold__reducer_of(kernels)->largest(in, count),
@@ -9311,12 +9310,16 @@ static void fold__softmax_row(const fold__kernels *kernels, float *out, const fl
     FOLD__RUN_MAP(kernels, scale, out, out, NULL, NULL, 1.0f / sum, count);
 }
 
+/* Returns the log of the sum of exp(x). */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
+    FOLD__NO_CONTRACT
     const float largest = fold__reducer_of(kernels)->largest(in, count);
-    return fold__log_sum(kernels, largest,
-                         fold__reducer_of(kernels)->exp_sum(scratch, in, largest, count, 0));
+    float sum = fold__reducer_of(kernels)->exp_sum(scratch, in, largest, count, 0);
+    FOLD__RUN_MAP(kernels, log, &sum, &sum, NULL, NULL, 0, 1);
+    return largest + sum;
 }
+
 static void fold__softmax_lines(const fold__lines *lines)
 {
     fold__softmax_row(lines->kernels, lines->out, lines->in, (size_t)lines->axis.length);
