@@ -654,8 +654,7 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Give the smaller, or the larger: b where they are equal, NaN where one is. The gradient goes to the one
-   that is taken, at NaN to both. */
+/* Give the smaller or larger, b if equal, NaN where one is. Gradients go to the one taken, at NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* takes the smaller */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* takes the larger */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -711,8 +710,7 @@ FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
    was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or a desc's `values` zeros.
    */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
-/* Computes x / sqrt(mean square + epsilon) * gain over the last axis (Zhang and Sennrich 2019). gain is as in
-   layer norm; epsilon 0: 1e-5. */
+/* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); the rest is as in layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
 /* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, by statistics that you give:
    nodes, or parameters by fold_use, whose shapes meet that of x. */
@@ -1029,8 +1027,7 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Takes row i as a node: a window. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
-   of `index`, which is copied. */
+/* Takes n rows by index (gather), repeats too, and copies both. Gradients are summed in its order. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns how many rows x has; -1: it is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
@@ -3741,8 +3738,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Takes few columns of dY, from `from` on: the transpose of dW, block by block, has wide rows. A block takes
-   no more scratch than a packed operand. */
+/* Takes few columns of dY: the transpose of dW has wide rows. A block needs no more than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int apart)
@@ -13127,8 +13123,7 @@ static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
     return sig->lists >> position & 1 ? sig->n_in + before : position - before;
 }
 
-/* Makes room in the context's pools for the program of a new signature: so many ops, operands, shapes and
-   values, and its outputs. */
+/* Makes room in the context's pools for a new signature's program: ops, operands, shapes, values, outputs. */
 static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
 {
     const int count[FOLD__POOLS] = { 0, n_ops, n_refs + sig->n_out, n_shapes, n_values };
@@ -13153,8 +13148,7 @@ static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *re
     ref->index = slot < sig->n_in ? slot : slot - sig->n_in;
 }
 
-/* Makes the one-op program of a new signature where its shapes of inputs and outputs, as the op has them, lie
-   already. */
+/* Makes the one-op program of a new signature, whose shapes of inputs and outputs lie there already. */
 static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request)
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
@@ -13194,8 +13188,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell's call by lists. It is the cell's own, but what depends on a list, and only
-   that, is made for every row. */
+/* Makes the program of a cell's call by lists: the cell's, with what depends on a list made for every row. */
 static int fold__spread_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -13512,8 +13505,7 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Tells where a signature is noted as one of the last, by its op, its weight and the shape of its first
-   input. */
+/* Tells where a signature is noted as one of the last, by its op, its weight and its first input's shape. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape)
 {
     return &f->recent[(op * 5u + param + shape * 3u) % FOLD__RECENT];
@@ -13617,8 +13609,7 @@ static uint32_t fold__table_for(uint32_t least, uint32_t entries)
     return least;
 }
 
-/* When memory ran out in a block, forgets what the present recording does not use. 1: there may be
-   room now, and nothing went wrong. */
+/* When memory ran out in a block, forgets what this recording does not use. 1: there may be room now. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -16949,8 +16940,7 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
-   or an input that all calls share. */
+/* A use of a parameter or shared node is a segment of a weight, a bias, an operand, or an input all share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
    the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
@@ -18079,8 +18069,7 @@ static int fold__same_span(const fold_ctx *f, const fold__body_op *one, const fo
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
- * gradients that are read late. */
+/* Marks outputs, values that live within one span of ops (a tile of each is enough), and late gradients. */
 static void fold__mark_places(const fold_ctx *f, const fold__program *program, fold__value_info *info)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -18968,8 +18957,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures so that those of a component are neighbours, producers first. `place` has
-   room for two numbers a signature. */
+/* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_feeders, uint32_t *place)
 {
     fold__run *run = f->run;
@@ -19286,8 +19274,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
-   readers of a call come after it. */
+/* Finds each gathered call's readers, all behind it, its height, and how many operands are gathered. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const maker = f->run->maker, *const gathered_at = f->run->gathered_at;
@@ -20446,8 +20433,7 @@ static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint3
         fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
 }
 
-/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
-   elements are summed into it first. */
+/* Tells where an operand's contribution goes: own rows, or in place. Elements' are summed into it first. */
 static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__spot *spot)
 {
@@ -20531,8 +20517,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         worker->turn[op_index].end = end;
 }
 
-/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
-   row by row. Else they are calls. */
+/* Tells whether a batch is cut within lists: in slices, by ops row by row. Else its parts are calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -20619,8 +20604,7 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
-   value beside lists its one row. */
+/* Tells which rows of a call's list lie in the part that runs, how many and the first; else its one row. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -21106,8 +21090,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to an operand of calls, for each call in the order of its list,
-   which goes on from part to part. */
+/* Sums contributions of list elements to a call's operand in the order of the list, from part to part. */
 static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23945,8 +23928,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     return FOLD_OK;
 }
 
-/* A run needs the numbers of signatures to stay. So when there is no memory, idle signatures are forgotten
-   between two tries. */
+/* Runs need signatures to keep their numbers: idle ones are forgotten between two tries for memory. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
@@ -24048,8 +24030,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Draws on: each call of the last run, or recorded for it, gets the draws that it would have in a recording
-   made anew. */
+/* Draws on: each call of the last run, or for it, gets the draws that a new recording would give it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -24429,8 +24410,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* Tells why a run's value is not there: it was not finished, there was none, or it had no reason to keep
-   that. */
+/* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->begun || fold__is_torn(f))
@@ -24886,8 +24866,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns the sum of n squares. Chunks go by the dot kernel, those whose sum may have left the range of float
-   by double. */
+/* Returns the sum of n squares, by the dot kernel; chunks that may leave the range of float go by double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     FOLD__NO_CONTRACT
@@ -25364,8 +25343,7 @@ static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, 
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Makes c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al.
-   2015, equations 6-8). */
+/* Makes c' and h' from gates and what is kept of the old cell state (Tai et al. 2015, equations 6-8). */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -25742,8 +25720,7 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_no
     return !fold__broken(f);
 }
 
-/* Tells what a step gave: an output where one is wanted and as many states as there are, of the shapes they
-   had. */
+/* Checks what a step gave: an output if wanted, and all states, of the shapes they had. */
 static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at, fold_node out,
                               const fold_node *state, const fold_node *next)
 {
@@ -25873,8 +25850,7 @@ static void fold__child_sum_leaf_body(fold_ctx *f, const fold_node *in, fold_nod
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
 
-/* in: x, or its products with W and W_f; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h
-   of a gate are one product. */
+/* in: x, or its products with W and W_f; h and c of children. W x and U h of a gate are one product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -26057,8 +26033,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Writes a name that is safe inside quotes. Characters that would end them are written as an escape, those
-   that are no text as '?'. */
+/* Writes a name that is safe in quotes: what would end them is escaped, what is no text becomes '?'. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -26580,8 +26555,7 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
     fold__put_name(text, param ? fold__params(f->model)[param - 1].name : "none");
 }
 
-/* Tells how the ops, of one signature each, differ; attributes and parameters. Returns how many differences
-   there are. */
+/* Tells how ops of one signature each differ in attributes and parameters; returns in how many. */
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
@@ -27469,8 +27443,7 @@ static void fold__draft_write(fold_model *m, const char *draft, int descriptor, 
         fold__path_fail(m, "save", draft);
 }
 
-/* Writes a draft and gives it the file's name; it is held until it has that. `draft` is memory for the
-   draft's own name. */
+/* Writes a draft, held until it gets the file's name. `draft` is memory for the draft's own name. */
 static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
                           const fold_save_desc *desc)
 {
