@@ -600,8 +600,7 @@ FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros *
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* takes a row of [rows x ...] */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* takes a parameter, marked shared */
-/* Marks a value as shared: ops take the one value for all rows of a batch. Nodes that use different shared
-   values do not batch together. */
+/* Marks a value as shared: ops take it for all rows of a batch. Nodes of other shared values batch apart. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
@@ -3683,8 +3682,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_few(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* n < 16: sixteen chains per element and segment. Columns are dealt out evenly, as vectors are to panels, or
-   go one by one where they are copied. */
+/* n < 16: sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4721,8 +4719,7 @@ static size_t fold__half_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__HALF_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies a block of rows by one group, which becomes floats in `weights`. The chains continue from one
-   part of its rows to the next. */
+/* Multiplies a block of rows by one group, as floats in `weights`. Chains continue from part to part. */
 static void fold__half_block(const fold__half_kernels *halves, const fold__half_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5119,8 +5116,7 @@ static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention, by heads first..last-1, with fold__attention_floats of scratch. Threads that share a call
-   out by heads write nothing in common. */
+/* Runs attention by heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend_forward(const fold__kernels *kernels, const fold__attention_call *call, int first,
                                  int last, float *scratch)
 {
@@ -6508,8 +6504,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time: every step joins one half of two elements' lanes with the other, so the tree is
- * the fixed one. */
+/* Eight elements at a time: a step joins one half of two elements' lanes with the other: the fixed tree. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -9672,8 +9667,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
-   more than on average. */
+/* Makes gradients of the elements held: of a score its share of what dout . value exceeds the average by. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     FOLD__NO_CONTRACT
@@ -10288,8 +10282,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one behind the other, run by run. A run takes FOLD__LANES floats, more than it has; the next
-   one is written over the rest. */
+/* Copies patches one behind the other. A run takes FOLD__LANES floats; the next overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -12105,8 +12098,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
-   of its transpose, or from halves. */
+/* Tells whether only bytes of a weight are read: rows of tables from their transpose, or from halves. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12476,8 +12468,7 @@ typedef struct fold__cell_data {
 
 #define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
 
-/* Signatures share arrays, called pools: words of keys, and what programs consist of. They lie in this order
-   from FOLD__ARRAY_KEYS on. */
+/* Signatures share arrays, called pools, in this order from FOLD__ARRAY_KEYS on: keys, parts of programs. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
@@ -12691,8 +12682,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Tells of a copy at an output of an eager call: the call's first node, how many outputs it has, and the node
-   of the copy at its first output. */
+/* Tells of a copy at an eager call's output: the first node, the outputs, the copy at the first of them. */
 static uint64_t fold__barrier_data(uint32_t first_node, int n_out, int output)
 {
     return (uint64_t)first_node << 32 | (uint64_t)n_out << 8 | (1u + (uint32_t)output);
@@ -13911,8 +13901,7 @@ FOLD__INLINE int fold__twins_ready(fold_ctx *f)
            (f->twins_used * 2 < f->twins_size || fold__grow_twins(f));
 }
 
-/* Nodes [first, last] of the recording that were found when they were asked for again, most often by another
- * sample. */
+/* Nodes [first, last] that were found when they were asked for again, most often by another sample. */
 static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_FOUND, (size_t)f->n_found + 1, sizeof(fold__found)))
@@ -14723,8 +14712,7 @@ static int fold__own_operand(fold_ctx *f, fold__operand *operand)
     return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
 }
 
-/* Tells which rows of W inputs meet: all; the first, as many as inputs have values; or the last, where the
-   product starts from the last of `in`. */
+/* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16444,8 +16432,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return NULL;
 }
 
-/* Runs the body over placeholders in the tracing context. Tells the outputs' nodes; 0 with the model's error
-   set. */
+/* Runs the body over placeholders in the tracing context; tells the outputs. 0: the model has the error. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18834,8 +18821,7 @@ static void fold__note_feeder(fold__reader *reader, uint32_t from, uint64_t slot
     reader->slots[from] |= slot;
 }
 
-/* Notes which signature makes a value that an input reads. Returns the longest chain of the reader's own
-   calls that ends at the value. */
+/* Notes which signature makes an input's value. Returns the reader's own longest chain up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(fold__reader *reader, uint32_t source, uint64_t slot)
 {
     const uint32_t made = reader->maker[source], from = made - reader->first_sig;
@@ -18897,8 +18883,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds the strongly connected components, producers first (Tarjan 1972, without recursion). `index` has room
-   for five numbers a signature. */
+/* Finds strongly connected components, producers first (Tarjan 1972). `index` has 5 numbers a signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__feeder *feeders,
                            uint32_t *index)
 {
@@ -19255,8 +19240,7 @@ static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order, and notes the index of each for all its
-   outputs. */
+/* Gathers the group's calls of these signatures in record order; notes each one's index for its outputs. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -19963,8 +19947,7 @@ static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fol
     fold__place_brief(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (its brief buffers, what an op takes, turns, pointers to rows) and returns
-   its floats. */
+/* Lays out a signature's scratch (brief buffers, what ops take, turns, row pointers); returns its floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -20856,8 +20839,7 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
-   reads, move to their places. */
+/* Notes where a batch's calls have an output. Values to be read later or elsewhere move to their places. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22703,8 +22685,7 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    groups forward and backward, alone or shared out among threads. Calls: all rooms above. Must not know ops,
    nor what was asked for. */
 
-/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
-   are computed. */
+/* Finds the address of a value that is there as a run begins. Others are read once they are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__DONE);
@@ -26626,8 +26607,7 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* The signatures of one op, of which `first` is the first in the view, each with what tells it from the one
-   most like it. */
+/* The signatures of one op, `first` in the view, each with what tells it from the one most like it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32_t first, unsigned long count)
 {
@@ -27482,8 +27462,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* JSON of the few forms that a header has, in memory that ends with a zero byte. Strings are decoded where
- * they lie. */
+/* JSON of the few forms of a header, ended by a zero byte. Strings are decoded where they lie. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -28123,8 +28102,7 @@ static int fold__take_stream(fold__file *file, uint64_t size)
     return 1;
 }
 
-/* Finds the data of every tensor: where they lie in memory, else read to where they wait. They must fill the
- * file. */
+/* Finds every tensor's data: in memory, or read to where they wait. They must fill the file. */
 static int fold__load_data(fold__file *file)
 {
     char shown[FOLD__SHORT];
