@@ -366,8 +366,7 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
    fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 /* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   begins at a multiple of 16 floats, and gaps are zero. It leaves out those without floats, or read in place.
-   */
+   begins at a multiple of 16 floats; gaps are zero. It leaves out those without floats, or read in place. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
 /* Returns the values of a parameter to write to; the null parameter stands for all, as one span. Values are
@@ -706,8 +705,7 @@ FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multip
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
    length gain and bias have. epsilon 0: 1e-5. Outside inference models a gain that is all zeros because it
-   was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or a desc's `values` zeros.
-   */
+   was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); the rest is as in layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
@@ -1627,13 +1625,11 @@ typedef struct fold_op_call {
     const fold_shape *in_shape, *out_shape;  /* one row has these */
     const int32_t *attr;                     /* structural attributes */
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
-                                                input */
+    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of inputs */
     const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: read the gradients of the outputs */
-    const fold_rows *din;                    /* backward: write (do not add) the contribution to each
-                                                input's gradient; absent: not wanted */
+    const fold_rows *din;                    /* backward: write (do not add) those of inputs; absent: not wanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
@@ -3076,8 +3072,7 @@ typedef struct fold__kernels {
     /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch);
-    /* The same with chains from zero, which are added to dw, of one row at least. NULL:
-       fold__join_weight_grad does it. */
+    /* The same of a row at least, with chains from zero added to dw. NULL: see fold__join_weight_grad. */
     void (*weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                               float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
@@ -3095,8 +3090,7 @@ typedef struct fold__reducer {
     /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
-       row r = factor[r] times `from`. */
+    /* Take `count` rows, from a column on: products[r] = left . row r; row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
@@ -3421,8 +3415,7 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
-                                    there is none */
+    fold__tile_fn short_tile[4]; /* the tallest whose last of 1 to 4 vectors is half of one, or NULL */
     int narrow_columns;                     /* columns that a narrow tile has at most */
     /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
