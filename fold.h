@@ -15168,9 +15168,9 @@ static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int coun
                              fold__operand *operand)
 {
     if (!parts)
-        return fold__missing(f, who);
+        return fold__missing(f, who), 0;
     if (count < 1)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count), 0;
     for (int i = 0; i < count; i++)
         parts[i] = fold__null;
     return fold__operand_of(f, x, who, operand);
