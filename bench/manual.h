@@ -361,8 +361,9 @@ static void manual_backward(manual *u)
 /* Softmax of a row of logits into p, the loss against targets t, which sum to 1; and its gradient, if wanted, times `weight`. */
 static float manual_softmax(const manual *u, const float *y, const float *t, float *p, float *dy, float weight, int n)
 {
-    const float log_sum = fold__softmax_row(u->k, p, y, (size_t)n);
+    const float log_sum = dy ? fold__log_sum_row(u->k, p, y, (size_t)n) : 0; /* p holds the exps meanwhile */
     float loss = 0;
+    fold__softmax_row(u->k, p, y, (size_t)n);
     for (int i = 0; i < n && dy; i++) {
         if (t[i] > 0) loss += t[i] * (logf(t[i]) - (y[i] - log_sum));
         dy[i] = (p[i] - t[i]) * weight;
