@@ -1625,11 +1625,11 @@ typedef struct fold_op_call {
     const fold_shape *in_shape, *out_shape;  /* one row has these */
     const int32_t *attr;                     /* structural attributes */
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of inputs */
+    const int *list;                         /* list ops: row r has rows list[r] to list[r + 1] - 1 of in */
     const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: read the gradients of the outputs */
-    const fold_rows *din;                    /* backward: write (do not add) those of inputs; absent: not wanted */
+    const fold_rows *din;                    /* backward: write (not add) those of inputs; absent: unwanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
