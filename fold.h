@@ -18631,6 +18631,14 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
+/* Tells how many bytes a group has if all have about as many, so that the last is not left with few. */
+static size_t fold__even_budget(const fold_ctx *f)
+{
+    const size_t all = fold__all_bytes(f),
+                 groups = f->group_rows ? (all + f->group_bytes / 2) / f->group_bytes : 0;
+    return groups ? all / groups + 1 : f->group_bytes;
+}
+
 /* Makes the head one group, then groups of samples, and the tail one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
@@ -18645,7 +18653,7 @@ static int fold__form_groups(fold_ctx *f)
     run->counts.groups = 0;
     if (head && !fold__add_group(f, 0, first_call))
         return 0;
-    if (!fold__cut_samples(f, first_call, end_call, f->group_bytes, fold__rows_wanted(f), &units) ||
+    if (!fold__cut_samples(f, first_call, end_call, fold__even_budget(f), fold__rows_wanted(f), &units) ||
         !fold__even_groups(f, first_call, end_call, &units))
         return 0;
     run->counts.one_group = "";
