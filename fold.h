@@ -148,13 +148,14 @@
                - Sums count in the last place of the sum of their terms' magnitudes, and half a unit more for
                  each term. Terms are those of the formula: a slope with 1 - y, such as that of tanh, counts
                  the 1. Softmax and its kin count 1 + the distance to the largest x, which they subtract.
+                 Means that softmax weighs, and attention, count the terms of the weights' sum, too.
                `make accuracy` prints the worst seen. Units of values, and of gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max
          1  1   add sub mul scale shift square leaky_relu linear matmul dot conv sum cumsum prod hinge
                 list_sum
-         2  2   sqrt dropout mean mean_pool variance squared_error huber list_mean
-         2  3   div exp log elu softplus sin cos
+         2  2   sqrt dropout mean mean_pool squared_error huber list_mean
+         2  3   div exp log elu softplus sin cos variance
          3  4   sigmoid tanh
          4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
          4  6   silu pow layer_norm rms_norm list_softmax_mean

@@ -1192,7 +1192,7 @@ static void ref_softmax_mean_sizes(const ref_call *c) /* the magnitudes of the t
 static void ref_softmax_mean_forward(ref_call *c)
 {
     const int size = ref_size(&c->out), part = size / ref_size(&c->in[0].shape);
-    c->terms = c->in[0].rows;
+    c->terms = 2 * c->in[0].rows; /* the weights are summed, too */
     ref_softmax_mean_sizes(c);
     for (int k = 0; k < c->in[0].rows; k++)
         for (int i = 0; i < size; i++)
@@ -1201,7 +1201,8 @@ static void ref_softmax_mean_forward(ref_call *c)
 static void ref_softmax_mean_backward(ref_call *c)
 {
     const int size = ref_size(&c->out), heads = ref_size(&c->in[0].shape), part = size / heads;
-    c->in[0].terms = part + c->in[0].rows;
+    c->in[0].terms = part + 3 * c->in[0].rows; /* of the result, which it subtracts, and of the weight */
+    c->in[1].terms = c->in[0].rows;
     ref_softmax_mean_sizes(c);
     for (int k = 0; k < c->in[0].rows; k++)
         for (int i = 0; i < size; i++) {
@@ -1260,7 +1261,7 @@ static void ref_attention_forward(ref_call *c)
               queries = c->rows == REF_NODE ? 1 : c->rows;
     int row[REF_SEEN];
     double weight[REF_SEEN];
-    c->terms = c->in[1].rows + c->a->n + ref_size(&c->in[0].shape) / heads;
+    c->terms = 2 * (c->in[1].rows + c->a->n) + ref_size(&c->in[0].shape) / heads; /* as softmax_mean */
     for (int i = 0; i < queries; i++)
         for (int head = 0; head < heads; head++) {
             const int n = ref_seen(c, i, row);
@@ -1279,7 +1280,7 @@ static void ref_attention_backward(ref_call *c)
     const int width = ref_size(&c->in[0].shape), narrow = width / heads;
     int row[REF_SEEN];
     double weight[REF_SEEN], slope[REF_SEEN], slope_size[REF_SEEN];
-    for (int k = 0; k < 3; k++) c->in[k].terms += c->in[1].rows + queries + c->a->n + part + narrow;
+    for (int k = 0; k < 3; k++) c->in[k].terms += 3 * (c->in[1].rows + c->a->n) + queries + part + narrow;
     for (int i = 0; i < queries; i++)
         for (int head = 0; head < heads; head++) {
             const int n = ref_seen(c, i, row);
@@ -1358,7 +1359,7 @@ enum { REF_WHOLE = 1, REF_MOVED = 2 };
     X(mean, mean, without_axis, 0, 2, 2)                                                                   \
     X(amax, amax, without_axis, 0, 0, 0)                                                                   \
     X(amin, amin, without_axis, 0, 0, 0)                                                                   \
-    X(variance, variance, without_axis, 0, 2, 2)                                                           \
+    X(variance, variance, without_axis, 0, 2, 3)                                                           \
     X(logsumexp, logsumexp, without_axis, 0, 4, 4)                                                         \
     X(prod, prod, without_axis, 0, 1, 1)                                                                   \
     X(cumsum, cumsum, same, 0, 1, 1)                                                                       \
