@@ -106,7 +106,7 @@ enum {
 typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
 
 /* Adds the tensors of n layers of m to another model, as parameters. fold_model_save or fold_model_save_to then writes the
-   safetensors file. Returns out's status. Errors are out's: a layer that m has not, or whose values are no floats. */
+   safetensors file, in a build without FOLD_INFERENCE. Returns out's status. Errors are out's: a layer that m has not, or whose values are no floats. */
 fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
 /* Loads n layers from floats that lie one after the other, without names, such as an array of a C export. Errors: too few or
    too many floats, or a layer that m has not. Then nothing changes. */
@@ -116,9 +116,11 @@ fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_
 fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
 /* Writes such a file. FOLD_IO: it cannot be written. */
 fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+#ifndef FOLD_INFERENCE
 /* Exports n layers to a model of its own, in memory of m's allocator, and saves that as a safetensors file. Returns m's
    status. */
 fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -1138,6 +1140,7 @@ fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torc
     return fold_model_status(m);
 }
 
+#ifndef FOLD_INFERENCE
 fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -1151,5 +1154,6 @@ fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_la
     fold_model_free(out);
     return fold_model_status(m);
 }
+#endif
 #endif
 #endif /* TORCH_IMPLEMENTATION */
