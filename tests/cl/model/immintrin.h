@@ -26,6 +26,8 @@ F(add) F(mul)
 F(shuffle_epi32) F(slli_epi32) F(srai_epi16)
 #undef F
 __m128 _mm_add_ss(__m128, __m128);
+__m128 _mm_max_ps(__m128, __m128);
+__m128 _mm_max_ss(__m128, __m128);
 __m128 _mm_castpd_ps(__m128d);
 __m128i _mm_castps_si128(__m128);
 __m128 _mm_castsi128_ps(__m128i);
