@@ -1025,7 +1025,8 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Takes row i as a node: a window. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Takes n rows by index (gather), repeats too, and copies both. Gradients are summed in its order. */
+/* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
+   of `index`, which is copied. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns how many rows x has; -1: it is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
