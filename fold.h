@@ -21833,9 +21833,10 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
             return fold__null;
     }
     one.in = in;
-    if (fold__broken(f) || !fold__room(f, count + 1, ((size_t)count + 1) * request->n_in))
-        return fold__null;
-    const uint32_t sig = fold__request_sig(f, &one); /* growing may forget signatures */
+    const size_t edges = ((size_t)count + 1) * request->n_in;
+    uint32_t sig = fold__broken(f) ? 0 : fold__request_sig(f, &one);
+    if (sig && !fold__fits(f, count + 1, edges)) /* see fold__record_request */
+        sig = fold__grow(f, count + 1, edges) ? fold__request_sig(f, &one) : 0;
     if (sig && f->sigs[sig].n_out > 1)
         return fold__fail_node(f, FOLD_BAD_CELL,
                                "%s: an eager context runs no op of several outputs on list elements",
@@ -21949,9 +21950,10 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
     const int draws = fold__cells(f->model)[id].n_draws;
     if (!fold__merges(f))
         return fold__eager_body(f, request, list);
-    if (!fold__twins_ready(f) || !fold__room(f, 1, fold__n_operands(request)))
-        return fold__null;
-    const uint32_t sig = fold__call_sig(f, request); /* growing may forget signatures */
+    const size_t edges = fold__n_operands(request);
+    uint32_t sig = fold__twins_ready(f) ? fold__call_sig(f, request) : 0;
+    if (sig && !fold__fits(f, 1, edges)) /* see fold__record_request */
+        sig = fold__grow(f, 1, edges) ? fold__call_sig(f, request) : 0;
     if (!sig)
         return fold__null;
     fold__add_edges(f, request);
