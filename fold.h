@@ -166,6 +166,7 @@
 #ifndef FOLD_H
 #define FOLD_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -307,6 +308,9 @@ FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the err
    The text is copied, up to 240 bytes; bytes that would move a cursor, or are no UTF-8, become '?'. FOLD_OK
    is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
+/* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
+   %x %lu %llu %g and %.0f, with widths, and %s with a precision. Returns the length of the whole text. */
+FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
 typedef enum fold_init {
@@ -600,7 +604,8 @@ FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros *
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* takes a row of [rows x ...] */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* takes a parameter, marked shared */
-/* Marks a value as shared: ops take it for all rows of a batch. Nodes of other shared values batch apart. */
+/* Marks a value as shared: ops take the one value for all rows of a batch. Nodes that use different shared
+   values do not batch together. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
@@ -653,7 +658,8 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Give the smaller or larger, b if equal, NaN where one is. Gradients go to the one taken, at NaN to both. */
+/* Give the smaller, or the larger: b where they are equal, NaN where one is. The gradient goes to the one
+   that is taken, at NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* takes the smaller */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* takes the larger */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -1036,7 +1042,8 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* sums the rows */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives the mean of the rows */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest of the rows */
-/* Sums rows of value weighted by softmax of score: [1], or [heads], one for each of as many equal parts. */
+/* Sums rows of value weighted by softmax of score, [1], or [heads], which weigh one of as many equal parts
+   each. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
    So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
@@ -1627,11 +1634,13 @@ typedef struct fold_op_call {
     const fold_shape *in_shape, *out_shape;  /* one row has these */
     const int32_t *attr;                     /* structural attributes */
     const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: row r has rows list[r] to list[r + 1] - 1 of in */
+    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
+                                                input */
     const int *lengths;                      /* ops with is_whole: how many rows each input has */
     const fold_rows *in, *out;               /* inputs and outputs */
     const fold_rows *dout;                   /* backward: read the gradients of the outputs */
-    const fold_rows *din;                    /* backward: write (not add) those of inputs; absent: unwanted */
+    const fold_rows *din;                    /* backward: write (do not add) the contribution to each
+                                                input's gradient; absent: not wanted */
     float *scratch;                          /* fold_op_desc.scratch floats */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
@@ -1898,7 +1907,6 @@ FOLD_API int fold_finite(const float *values, int n);
 #include <float.h>
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -2037,7 +2045,8 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* A build with FOLD_INFERENCE checks what only training needs, where that stays, and makes nothing of it. */
+/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
+   makes nothing of it. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2243,11 +2252,10 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Knows %% %c %s %d %u %x %lu %llu %g and %.0f, with widths, and %s with a precision. Returns the length. */
-static int fold__format_v(char *text, size_t size, const char *format, va_list args)
+FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args)
 {
-    fold__line line = { text, size, 0 };
-    for (; *format; format++) {
+    fold__line line = { text, text ? size : 0, 0 };
+    for (; format && *format; format++) {
         char number[FOLD__NUMBER], *const end = number + FOLD__NUMBER;
         if (*format != '%') {
             fold__line_add(&line, *format);
@@ -2288,7 +2296,7 @@ static int fold__format_v(char *text, size_t size, const char *format, va_list a
         }
         fold__line_field(&line, field, from, length ? length : *format == 's' ? 0 : (size_t)(end - from));
     }
-    if (size)
+    if (line.size)
         text[line.length < size ? line.length : size - 1] = 0;
     return (int)line.length;
 }
@@ -2298,7 +2306,7 @@ static int fold__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const int length = fold__format_v(text, size, format, args);
+    const int length = fold_format(text, size, format, args);
     va_end(args);
     return length;
 }
@@ -2315,7 +2323,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
     if (error->status)
         return; /* the first error sticks */
     error->status = status;
-    fold__format_v(error->text, sizeof error->text, format, args);
+    fold_format(error->text, sizeof error->text, format, args);
     if (error->tell)
         error->tell(error->text, error->user);
 }
@@ -3033,7 +3041,8 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. Nothing is fused: one result on every path. */
+   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
+   one result on every path. */
 #define FOLD__RULES(X)                                                                                      \
     X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                              \
     X(momentum, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), grad); change = FOLD__VMUL(rate, state1)) \
@@ -3050,7 +3059,8 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* Tells what a step reads beside the values. Gradients get decay, and w loses shrink (rate included). */
+/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
+ * loses. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
@@ -3074,7 +3084,8 @@ typedef struct fold__kernels {
     /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch);
-    /* The same of a row at least, with chains from zero added to dw. NULL: see fold__join_weight_grad. */
+    /* The same with chains from zero, which are added to dw, of one row at least. NULL:
+       fold__join_weight_grad does it. */
     void (*weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                               float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
@@ -3082,7 +3093,8 @@ typedef struct fold__kernels {
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
 } fold__kernels;
 
-/* Reductions and rows by index, apart, so that a linker leaves them out with their ops: fold__reducer_of. */
+/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
+   reduce: fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
@@ -3092,7 +3104,8 @@ typedef struct fold__reducer {
     /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Take `count` rows, from a column on: products[r] = left . row r; row r = factor[r] times `from`. */
+    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
+       row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
@@ -3235,7 +3248,8 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Tells what packing uses of an instruction set. */
 typedef struct fold__mover {
-    /* Makes panels `stride` floats apart of some rows; what is left of the last one's vectors is zero. */
+    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
+     * vectors is zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
@@ -3417,11 +3431,13 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest whose last of 1 to 4 vectors is half of one, or NULL */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
+                                    there is none */
     int narrow_columns;                     /* columns that a narrow tile has at most */
     /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of `count` elements' lanes to their totals, up to the next multiple of 8. */
+    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
+     * multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many; /* rows that pass over dW at once; up to which a weight gradient packs nothing */
     /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
@@ -4324,9 +4340,11 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
    bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
    segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
    where products are plain loops, and in tables that no product reads (fold__byte_lines): so those in an
-   image are read in place. They lie row by row, or column by column for a transpose with scales of rows. */
+   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
+   of rows there. */
 
-/* A weight in bytes: groups are `group` bytes apart; as files have it, columns are, and rows `row`. */
+/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
+   bytes apart and rows `row`. */
 typedef struct fold__byte_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -5464,7 +5482,8 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
    x, 6.5. gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu_tanh, 52. elu:
    0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
+ * number's. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     FOLD__NO_CONTRACT
@@ -6499,7 +6518,8 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time: a step joins one half of two elements' lanes with the other: the fixed tree. */
+/* Eight elements at a time: every step joins one half of two elements' lanes with the other, so the tree is
+ * the fixed one. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -8595,7 +8615,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one run of rows, where they lie so; else samples go one by one. */
+/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
+   sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -9662,7 +9683,8 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Makes gradients of the elements held: of a score its share of what dout . value exceeds the average by. */
+/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
+   more than on average. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     FOLD__NO_CONTRACT
@@ -11464,7 +11486,8 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Packs are refreshed by whoever writes values. A bias is its own pack. first and count are of axis 0. */
+/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
+   of the first axis. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12093,7 +12116,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Tells whether only bytes of a weight are read: rows of tables from their transpose, or from halves. */
+/* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
+   of its transpose, or from halves. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -14978,7 +15002,8 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
 
-/* Tells whether a parameter still is the zeros of its making. Inference models wait for a file. */
+/* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
+   wait for a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -15059,7 +15084,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__code_huber, in, 2, attr, 0);
 }
 
-/* Ops with an index into their input, checked here because kernels trust it; below 0 perhaps from the end. */
+/* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
+   below 0. */
 static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index, int from_end)
 {
     fold__operand operand;
@@ -15578,7 +15604,8 @@ static void fold__turn_index(const int *to, int rows, int count, int *order, int
         order[--start[to[row]]] = row;
 }
 
-/* Places that for fold__run_segments: whether rows are in order, where each target's begin, their order. */
+/* Places that, as fold__run_segments takes it: whether rows are in order, where those of each target begin,
+   and their order. */
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 2);
@@ -16282,7 +16309,8 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the cell's program, which has arrays large enough, and its shapes. */
+/* Makes the live ops of a trace the cell's program. Its arrays are large enough for all of them, and its
+   shapes are there. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -16922,7 +16950,8 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* A use of a parameter or shared node is a segment of a weight, a bias, an operand, or an input all share. */
+/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
+   or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
    the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
@@ -17653,8 +17682,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: tells whether a call gives gradients, as if it were one node. It does when its body trains
-   something, an input that the body reads has a gradient, or the gradient of an output is kept. */
+/* Eager: tells whether a call gives gradients, as if it were one node. It does when its body trains something
+   or an input that the body reads has a gradient. */
 static int fold__call_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -17663,8 +17692,6 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     const uint32_t call = f->sigs[f->sig[id]].tag_cell, first = fold__barrier_first_output(f, id);
     const fold__sig *sig = &f->sigs[call];
     int grad = run->known[call].trains;
-    for (uint32_t output = 0; output < sig->n_out; output++)
-        grad |= (f->kind[first + output] & FOLD__KEEP_GRAD) != 0;
     for (uint32_t node = fold__barrier_first_node(f, id); node < first && !grad; node++) {
         const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
         const uint32_t input = fold__barrier_input(sig, tag);
@@ -18051,7 +18078,8 @@ static int fold__same_span(const fold_ctx *f, const fold__body_op *one, const fo
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values that live within one span of ops (a tile of each is enough), and late gradients. */
+/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
+ * gradients that are read late. */
 static void fold__mark_places(const fold_ctx *f, const fold__program *program, fold__value_info *info)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -18212,7 +18240,8 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Makes room for what is known of signatures: forgotten with new or frozen parameters, or new signatures. */
+/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
+   when signatures began anew. */
 static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18354,7 +18383,8 @@ static int fold__analyse_signatures(fold_ctx *f)
    programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
    a group is ordered. */
 
-/* Returns the last call that shares a value, or a leaf with a gradient, with this. The head's tie nothing. */
+/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
+   head tie nothing together. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18372,7 +18402,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Tells where a unit that begins with call `at` ends: no later call shares a value with earlier ones. */
+/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
+   earlier ones. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -18560,13 +18591,16 @@ static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end,
 
 /* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
    recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
-   has so many rows a batch. Without, groups are even: each ends with the unit that ends nearest to the
-   budget. When all calls fit into the budget nothing is cut, and at most two units are counted. */
+   has so many rows a batch. The budget is made even first, so that the last group is not left with few.
+   Without, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
+   nothing is cut, and at most two units are counted. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
                              uint32_t *units)
 {
     fold__run *run = f->run;
-    const int whole = fold__all_bytes(f) < budget;
+    const size_t all = fold__all_bytes(f), groups = rows ? (all + budget / 2) / budget : 0;
+    budget = groups ? all / groups + 1 : budget;
+    const int whole = all < budget;
     fold__levels levels = { first_call, 0, 0, first_call, 0, 0 };
     int64_t left = (int64_t)budget; /* bytes of it */
     *units = 0;
@@ -18633,14 +18667,6 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Tells how many bytes a group has if all have about as many, so that the last is not left with few. */
-static size_t fold__even_budget(const fold_ctx *f)
-{
-    const size_t all = fold__all_bytes(f),
-                 groups = f->group_rows ? (all + f->group_bytes / 2) / f->group_bytes : 0;
-    return groups ? all / groups + 1 : f->group_bytes;
-}
-
 /* Makes the head one group, then groups of samples, and the tail one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
@@ -18655,7 +18681,7 @@ static int fold__form_groups(fold_ctx *f)
     run->counts.groups = 0;
     if (head && !fold__add_group(f, 0, first_call))
         return 0;
-    if (!fold__cut_samples(f, first_call, end_call, fold__even_budget(f), fold__rows_wanted(f), &units) ||
+    if (!fold__cut_samples(f, first_call, end_call, f->group_bytes, fold__rows_wanted(f), &units) ||
         !fold__even_groups(f, first_call, end_call, &units))
         return 0;
     run->counts.one_group = "";
@@ -18681,7 +18707,8 @@ static int fold__form_groups(fold_ctx *f)
     return fold__add_group(f, first_call, run->counts.calls); /* without calls where the root is a leaf */
 }
 
-/* Marks values that cross from samples to the tail or out of the head, and the head's leaves read outside. */
+/* Marks the values that cross from samples into the tail or out of the head, and the leaves of the head that
+   others read. */
 static void fold__mark_links(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18699,7 +18726,8 @@ static void fold__mark_links(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients, in record order, for the group that reads them or the head's own. */
+/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the head go
+   to the head. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19174,7 +19202,8 @@ static void fold__finish_prologues(fold_ctx *f, uint32_t group)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* Holds for a signature a queue of ready calls, linked through `next`, and of its calls that have not run. */
+/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
+   not run. */
 typedef struct fold__ready {
     uint32_t head, tail, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
@@ -19261,7 +19290,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds each gathered call's readers, all behind it, its height, and how many operands are gathered. */
+/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
+   readers of a call come after it. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const maker = f->run->maker, *const gathered_at = f->run->gathered_at;
@@ -19427,10 +19457,11 @@ static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     return count;
 }
 
-/* Makes a batch of the best signature, until all gathered calls have run. */
-static int fold__schedule_greedy(fold_ctx *f, uint32_t count, uint32_t first_sig, uint32_t end_sig)
+/* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
+static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__greedy greedy;
+    const uint32_t count = fold__gather_calls(f, group, first_sig, end_sig);
     if (!fold__greedy_start(f, &greedy, count, first_sig, end_sig))
         return 0;
     if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
@@ -19507,24 +19538,11 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
         end = fold__component_end(f, group, sig);
-        if (end == sig + 1) {
-            if (!fold__plan_prologue(f, sig) || !fold__batch_by_chain(f, sig))
-                return 0;
-        } else {
-            const uint32_t count = fold__gather_calls(f, group, sig, end);
-            if (!fold__schedule_greedy(f, count, sig, end))
-                return 0;
-        }
+        if (end > sig + 1 ? !fold__schedule_greedy(f, group, sig, end)
+                          : !fold__plan_prologue(f, sig) || !fold__batch_by_chain(f, sig))
+            return 0;
     }
     return 1;
-}
-
-static int fold__schedule_agenda(fold_ctx *f, uint32_t group)
-{
-    const uint32_t first_sig = f->run->group[group].first_sig, end_sig = f->run->group[group].end_sig;
-    if (first_sig == end_sig)
-        return 1;
-    return fold__schedule_greedy(f, fold__gather_calls(f, group, first_sig, end_sig), first_sig, end_sig);
 }
 
 /* Schedules one group: its signatures, its batches and the order of its calls. */
@@ -19540,7 +19558,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
             return 0;
         break;
     case FOLD_SCHEDULE_AGENDA:
-        if (!fold__schedule_agenda(f, group))
+        if (!fold__schedule_greedy(f, group, run->group[group].first_sig, run->group[group].end_sig))
             return 0;
         break;
     default:
@@ -20419,7 +20437,8 @@ static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint3
         fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
 }
 
-/* Tells where an operand's contribution goes: own rows, or in place. Elements' are summed into it first. */
+/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
+   elements are summed into it first. */
 static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__spot *spot)
 {
@@ -20503,7 +20522,8 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         worker->turn[op_index].end = end;
 }
 
-/* Tells whether a batch is cut within lists: in slices, by ops row by row. Else its parts are calls. */
+/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
+   row by row. Else they are calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -20590,7 +20610,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Tells which rows of a call's list lie in the part that runs, how many and the first; else its one row. */
+/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
+   value beside lists its one row. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -20765,7 +20786,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op, for each row that it gives over those that an index tells (fold__place_segments). */
+/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
+   (fold__place_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -20842,7 +20864,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have an output. Values to be read later or elsewhere move to their places. */
+/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
+   reads, move to their places. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -21769,7 +21792,8 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows; 0, which the caller tells, when there is none. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
+   tells. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22100,7 +22124,8 @@ static int fold__eager_place(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, forward or, behind fold__aim_whole_back, backward. */
+/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
+   (fold__aim_whole_back). */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -22142,7 +22167,8 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions go, those to lists by row pointers; returns whether there are any. */
+/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
+   rows by pointers. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointers)
 {
     fold__run *run = f->run;
@@ -22598,7 +22624,8 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and it fits, perhaps for some long unused. */
+/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
+   were not used for longest. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -22690,7 +22717,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    groups forward and backward, alone or shared out among threads. Calls: all rooms above. Must not know ops,
    nor what was asked for. */
 
-/* Finds the address of a value that is there as a run begins. Others are read once they are computed. */
+/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
+   are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__DONE);
@@ -24016,7 +24044,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Draws on: each call of the last run, or for it, gets the draws that a new recording would give it. */
+/* Draws on: each call of the last run, or recorded for it, gets the draws that it would have in a recording
+   made anew. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -25329,7 +25358,8 @@ static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, 
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Makes c' and h' from gates and what is kept of the old cell state (Tai et al. 2015, equations 6-8). */
+/* Makes c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al.
+   2015, equations 6-8). */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -25836,7 +25866,8 @@ static void fold__child_sum_leaf_body(fold_ctx *f, const fold_node *in, fold_nod
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
 
-/* in: x, or its products with W and W_f; h and c of children. W x and U h of a gate are one product. */
+/* in: x, or its products with W and W_f; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h
+   of a gate are one product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -26013,7 +26044,7 @@ static void fold__put(fold__text *text, const char *format, ...)
     char buffer[200];
     va_list args;
     va_start(args, format);
-    const int count = fold__format_v(buffer, sizeof buffer, format, args);
+    const int count = fold_format(buffer, sizeof buffer, format, args);
     va_end(args);
     if (count > 0)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
@@ -26612,7 +26643,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* The signatures of one op, `first` in the view, each with what tells it from the one most like it. */
+/* The signatures of one op, of which `first` is the first in the view, each with what tells it from the one
+   most like it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32_t first, unsigned long count)
 {

@@ -128,31 +128,13 @@ enum { FIT__BATCH = 32, FIT__EPOCHS = 10 }; /* where a program does not say */
 
 static int fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
 
-/* Makes an error of the context, from a format that knows %s and %d of numbers from 0 on: there may be no stdio. */
+/* Makes an error of the context. Returns 0. */
 static int fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
 {
     char text[160];
-    size_t at = 0;
     va_list args;
     va_start(args, format);
-    for (; *format; format++) {
-        char number[16], *digit = number + sizeof number - 1;
-        const char *from = digit;
-        *digit = 0;
-        if (format[0] == '%' && format[1] == 's') from = va_arg(args, const char *);
-        else if (format[0] == '%' && format[1] == 'd') {
-            int left = va_arg(args, int);
-            do *--digit = (char)('0' + left % 10);
-            while (left /= 10);
-            from = digit;
-        } else {
-            *--digit = *format;
-            from = digit;
-        }
-        if (*format == '%') format++;
-        while (*from && at + 1 < sizeof text) text[at++] = *from++;
-    }
-    text[at] = 0;
+    fold_format(text, sizeof text, format, args);
     va_end(args);
     fold_ctx_fail(f, status, text);
     return 0;

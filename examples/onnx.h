@@ -227,36 +227,12 @@ struct fold_onnx {
 
 /* ---- text and errors -------------------------------------------------------------------------- */
 
-/* snprintf for builds that have no stdio: it knows %s and %d. Text that is too long is cut. */
-static void onnx__format_v(char *text, size_t size, const char *format, va_list args)
-{
-    size_t at = 0;
-    for (; *format; format++) {
-        char number[16], *digit = number + sizeof number - 1;
-        const char *from = digit;
-        *digit = 0;
-        if (format[0] == '%' && format[1] == 's') from = va_arg(args, const char *);
-        else if (format[0] == '%' && format[1] == 'd') {
-            const int value = va_arg(args, int);
-            unsigned left = value < 0 ? 0u - (unsigned)value : (unsigned)value;
-            do *--digit = (char)('0' + left % 10);
-            while (left /= 10);
-            if (value < 0) *--digit = '-';
-            from = digit;
-        } else {
-            *--digit = *format;
-            from = digit;
-        }
-        if (*format == '%') format++;
-        while (*from && at + 1 < size) text[at++] = *from++;
-    }
-    text[at] = 0;
-}
+/* Writes a text; one that is too long is cut. */
 static void onnx__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    onnx__format_v(text, size, format, args);
+    fold_format(text, size, format, args);
     va_end(args);
 }
 
@@ -274,7 +250,7 @@ static int onnx__fail(fold_onnx *o, fold_status status, const char *format, ...)
     char text[240];
     va_list args;
     va_start(args, format);
-    onnx__format_v(text, sizeof text, format, args);
+    fold_format(text, sizeof text, format, args);
     va_end(args);
     o->failed = 1;
     if (o->recording) fold_ctx_fail(o->recording, status, text);
@@ -288,7 +264,7 @@ static int onnx__refuse(fold_onnx *o, const char *format, ...)
     char reason[160], type[ONNX__SHORT], name[ONNX__SHORT];
     va_list args;
     va_start(args, format);
-    onnx__format_v(reason, sizeof reason, format, args);
+    fold_format(reason, sizeof reason, format, args);
     va_end(args);
     return onnx__fail(o, FOLD_BAD_ARGUMENT, "onnx: %s '%s': %s", onnx__shorten(type, o->node.type),
                       onnx__shorten(name, o->node.name), reason);

@@ -140,36 +140,12 @@ fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_la
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* snprintf for builds that have no stdio: it knows %s and %d. Text that is too long is cut. */
-static void torch__format_v(char *text, size_t size, const char *format, va_list args)
-{
-    size_t at = 0;
-    for (; *format; format++) {
-        char number[16], *digit = number + sizeof number - 1;
-        const char *from = digit;
-        *digit = 0;
-        if (format[0] == '%' && format[1] == 's') from = va_arg(args, const char *);
-        else if (format[0] == '%' && format[1] == 'd') {
-            const int value = va_arg(args, int);
-            unsigned left = value < 0 ? 0u - (unsigned)value : (unsigned)value;
-            do *--digit = (char)('0' + left % 10);
-            while (left /= 10);
-            if (value < 0) *--digit = '-';
-            from = digit;
-        } else {
-            *--digit = *format;
-            from = digit;
-        }
-        if (*format == '%') format++;
-        while (*from && at + 1 < size) text[at++] = *from++;
-    }
-    text[at] = 0;
-}
+/* Writes a text; one that is too long is cut. */
 static void torch__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    torch__format_v(text, size, format, args);
+    fold_format(text, size, format, args);
     va_end(args);
 }
 
@@ -178,7 +154,7 @@ static int torch__fail(fold_model *m, fold_status status, const char *format, ..
     char text[248];
     va_list args;
     va_start(args, format);
-    torch__format_v(text, sizeof text, format, args);
+    fold_format(text, sizeof text, format, args);
     va_end(args);
     fold_model_fail(m, status, text);
     return 0;

@@ -13,6 +13,7 @@
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
 #include "check.h"
+#include "models.h"
 #include "../examples/options.h"
 #include <stdlib.h>
 
@@ -28,27 +29,11 @@ static void must(int holds, const char *what)
 
 /* -- a small model whose memory is counted -------------------------------------------------------- */
 
-typedef struct purse { size_t held, most; } purse;
-static void *purse_alloc(size_t size, size_t align, void *user)
-{
-    purse *p = (purse *)user;
-    p->held += size;
-    if (p->held > p->most) p->most = p->held;
-    return aligned_alloc(align, (size + align - 1) / align * align);
-}
-static void purse_free(void *ptr, size_t size, void *user)
-{
-    ((purse *)user)->held -= size;
-    free(ptr);
-}
 /* Below 0 steps: for inference, its larger weight in bytes. */
 static fold_model *make_model(purse *p, int steps)
 {
-    fold_model_desc d = fold_model_desc_default();
+    fold_model_desc d = purse_desc(p);
     const fold_adam adam = fold_adam_default();
-    d.memory.alloc = purse_alloc;
-    d.memory.free = purse_free;
-    d.memory.user = p;
     d.inference = steps < 0;
     fold_model *m = fold_model_new(&d);
     fold_weight_new(m, "W", 2, 16);
@@ -107,11 +92,8 @@ static void torch_file(bytes *to)
         { "l.self_attn.out_proj.weight", 2, { 2, 2 } }, { "l.linear1.weight", 2, { 3, 2 } }, { "l.linear2.weight", 2, { 2, 3 } },
         { "l.norm1.weight", 1, { 2 } }, { "l.norm2.weight", 1, { 2 } }, { "l.norm2.bias", 1, { 2 } },
     };
-    purse p = { 0, 0 };
-    fold_model_desc d = fold_model_desc_default();
-    d.memory.alloc = purse_alloc;
-    d.memory.free = purse_free;
-    d.memory.user = &p;
+    purse p = { 0, 0, -1, 0 };
+    fold_model_desc d = purse_desc(&p);
     fold_model *m = fold_model_new(&d);
     for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++) {
         fold_param_desc t = fold_param_desc_default();
@@ -163,7 +145,7 @@ static void read_tensors(fold_torch *t)
 static void take_layers(const unsigned char *data, size_t size)
 {
     for (int which = 0; which < 12; which++) {
-        purse p = { 0, 0 };
+        purse p = { 0, 0, -1, 0 };
         fold_model *m = make_model(&p, 0);
         const size_t held = p.held;
         fold_torch *t = fold_torch_open_memory(m, data, size);
@@ -193,11 +175,8 @@ static void read_image(const unsigned char *data, size_t size, int in_bytes)
     const fold_quantize_desc all = { 1, 1, 8 };
     const float x[2] = { 1, -2 };
     for (size_t which = 0; which < sizeof wanted / sizeof *wanted; which++) {
-        purse p = { 0, 0 };
-        fold_model_desc d = fold_model_desc_default();
-        d.memory.alloc = purse_alloc;
-        d.memory.free = purse_free;
-        d.memory.user = &p;
+        purse p = { 0, 0, -1, 0 };
+        fold_model_desc d = purse_desc(&p);
         d.inference = 1;
         d.isa = in_bytes % 2 ? "portable" : NULL;
         fold_model *m = fold_model_new(&d);
@@ -233,7 +212,7 @@ static int accepted;
 static void one_input(const uint8_t *data, size_t size)
 {
     static bytes before, after, other, input;
-    purse p = { 0, 0 }, q = { 0, 0 };
+    purse p = { 0, 0, -1, 0 }, q = { 0, 0, -1, 0 };
     if (!size || size > MOST) return;
     const int settings = *data++;
     size--;
@@ -350,7 +329,7 @@ int main(int argc, char **argv)
         one_input(x.b, x.n);
         replayed++;
     }
-    purse p = { 0, 0 };
+    purse p = { 0, 0, -1, 0 };
     check_random r = { (uint64_t)seed };
     for (long i = 0; i < runs; i++) {
         fold_save_desc d = fold_save_desc_default();

@@ -11,6 +11,7 @@
 #define ONNX_IMPLEMENTATION
 #include "../examples/onnx.h"
 #include "check.h"
+#include "models.h"
 #include "../examples/options.h"
 #include "write_onnx.h"
 #include <stdlib.h>
@@ -22,20 +23,6 @@ static void must(int holds, const char *what)
     if (holds) return;
     fprintf(stderr, "fuzz_onnx: %s\n", what);
     abort();
-}
-
-typedef struct purse { size_t held, most; } purse;
-static void *purse_alloc(size_t size, size_t align, void *user)
-{
-    purse *p = (purse *)user;
-    p->held += size;
-    if (p->held > p->most) p->most = p->held;
-    return aligned_alloc(align, (size + align - 1) / align * align);
-}
-static void purse_free(void *ptr, size_t size, void *user)
-{
-    ((purse *)user)->held -= size;
-    free(ptr);
 }
 
 static long read_files;
@@ -75,12 +62,9 @@ static void run(fold_model *m, fold_onnx *o)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    purse p = { 0, 0 };
-    fold_model_desc model = fold_model_desc_default();
+    purse p = { 0, 0, -1, 0 };
+    fold_model_desc model = purse_desc(&p);
     model.inference = 1;
-    model.memory.alloc = purse_alloc;
-    model.memory.free = purse_free;
-    model.memory.user = &p;
     fold_model *m = fold_model_new(&model);
     fold_onnx *o = fold_onnx_open_memory(m, data, size, NULL);
     must(!o == (fold_model_status(m) != FOLD_OK) && !o == (*fold_model_message(m) != 0), "a file is read, or there is a message");

@@ -406,6 +406,38 @@ static void one_after_another(int n, fold_task *task, void *user, void *pool)
 
 /* Of the default budget a group takes more where batches would be of few rows, the more so where weights are large; threads get as
    many groups each. */
+/* Counts the calls of each group. */
+static int count_calls(const fold_seen *seen, void *user)
+{
+    if (seen->what == FOLD_SEEN_CALL && seen->group < 16) ((int *)user)[seen->group]++;
+    return 0;
+}
+/* The last group is not left with what the others had no room for. */
+static void groups_are_even(void)
+{
+    enum { WIDE = 256, MOST = 4000, STEP = 250 };
+    static fold_node y[MOST];
+    const fold_param none = { 0, 0 };
+    int most_groups = 0;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param V = fold_weight_new(m, "V", WIDE, WIDE);
+    for (int count = STEP; count <= MOST; count += STEP) {
+        int calls[16] = { 0 };
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        const fold_node x = fold_zeros(f, fold_shape1(WIDE));
+        for (int i = 0; i < count; i++) y[i] = fold_linear(f, fold_shift(f, x, (float)i), V, none);
+        CHECK_INT(fold_run(f, y, count), FOLD_OK);
+        CHECK_INT(fold_ctx_visit(f, count_calls, calls), FOLD_OK);
+        const int groups = fold_ctx_stats(f).groups;
+        for (int group = 1; group < groups; group++)
+            CHECK_SAYS(2 * calls[group] > calls[0], "%d samples: group %d of %d has %d calls, the first %d", count, group, groups,
+                       calls[group], calls[0]);
+        most_groups = groups > most_groups ? groups : most_groups;
+        fold_ctx_free(f);
+    }
+    CHECK_SAYS(most_groups > 3, "%d groups", most_groups);
+    fold_model_free(m);
+}
 static void groups_hold_rows(void)
 {
     enum { SEQUENCES = 24, HIDDEN = 128, STEPS = 40, WIDE = 2048, LAYERS = 3, COUNT = 80 };
@@ -2919,6 +2951,7 @@ int main(int argc, char **argv)
         { "engine: list lengths", list_lengths },
         { "engine: training programs keep groups", programs },
         { "engine: groups hold rows", groups_hold_rows },
+        { "engine: groups are of about one size", groups_are_even },
         { "engine: memory is reused", memory_is_reused },
         { "engine: several roots", several_roots },
         { "engine: more recording after a run", more_recording },

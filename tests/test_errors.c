@@ -417,6 +417,7 @@ typedef struct given {
 /* All public functions but those of fold_pool, which test_threads calls: what they give without a context or a model,
    name, arguments. Those of test_threads are in the list below it. */
 #define ZERO(type) (const type *)g->zeros
+static va_list no_arguments; /* a format that is NULL reads none */
 #define PUBLIC_CALLS(X) \
     X(VOID, fold_shape1, (g->n)) \
     X(VOID, fold_shape2, (g->n, g->n)) \
@@ -430,6 +431,7 @@ typedef struct given {
     X(STATUS, fold_model_status, (m)) \
     X(TEXT, fold_model_message, (m)) \
     X(STATUS, fold_model_fail, (m, FOLD_BAD_ARGUMENT, NULL)) \
+    X(VOID, fold_format, (NULL, 0, NULL, no_arguments)) \
     X(STATUS, fold_ctx_fail, (f, FOLD_BAD_ARGUMENT, NULL)) \
     X(VOID, fold_model_memory, (m)) \
     X(VOID, fold_model_clear_error, (m)) \

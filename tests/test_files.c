@@ -29,6 +29,7 @@ static int watched_rename(const char *from, const char *to);
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
 #include "check.h"
+#include "models.h"
 #include <fenv.h>
 #include <stdlib.h>
 #include <time.h>
@@ -43,6 +44,14 @@ enum { BYTES = 1 << 16, WORDS = 20, H = 5 };
 
 /* -- text from formats ------------------------------------------------------------------------- */
 
+static int formatted(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int length = fold_format(text, size, format, args);
+    va_end(args);
+    return length;
+}
 static void format_same(const char *format, ...) CHECK_PRINTF(1, 2);
 static void format_same(const char *format, ...)
 {
@@ -51,7 +60,7 @@ static void format_same(const char *format, ...)
         va_list args, again;
         va_start(args, format);
         va_copy(again, args);
-        const int length = fold__format_v(mine, size, format, args);
+        const int length = fold_format(mine, size, format, args);
         CHECK_SAYS(length == vsnprintf(libc, size, format, again) && !memcmp(mine, libc, sizeof mine), "%s: '%s' for '%s'", format, mine, libc);
         va_end(args);
         va_end(again);
@@ -62,6 +71,11 @@ static void formats(void)
 {
     static const double number[] = { 0, 1, 0.1, -0.05, 1e-8, 0.001, 1e-5, 0.0001, 12345.6, 999999, 999999.6, 1e6, 123456789, 1e30,
                                      -2.5e-7, 1e300, 1e-300, 0x1p-1074, 0.5, 100, 0.00012345678 };
+    char text[4] = "abc";
+    CHECK_INT(formatted(NULL, 0, "%d", 123), 3);
+    CHECK_INT(formatted(NULL, sizeof text, "%d", 123), 3);
+    CHECK_INT(formatted(text, sizeof text, NULL), 0);
+    CHECK_INT(text[0], 0);
     format_same("%d %d %d%%", INT_MIN, 0, INT_MAX);
     format_same("%u %x %lu %llu", 4000000000u, 0xfeu, 123456789ul, 18446744073709551615ull);
     format_same("'%s' '%.3s' '%-6s' '%.60s' %c", "text", "text", "text", "", 'x');
@@ -190,21 +204,6 @@ static void train(fold_ctx *f, const net *n, stepper *step, int first, int count
         CHECK_INT(fold_backward(f, fold_mean_n(f, loss, 4)), FOLD_OK);
         CHECK_INT(step(n->m), FOLD_OK);
     }
-}
-static fold_ctx *training_ctx(fold_model *m, int plans)
-{
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.training = 1;
-    d.plan_cache_bytes = plans ? 1 << 16 : 0;
-    return fold_ctx_new(m, &d);
-}
-static void check_same_model(fold_model *a, fold_model *b)
-{
-    int n, k;
-    const float *x = fold_model_values(a, &n), *y = fold_model_values(b, &k);
-    CHECK_INT(n, k);
-    CHECK_BITS(x, y, n);
-    CHECK_INT(fold_model_steps(a), fold_model_steps(b));
 }
 static block *saved(block *b, fold_model *m, int state)
 {
@@ -472,23 +471,7 @@ static void cut_and_changed(void)
     fold_model_free(other.m);
 }
 
-/* -- an allocator that fails after so many calls, and counts what is held -------------------------- */
-
-typedef struct purse { int calls; size_t held, most; } purse;
-static void *purse_alloc(size_t size, size_t align, void *user)
-{
-    purse *p = (purse *)user;
-    if (!p->calls) return NULL;
-    p->calls--;
-    p->held += size;
-    if (p->held > p->most) p->most = p->held;
-    return aligned_block(size, align);
-}
-static void purse_free(void *ptr, size_t size, void *user)
-{
-    ((purse *)user)->held -= size;
-    free_block(ptr);
-}
+/* -- memory that runs out --------------------------------------------------------------------------- */
 
 static void out_of_memory(void)
 {
@@ -497,11 +480,8 @@ static void out_of_memory(void)
     fold_ctx *f = training_ctx(n.m, 0);
     train(f, &n, step_adam, 0, 2);
     saved(&b, n.m, 1);
-    purse p = { 1 << 20, 0, 0 };
-    fold_model_desc md = fold_model_desc_default();
-    md.memory.alloc = purse_alloc;
-    md.memory.free = purse_free;
-    md.memory.user = &p;
+    purse p = { 0, 0, -1, 0 };
+    fold_model_desc md = purse_desc(&p);
     fold_model *m = fold_model_new(&md);
     for (int i = 0; i < fold_param_count(n.m); i++) {
         fold_param_desc d = fold_param_desc_default();
@@ -521,7 +501,7 @@ static void out_of_memory(void)
         static float before[BYTES / 4];
         const float *x = fold_model_values(m, &size);
         memcpy(before, x, (size_t)size * sizeof *x);
-        p.calls = calls;
+        p.left = calls;
         b.at = 0;
         status = fold_model_load_from(m, from_block, &b, &d);
         if (!status) break;
@@ -533,7 +513,7 @@ static void out_of_memory(void)
     }
     CHECK_INT(calls, 6); /* header, table, order, data, two states */
     check_same_model(m, n.m);
-    p.calls = 1 << 20;
+    p.left = 1 << 20;
     const size_t now = p.held;
     p.most = now;
     memset(b.bytes, 255, 8); /* a header of 100 MB that is not there takes no memory */

@@ -6,39 +6,7 @@
 #define FIT_IMPLEMENTATION
 #include "../examples/fit.h"
 #include "check.h"
-#include <stdlib.h>
-
-static fold_ctx *training_ctx(fold_model *m, int plans)
-{
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.training = 1;
-    d.plan_cache_bytes = plans ? 1 << 16 : 0;
-    return fold_ctx_new(m, &d);
-}
-static void check_same_model(fold_model *a, fold_model *b)
-{
-    int n, k;
-    const float *x = fold_model_values(a, &n), *y = fold_model_values(b, &k);
-    CHECK_INT(n, k);
-    CHECK_BITS(x, y, n);
-    CHECK_INT(fold_model_steps(a), fold_model_steps(b));
-}
-
-/* An allocator that fails after so many calls, and counts what is held. */
-typedef struct purse { int calls; size_t held; } purse;
-static void *purse_alloc(size_t size, size_t align, void *user)
-{
-    purse *p = (purse *)user;
-    if (!p->calls) return NULL;
-    p->calls--;
-    p->held += size;
-    return aligned_block(size, align);
-}
-static void purse_free(void *ptr, size_t size, void *user)
-{
-    ((purse *)user)->held -= size;
-    free_block(ptr);
-}
+#include "models.h"
 
 /* -- the training loop ---------------------------------------------------------------------------- */
 
@@ -588,11 +556,8 @@ static void fit_errors(void)
     fold_ctx_free(inference);
     fold_model_free(m);
 
-    purse p = { 1 << 20, 0 };
-    fold_model_desc md = fold_model_desc_default();
-    md.memory.alloc = purse_alloc;
-    md.memory.free = purse_free;
-    md.memory.user = &p;
+    purse p = { 0, 0, -1, 0 };
+    fold_model_desc md = purse_desc(&p);
     m = fold_model_new(&md);
     fold_bias_new(m, "b", 1);
     f = training_ctx(m, 0);
@@ -600,12 +565,12 @@ static void fit_errors(void)
     d.sgd = &sgd;
     d.keep_best = 1;
     const size_t held = p.held;
-    for (p.calls = 0; p.calls < 3; p.calls++) {
-        const int calls = p.calls;
+    for (p.left = 0; p.left < 3; p.left++) {
+        const int left = p.left;
         CHECK_INT(fold_fit(&d, &r), FOLD_NO_MEMORY);
         CHECK_TEXT(fold_ctx_message(f), "fit: out of memory");
         CHECK_INT(p.held, held);
-        p.calls = calls;
+        p.left = left;
     }
     fold_ctx_free(f);
     fold_model_free(m);
@@ -796,15 +761,12 @@ static void predict_errors(void)
     fold_ctx_free(f);
     fold_model_free(m);
 
-    purse little = { 1 << 20, 0 };
-    fold_model_desc md = fold_model_desc_default();
-    md.memory.alloc = purse_alloc;
-    md.memory.free = purse_free;
-    md.memory.user = &little;
+    purse little = { 0, 0, -1, 0 };
+    fold_model_desc md = purse_desc(&little);
     m = fold_model_new(&md);
     f = fold_ctx_new(m, NULL);
     const size_t held = little.held;
-    little.calls = 0;
+    little.left = 0;
     d.ctx = f;
     d.samples = SAMPLES;
     CHECK_INT(fold_predict(&d), FOLD_NO_MEMORY);

@@ -1955,6 +1955,7 @@ static void faults_are_shrunk(void)
 static const struct { const char *name, *why; } not_called[] = {
     { "fold_model_fail", "sessions have no errors" },
     { "fold_ctx_fail", "sessions have no errors" },
+    { "fold_format", "sessions have no errors" },
     { "fold_model_memory", "examples/fit.h calls it" },
     { "fold_model_clear_error", "sessions have no errors" },
     { "fold_tensors_open", "it is fold_tensors_open_memory of a file" },

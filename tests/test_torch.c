@@ -8,6 +8,7 @@
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
 #include "check.h"
+#include "models.h"
 #include <limits.h>
 #include <stdlib.h>
 
@@ -527,48 +528,24 @@ static void files_by_path_are_whole(void)
     remove(path);
 }
 
-/* The k-th allocation fails: an error says so, and all memory comes back. */
-typedef struct purse { size_t held, most; int left; } purse;
-static void *purse_alloc(size_t size, size_t align, void *user)
-{
-    purse *p = (purse *)user;
-    if (p->left-- == 0) return NULL;
-    unsigned char *raw = (unsigned char *)malloc(size + align + sizeof raw);
-    if (!raw) return NULL;
-    unsigned char *bytes = raw + sizeof raw;
-    bytes += (align - (uintptr_t)bytes % align) % align;
-    memcpy(bytes - sizeof raw, &raw, sizeof raw);
-    p->held += size;
-    if (p->held > p->most) p->most = p->held;
-    return bytes;
-}
-static void purse_free(void *memory, size_t size, void *user)
-{
-    void *raw;
-    memcpy(&raw, (unsigned char *)memory - sizeof raw, sizeof raw);
-    ((purse *)user)->held -= size;
-    free(raw);
-}
 static fold_model *model_of(purse *p)
 {
-    fold_model_desc d = fold_model_desc_default();
-    d.memory.alloc = purse_alloc;
-    d.memory.free = purse_free;
-    d.memory.user = p;
+    const fold_model_desc d = purse_desc(p);
     return fold_model_new(&d);
 }
+/* After k allocations there is no memory: an error says so, and all that was taken comes back. */
 static void memory_runs_out(void)
 {
     int k = 0, told = 0;
     for (int ended = 0; !ended && k < 200; k++) {
-        purse p = { 0, 0, k };
+        purse p = { 0, 0, k, 0 };
         fold_model *m = model_of(&p);
         fold_torch *t = fold_torch_open(m, "tests/tagger.safetensors");
         fold_torch_embedding(t, "words");
         fold_torch_lstm(t, "lstm");
         fold_torch_linear(t, "tag", FOLD_ACT_LINEAR);
         fold_torch_close(t);
-        ended = p.left >= 0;
+        ended = !p.refused;
         if (m) CHECK_SAYS(fold_model_status(m) == (ended ? FOLD_OK : FOLD_NO_MEMORY), "allocation %d: %s", k, fold_model_message(m));
         told += m && !ended;
         fold_model_free(m);
@@ -587,7 +564,7 @@ static void promises_cost_nothing(void)
     };
     const char *path = "build/torch_promise.safetensors";
     for (int i = 0; i < 3; i++) {
-        purse p = { 0, 0, 1000 };
+        purse p = { 0, 0, 1000, 0 };
         unsigned char head[8] = { 0 };
         FILE *out = fopen(path, "wb");
         if (!CHECK(out != NULL)) return;
