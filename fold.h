@@ -1707,9 +1707,14 @@ FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
 /* Draws values[i] = mean[i] + deviation[i] times a normal number. NULL stands for means 0, deviations 1. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
-/* Draws an index with the probabilities softmax(logits), by Gumbel's maximum (Maddison et al. 2014); a logit
-   may be -infinity. Returns -1 when there is nothing to choose, or a value is NaN. */
+/* Draws an index with the probabilities softmax(logits); a logit may be -infinity. Returns -1 when there is
+   nothing to choose, or a value is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
+/* Draws an index for each of several heads, which lie one behind the other, sizes[i] logits of head i, and
+   returns the log-probability of all choices together. chosen[i] is -1, and NaN returned, for a head with
+   nothing to choose or a NaN. For the log-probability of one softmax, give one head. It makes one draw. */
+FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
+                                     int *chosen);
 /* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
    a weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
@@ -10993,25 +10998,93 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns the index of the largest of logit + Gumbel's number, which is -log(-log(uniform)). */
-FOLD__NOINLINE static int fold__gumbel_max(const fold_random *random, const float *logits, int count)
+/* Returns e^x to about 8 digits for x within 700 of 0. Others are taken as -700 and 700, and NaN stays. It is
+   a power of 2^(1/16), whose exponent is added as bits, times a short series. A NaN made of a float has zeros
+   in these bits and stays one. */
+FOLD__INLINE double fold__exp_shortly(double x)
 {
     FOLD__NO_CONTRACT
-    int best = -1;
-    double most = 0;
-    for (int i = 0; i < count; i++) {
-        if (logits[i] != logits[i])
-            return -1;
-        if (logits[i] < -FLT_MAX)
-            continue;
-        const double uniform = ((double)(fold__random_element(random, i) >> 12) + 0.5) / 4503599627370496.0;
-        const double score = (double)logits[i] + 0.5 * fold__minus_2_log(0.5 * fold__minus_2_log(uniform));
-        if (best >= 0 && score <= most)
-            continue;
-        best = i;
-        most = score;
+    static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
+                                      1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
+                                      1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
+                                      1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to a whole number */
+    x = x < -700 ? -700 : x;
+    x = x > 700 ? 700 : x;
+    x *= 23.083120654223414518; /* 16 / log 2 */
+    const double shifted = x + whole, rest = x - (shifted - whole);
+    const double squares = 1.3550807779497457e-05 * rest + 0.0009383847928089872;
+    const double series = (squares * rest + 0.04332169878499658) * rest + 1;
+    uint64_t power, bits;
+    memcpy(&power, &shifted, sizeof power);
+    memcpy(&bits, &table[power & 15], sizeof bits);
+    bits += power >> 4 << 52;
+    memcpy(&x, &bits, sizeof x);
+    return series * x;
+}
+
+/* Sums the shares e^(logit - less). sums[part] gets the sum up to the end of a part of 2^by logits. */
+FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
+                                              double *sums)
+{
+    FOLD__NO_CONTRACT
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sums[i >> by] = sum += fold__exp_shortly((double)logits[i] - less);
+    return sum;
+}
+
+/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares
+   lies within the share that is drawn. The share of -infinity is too small to move a sum, so that nobody
+   draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
+static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
+{
+    FOLD__NO_CONTRACT
+    enum { SUMS = 64 };
+    double sums[SUMS], less = 0;
+    int part = 0, by = 0;
+    while ((count - 1) >> by >= SUMS)
+        by++;
+    double sum = fold__sum_shares(logits, count, by, less, sums);
+    if (count < 1 || sum != sum)
+        return -1;
+    if (sum < 1e-130 || sum > 1e250) {
+        const int most = fold_argmax(logits, count);
+        if (!(logits[most] >= -FLT_MAX && logits[most] <= FLT_MAX))
+            return logits[most] > 0 ? most : -1;
+        less = (double)logits[most];
+        sum = fold__sum_shares(logits, count, by, less, sums);
     }
-    return best;
+    const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
+    for (int i = 0; i < (count - 1) >> by; i++)
+        part += sums[i] < point; /* this is no branch, since nobody could predict it */
+    int chosen = part << by;
+    double passed = part ? sums[part - 1] : 0;
+    while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
+        chosen++;
+    if (log_probability)
+        *log_probability += (double)logits[chosen] - less + 0.5 * fold__minus_2_log(sum);
+    return chosen;
+}
+
+/* Returns the logarithm of the probability of all choices, or NaN when a head has none. */
+FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
+                                                const int *sizes, int heads, int *chosen)
+{
+    double log_probability = 0;
+    int all = 1;
+    for (int head = 0; head < heads; head++) {
+        const uint64_t bits = fold__random_element(random, head);
+        chosen[head] = fold__softmax_head(bits, logits, sizes[head], &log_probability);
+        all &= chosen[head] >= 0;
+        logits += sizes[head] < 1 ? 0 : sizes[head];
+    }
+    return all ? (float)log_probability : NAN;
+}
+
+FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *logits, int count)
+{
+    return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
 /* Returns the last index whose weights before it leave something of the point on the line of all weights. */
@@ -11048,8 +11121,23 @@ static int fold__choose(fold_random *random, const float *values, int count,
 
 FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n)
 {
-    return fold__choose(random, logits, n, fold__gumbel_max);
+    return fold__choose(random, logits, n, fold__softmax);
 }
+
+FOLD_API float fold_random_softmax_n(fold_random *random, const float *logits, const int *sizes, int heads,
+                                     int *chosen)
+{
+    const fold__fp saved = fold__fp_enter();
+    const int given = random && logits && sizes && chosen;
+    const float log_probability = given ? fold__softmax_heads(random, logits, sizes, heads, chosen) : NAN;
+    fold__fp_leave(saved);
+    for (int head = 0; !given && chosen && head < heads; head++)
+        chosen[head] = -1;
+    if (random)
+        random->draw++;
+    return log_probability;
+}
+
 FOLD_API int fold_random_weighted(fold_random *random, const float *weights, int n)
 {
     return fold__choose(random, weights, n, fold__weighted);
@@ -22415,7 +22503,6 @@ static int fold__eager_backward(fold_ctx *f)
 /* A kept plan is one blob of parts: the arrays of nodes, then the structure, then the other arrays. A run
    uses the arrays of nodes where they are kept. */
 enum {
-    FOLD__PLANS = 64,
     FOLD__PART_OF_NODES = 0,
     FOLD__PARTS_OF_STRUCTURE,
     FOLD__PARTS_NOT_HASHED = FOLD__PARTS_OF_STRUCTURE + 3,
@@ -22428,18 +22515,20 @@ typedef struct fold__plan_part {
     void *data;
     size_t bytes, at; /* at: where it is in the blob */
 } fold__plan_part;
+/* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
 typedef struct fold__kept_plan {
     fold__identity of;
-    uint64_t used;    /* the run that used it last */
-    size_t at, bytes; /* its blob, in the array of plans */
+    uint64_t used; /* the run that used it last */
+    size_t bytes, next; /* next: the place of another plan of the same bucket */
     fold__counts counts;
 } fold__kept_plan;
+/* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
+   without a plan that were seen last. When it is half full it takes the place of the second. */
 typedef struct fold__plans {
-    uint64_t runs, seen[FOLD__PLANS]; /* hashes of the last structures that had no plan, in turn */
-    uint32_t n_seen;
-    uint32_t count;
-    size_t end;
-    fold__kept_plan plan[FOLD__PLANS];
+    uint64_t runs;
+    size_t begin, end; /* the blobs lie between them */
+    uint32_t slots;    /* each table has so many, a power of two */
+    uint32_t n_seen;   /* so many are in the first */
 } fold__plans;
 
 /* Returns the context's plans, or NULL when it keeps none. */
@@ -22448,20 +22537,47 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
-static size_t fold__plans_head(void) { return fold__round_up(sizeof(fold__plans), FOLD__ALIGN); }
+static uint32_t *fold__seen_hashes(fold__plans *plans) { return (uint32_t *)(void *)(plans + 1); }
+static size_t *fold__plan_bucket(fold__plans *plans, uint64_t hash)
+{
+    size_t *buckets = (size_t *)(void *)(fold__seen_hashes(plans) + 2 * (size_t)plans->slots);
+    return &buckets[hash & (plans->slots - 1)];
+}
+static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
+{
+    return (fold__kept_plan *)(void *)((char *)plans + at);
+}
+static size_t fold__plan_head(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
+
+/* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
+static uint32_t fold__plan_slots(size_t bytes)
+{
+    uint32_t slots = 2;
+    while (slots < 1u << 29 && slots < bytes / 512)
+        slots *= 2;
+    return slots;
+}
+
+static size_t fold__plans_begin(size_t bytes)
+{
+    const size_t slot = 2 * sizeof(uint32_t) + sizeof(size_t);
+    return fold__round_up(sizeof(fold__plans) + fold__plan_slots(bytes) * slot, FOLD__ALIGN);
+}
 
 static void fold__forget_plans(fold_ctx *f)
 {
     fold__plans *plans = fold__plans_of(f);
     if (!plans)
         return;
-    memset(plans, 0, sizeof *plans);
-    plans->end = fold__plans_head();
+    const size_t bytes = f->arrays[FOLD__ARRAY_PLANS].need, begin = fold__plans_begin(bytes);
+    memset(plans, 0, begin);
+    plans->slots = fold__plan_slots(bytes);
+    plans->begin = plans->end = begin;
 }
 
 static int fold__reserve_plans(fold_ctx *f, size_t bytes)
 {
-    if (fold__is_eager(f) || bytes < fold__plans_head())
+    if (fold__is_eager(f) || bytes < fold__plans_begin(bytes))
         return 1;
     if (!fold__need(f, FOLD__ARRAY_PLANS, bytes, 1))
         return 0;
@@ -22556,16 +22672,28 @@ static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
     return identity;
 }
 
-/* Tells whether a kept plan, whose parts are listed, is that of the run. */
-static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept,
-                          const fold__plan_part part[FOLD__PLAN_PARTS])
+/* Tells whether a kept plan is that of the run, and lists its parts. */
+static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32_t n_words,
+                          fold__plan_part part[FOLD__PLAN_PARTS])
 {
+    const char *blob = (const char *)kept + fold__plan_head();
     if (memcmp(&kept->of, &f->run->identity, sizeof kept->of))
         return 0;
+    fold__list_parts(f, n_words, &kept->counts, part);
     for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_OF_ARRAYS; i++)
-        if (part[i].bytes && memcmp(f->plans + kept->at + part[i].at, part[i].data, part[i].bytes))
+        if (part[i].bytes && memcmp(blob + part[i].at, part[i].data, part[i].bytes))
             return 0; /* an array without bytes may not be there */
     return 1;
+}
+
+/* Returns where the plan of the run's structure is kept, and lists its parts; 0: nowhere. */
+static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words, fold__plan_part part[FOLD__PLAN_PARTS])
+{
+    fold__plans *plans = fold__plans_of(f);
+    size_t at = *fold__plan_bucket(plans, f->run->identity.hash);
+    while (at && !fold__fits_run(f, fold__plan_at(plans, at), n_words, part))
+        at = fold__plan_at(plans, at)->next;
+    return at;
 }
 
 /* Gives the run the plan of an earlier one of the same structure, when there is one. */
@@ -22573,54 +22701,88 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 {
     fold__run *run = f->run;
     fold__plan_part part[FOLD__PLAN_PARTS];
-    uint32_t n_words, which = 0;
+    uint32_t n_words;
     if (!fold__plans_of(f) || !fold__list_words(f, roots, n_roots, &n_words))
         return 0;
     run->identity = fold__identify(f, n_roots, n_words);
-    for (const fold__plans *plans = fold__plans_of(f);; which++) {
-        if (which == plans->count) {
-            f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
-            return 0;
-        }
-        fold__list_parts(f, n_words, &plans->plan[which].counts, part);
-        if (fold__fits_run(f, &plans->plan[which], part))
-            break;
+    const size_t at = fold__find_plan(f, n_words, part);
+    if (!at) {
+        f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
+        return 0;
     }
-    run->counts = fold__plans_of(f)->plan[which].counts;
+    run->counts = fold__plan_at(fold__plans_of(f), at)->counts;
     for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
         if (!fold__need(f, fold__plan_array[i - FOLD__PARTS_OF_ARRAYS], part[i].bytes, 1))
             return 0;
     fold__plans *plans = fold__plans_of(f);
     fold__list_parts(f, n_words, &run->counts, part);
+    run->replayed = at + fold__plan_head();
     for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
-            memcpy(part[i].data, f->plans + plans->plan[which].at + part[i].at, part[i].bytes);
-    plans->plan[which].used = ++plans->runs;
-    run->replayed = plans->plan[which].at;
+            memcpy(part[i].data, f->plans + run->replayed + part[i].at, part[i].bytes);
+    fold__plan_at(plans, at)->used = ++plans->runs;
     fold__renew(f); /* the run's arrays of nodes are the kept ones */
     f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
     return 1;
 }
 
-/* Forgets a plan, and moves those behind it. */
-static void fold__drop_plan(fold__plans *plans, uint32_t which)
+/* Forgets the plan that was not used for longest, and moves those behind it. */
+static void fold__drop_plan(fold__plans *plans)
 {
-    const size_t at = plans->plan[which].at, bytes = plans->plan[which].bytes;
-    memmove((char *)plans + at, (char *)plans + at + bytes, plans->end - at - bytes);
+    size_t oldest = plans->begin;
+    for (size_t at = oldest; at < plans->end; at += fold__plan_at(plans, at)->bytes)
+        oldest = fold__plan_at(plans, at)->used < fold__plan_at(plans, oldest)->used ? at : oldest;
+    const size_t bytes = fold__plan_at(plans, oldest)->bytes;
     plans->end -= bytes;
-    plans->plan[which] = plans->plan[--plans->count];
-    for (uint32_t other = 0; other < plans->count; other++)
-        if (plans->plan[other].at > at)
-            plans->plan[other].at -= bytes;
+    memmove((char *)plans + oldest, (char *)plans + oldest + bytes, plans->end - oldest);
+}
+
+/* Puts the plans from this one on into their buckets. */
+static void fold__file_plans(fold__plans *plans, size_t at)
+{
+    for (; at < plans->end; at += fold__plan_at(plans, at)->bytes) {
+        size_t *bucket = fold__plan_bucket(plans, fold__plan_at(plans, at)->of.hash);
+        fold__plan_at(plans, at)->next = *bucket;
+        *bucket = at;
+    }
+}
+
+/* Makes room at the end, and returns where. */
+static size_t fold__room_for_plan(fold__plans *plans, size_t bytes, size_t room)
+{
+    const size_t end = plans->end;
+    while (bytes > room - plans->end)
+        fold__drop_plan(plans);
+    if (plans->end == end)
+        return end;
+    memset(fold__plan_bucket(plans, 0), 0, plans->slots * sizeof(size_t));
+    fold__file_plans(plans, plans->begin);
+    return plans->end;
+}
+
+/* Returns the slot of a hash in a table, or the empty one where it would be. */
+static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
+{
+    const uint32_t tag = (uint32_t)(hash >> 32) | 1;
+    uint32_t slot = (uint32_t)hash & (slots - 1);
+    while (table[slot] && table[slot] != tag)
+        slot = (slot + 1) & (slots - 1);
+    return &table[slot];
 }
 
 /* Tells whether a structure without a plan was seen before; notes it. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
-    for (int i = 0; i < FOLD__PLANS; i++)
-        if (plans->seen[i] == hash)
-            return 1;
-    plans->seen[plans->n_seen++ % FOLD__PLANS] = hash;
+    uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
+    uint32_t *slot = fold__seen_slot(first, plans->slots, hash);
+    if (*slot || *fold__seen_slot(second, plans->slots, hash))
+        return 1;
+    *slot = (uint32_t)(hash >> 32) | 1;
+    if (2 * ++plans->n_seen < plans->slots)
+        return 0;
+    memcpy(second, first, plans->slots * sizeof *first);
+    memset(first, 0, plans->slots * sizeof *first);
+    plans->n_seen = 0;
     return 0;
 }
 
@@ -22635,22 +22797,18 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         !fold__list_words(f, roots, n_roots, &n_words))
         return;
     fold__plans *plans = fold__plans_of(f);
-    const size_t bytes = fold__list_parts(f, n_words, &run->counts, part);
+    const size_t bytes = fold__plan_head() + fold__list_parts(f, n_words, &run->counts, part);
     const size_t room = f->arrays[FOLD__ARRAY_PLANS].need;
-    if (bytes > room - fold__plans_head())
+    if (bytes > room - plans->begin)
         return;
-    while (plans->count == FOLD__PLANS || bytes > room - plans->end) {
-        uint32_t oldest = 0;
-        for (uint32_t i = 1; i < plans->count; i++)
-            oldest = plans->plan[i].used < plans->plan[oldest].used ? i : oldest;
-        fold__drop_plan(plans, oldest);
-    }
-    const fold__kept_plan kept = { run->identity, ++plans->runs, plans->end, bytes, run->counts };
+    const size_t at = fold__room_for_plan(plans, bytes, room);
+    const fold__kept_plan kept = { run->identity, ++plans->runs, bytes, 0, run->counts };
+    *fold__plan_at(plans, at) = kept;
     for (int i = 0; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
-            memcpy(f->plans + kept.at + part[i].at, part[i].data, part[i].bytes);
+            memcpy(f->plans + at + fold__plan_head() + part[i].at, part[i].data, part[i].bytes);
     plans->end += bytes;
-    plans->plan[plans->count++] = kept;
+    fold__file_plans(plans, at);
 }
 
 /* ==== room: what batches take ===============================================================
@@ -24559,7 +24717,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
     stats.nodes = fold__count(f->n_nodes);
     stats.edges = fold__count(f->n_edges);
     stats.signatures = fold__count(f->n_sigs);
-    stats.cached_bytes = fold__plans_of(f) ? fold__plans_of(f)->end - fold__plans_head() : 0;
+    stats.cached_bytes = fold__plans_of(f) ? fold__plans_of(f)->end - fold__plans_of(f)->begin : 0;
     stats.pack_bytes = f->model->packs * sizeof(float) + f->model->bytes;
     stats.bytes = fold__ctx_bytes() + f->arena.bytes;
     stats.peak_bytes = fold__ctx_bytes() + f->arena.peak;

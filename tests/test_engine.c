@@ -2372,27 +2372,39 @@ static void shared_windows(void)
     fold_model_free(n.m);
 }
 
+static fold_node chain_of(fold_ctx *f, const net *n, int length)
+{
+    fold_node x = vector(f, H);
+    for (int i = 0; i < length; i++) x = fold_tanh(f, fold_linear(f, x, n->W, n->b));
+    return fold_sum(f, x, FOLD_ALL);
+}
 static float run_chain(fold_ctx *f, const net *n, int length)
 {
     fold_ctx_reset(f);
-    fold_node x = vector(f, H);
-    for (int i = 0; i < length; i++) x = fold_tanh(f, fold_linear(f, x, n->W, n->b));
-    x = fold_sum(f, x, FOLD_ALL);
+    const fold_node x = chain_of(f, n, length);
     CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
     return fold_scalar(f, x);
 }
 
-/* Each of many structures in turn has its plan at the third sight. */
-static void plans_of_many(const net *n)
+/* Each of many structures in turn, two chains of up to 32 each, has its plan at the third sight. */
+static void plans_of_many(const net *n, int structures, size_t plan_cache_bytes)
 {
-    enum { STRUCTURES = 60 };
+    static float first[1024];
     fold_ctx_desc d = fold_ctx_desc_default();
-    d.plan_cache_bytes = 1 << 20;
+    d.plan_cache_bytes = plan_cache_bytes;
     fold_ctx *f = fold_ctx_new(n->m, &d);
     for (int sight = 0; sight < 4; sight++) {
-        for (int length = 1; length <= STRUCTURES; length++) run_chain(f, n, length);
-        CHECK_INT(fold_ctx_stats(f).plan_hits, sight < 2 ? 0 : (sight - 1) * STRUCTURES);
+        for (int i = 0; i < structures; i++) {
+            fold_ctx_reset(f);
+            const fold_node x = fold_add(f, chain_of(f, n, 1 + i % 32), chain_of(f, n, 1 + i / 32));
+            CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+            const float value = fold_scalar(f, x);
+            if (!sight) first[i] = value;
+            CHECK_BITS(&value, &first[i], 1);
+        }
+        CHECK_INT(fold_ctx_stats(f).plan_hits, sight < 2 ? 0 : (sight - 1) * structures);
     }
+    CHECK(fold_ctx_stats(f).cached_bytes <= plan_cache_bytes);
     fold_ctx_free(f);
 }
 
@@ -2421,7 +2433,8 @@ static void dropped_plans(void)
     net n;
     net_new(&n);
     size_t enough = 64;
-    plans_of_many(&n);
+    plans_of_many(&n, 65, 1 << 20);
+    plans_of_many(&n, 1000, 8 << 20);
     while (enough < 1000000 && plans_left(&n, enough) < 3) enough += 64;
     CHECK_INT(plans_left(&n, enough), 3);
     CHECK_INT(plans_left(&n, enough - 64), 2); /* the first was dropped for the third */

@@ -702,6 +702,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_random_shuffle, (g->random, g->n < 64 ? g->n : 64, g->ints)) \
     X(VOID, fold_random_gaussian, (g->random, g->floats, NULL, g->n < 64 ? g->n : 64, g->floats)) \
     X(VOID, fold_random_softmax, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_random_softmax_n, (g->random, g->floats, NULL, g->n < 64 ? g->n : 64, g->ints)) \
     X(VOID, fold_random_weighted, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_finite, (g->floats, g->n < 64 ? g->n : 64)) \

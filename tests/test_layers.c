@@ -2084,7 +2084,7 @@ static void test_random(void)
     static const int uniform[] = { 6360271, 1090596, 9775164, 11131418 }, below[] = { 2, 5, 5, 5, 2, 5, 5, 4 };
     static const double normal[] = { 0.542828625, -1.14569716, 0.807935258, -0.64603727 };
     static const double elements[] = { 0.542828625, 1.28266856, -0.511216947, 0.893432251, 0.113296037 };
-    static const int by_logits[] = { 2, 4, 2, 4, 2, 0, 2, 2, 0, 2, 2, 1, 2, 2, 2, 2 };
+    static const int by_logits[] = { 2, 0, 2, 2, 0, 4, 0, 2, 4, 2, 4, 2, 4, 2, 0, 2 };
     static const int by_weights[] = { 2, 0, 2, 2, 0, 3, 0, 2, 3, 2, 3, 2, 3, 0, 0, 2 };
     static const int shuffled[] = { 6, 5, 3, 4, 7, 1, 2, 0 };
     const float logits[] = { 0.5f, -1, 2, -INFINITY, 1.5f }, weights[] = { 1, 0, 3, 2 };
@@ -2185,6 +2185,61 @@ static void test_frequencies(void)
     count_choices(choose_below, NULL, equal, 4);
     count_choices(choose_by_normal, bounds, normal, 4);
     count_choices(choose_by_uniform, quarters, equal, 4);
+}
+
+/* One draw of several heads: their frequencies, also together, and the log-probability of each pair. Shares may all be
+   too large or too small for sums, masked ones among them, and more than the parts that sums are kept of. */
+static void test_heads(void)
+{
+    enum { DRAWS = 20000, SECOND = 200 };
+    for (int kind = 0; kind < 3; kind++) {
+        const float moved = kind == 0 ? 0 : kind == 1 ? 1e4f : -1e4f;
+        const int sizes[] = { 3, SECOND };
+        float logits[3 + SECOND];
+        double chance[3 + SECOND], sum[2] = { 0, 0 };
+        int count[3 + SECOND] = { 0 }, both = 0;
+        fold_random r = fold_random_new(5, (uint64_t)kind);
+        for (int i = 0; i < 3 + SECOND; i++) {
+            const int masked = i == 1 || i == 3 || i == 2 + SECOND;
+            logits[i] = masked ? -INFINITY : moved + (float)(i % 7) * 0.5f;
+            sum[i >= 3] += chance[i] = masked ? 0 : exp(0.5 * (i % 7));
+        }
+        for (int i = 0; i < 3 + SECOND; i++) chance[i] /= sum[i >= 3];
+        for (int i = 0; i < DRAWS; i++) {
+            int chosen[2];
+            const float log_chance = fold_random_softmax_n(&r, logits, sizes, 2, chosen);
+            if (!CHECK(chosen[0] >= 0 && chosen[0] < 3 && chosen[1] >= 0 && chosen[1] < SECOND)) return;
+            CHECK_NEAR(log_chance, log(chance[chosen[0]] * chance[3 + chosen[1]]), 1e-6);
+            count[chosen[0]]++;
+            count[3 + chosen[1]]++;
+            both += chosen[0] == 2 && chosen[1] == 6;
+        }
+        CHECK_INT(r.draw, DRAWS);
+        for (int i = 0; i < 3 + SECOND; i++) CHECK_NEAR(count[i], DRAWS * chance[i], 5 * sqrt(DRAWS * chance[i] * (1 - chance[i])));
+        CHECK_NEAR(both, DRAWS * chance[2] * chance[9], 5 * sqrt(DRAWS * chance[2] * chance[9]));
+    }
+}
+
+static void test_no_heads(void)
+{
+    const float logits[] = { 1, 2, 3, NAN, -INFINITY, INFINITY, 7 };
+    const int sizes[] = { 3, 1, 1, 0, -2, 2 };
+    int chosen[6];
+    fold_random r = fold_random_new(1, 2);
+    CHECK(isnan(fold_random_softmax_n(&r, logits, sizes, 6, chosen)) && r.draw == 1);
+    CHECK(chosen[0] >= 0);
+    for (int i = 1; i < 5; i++) CHECK_INT(chosen[i], -1);
+    CHECK_INT(chosen[5], 0);
+    CHECK_NEAR(fold_random_softmax_n(&r, logits + 5, sizes + 5, 1, chosen), 0, 0);
+    CHECK_NEAR(fold_random_softmax_n(&r, logits, sizes, 0, chosen), 0, 0);
+    CHECK(isnan(fold_random_softmax_n(NULL, logits, sizes, 6, chosen)) && chosen[0] == -1);
+    CHECK(isnan(fold_random_softmax_n(&r, NULL, sizes, 6, chosen)) && isnan(fold_random_softmax_n(&r, logits, NULL, 6, chosen)));
+    CHECK(isnan(fold_random_softmax_n(&r, logits, sizes, 6, NULL)));
+    r = fold_random_new(7, 3);
+    const fold_random same = r;
+    const int first = fold_random_softmax(&r, logits, 3);
+    r = same;
+    CHECK(fold_random_softmax_n(&r, logits, sizes, 1, chosen) < 0 && chosen[0] == first); /* one head is that call */
 }
 
 static void test_no_choice(void)
@@ -2435,6 +2490,8 @@ int main(int argc, char **argv)
     check_run("random numbers", test_random);
     check_run("random numbers apart from initial values", test_apart);
     check_run("frequencies", test_frequencies);
+    check_run("heads", test_heads);
+    check_run("no heads", test_no_heads);
     check_run("no choice", test_no_choice);
     check_run("the largest", test_largest);
     check_run("policies", test_policy_ops);

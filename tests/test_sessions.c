@@ -1986,6 +1986,7 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_random_shuffle", "it is a function of numbers alone" },
     { "fold_random_gaussian", "it is a function of numbers alone" },
     { "fold_random_softmax", "it is a function of numbers alone" },
+    { "fold_random_softmax_n", "it is a function of numbers alone" },
     { "fold_random_weighted", "it is a function of numbers alone" },
     { "fold_argmax", "it is a function of numbers alone" },
     { "fold_finite", "it is a function of numbers alone" },
