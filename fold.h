@@ -151,7 +151,8 @@
                  Means that softmax weighs, and attention, count the terms of the weights' sum, too.
                `make accuracy` prints the worst seen. Units of values, and of gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
-                max_pool concat slice reshape transpose pick list_join list_take list_max
+                max_pool concat slice reshape transpose pick list_join list_take list_max list_stack
+                list_unstack
          1  1   add sub mul scale shift square leaky_relu linear matmul dot conv sum cumsum prod hinge
                 list_sum
          2  2   sqrt dropout mean mean_pool squared_error huber list_mean
@@ -1010,6 +1011,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      norms, losses, fold_slice, fold_split and fold_reshape are those of a row.
    - Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a list is
      the same for every row. A value that depends on no list stays one value, inside a cell too.
+   - In element-wise ops a node beside a list has at most the rank of a row, else it is an error. Then take its
+     rows by fold_list_unstack, or make one value of the list by fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
      Dropout draws once a call, and its mask depends on the row's index.
    - Rows sum their gradients to a node beside them in row order from zero, as one contribution. Weights sum
@@ -1036,6 +1039,11 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns how many rows x has; -1: it is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
+/* Stacks the n rows of a list, of rank at most 3, as one value [n, row]: a window. Its readers batch with
+   equal n only. A list of 0 rows is an error. */
+FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
+/* Goes back: takes the n parts of x along its first axis, [1] in a vector, as the rows of a list: a copy. */
+FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
 /* Reduce the rows of a list or, in a body, the elements of the cell's list, to one value. No rows give zeros;
    the maximum of none is an error. */
@@ -2734,6 +2742,17 @@ static int fold__shape_same(const fold_shape *left, const fold_shape *right)
         if (left->dim[axis] != right->dim[axis])
             return 0;
     return 1;
+}
+
+/* Gives the shape of what lies along the first axis. */
+static fold_shape fold__shape_of_rows(const fold_shape *whole)
+{
+    fold_shape shape = fold_shape1(1);
+    for (int axis = 1; axis < whole->rank; axis++) {
+        shape.dim[axis - 1] = whole->dim[axis];
+        shape.rank = axis;
+    }
+    return shape;
 }
 
 static int fold__shape_last(const fold_shape *shape) { return shape->dim[shape->rank - 1]; }
@@ -9474,6 +9493,13 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     return NULL;
 }
 
+static const char *fold__infer_unstack(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
+{
+    (void)count, (void)attr;
+    out[0] = fold__shape_of_rows(&in[0]);
+    return NULL;
+}
+
 static const char *fold__infer_attention_step(const fold_shape *in, int count, const int32_t *attr,
                                               fold_shape *out)
 {
@@ -10594,6 +10620,23 @@ static void fold__list_take_backward(const fold_op_call *call)
     fold__reducer_of(engine->kernels)->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
 }
 
+/* A value's parts along its first axis become rows. */
+static void fold__list_unstack_forward(const fold_op_call *call)
+{
+    const size_t count = (size_t)fold__out_size(call);
+    for (int row = 0; row < call->rows; row++)
+        memcpy(fold__row(&call->out[0], row), fold__row(&call->in[0], 0) + (size_t)row * count,
+               count * sizeof(float));
+}
+
+static void fold__list_unstack_backward(const fold_op_call *call)
+{
+    const size_t count = (size_t)fold__out_size(call);
+    for (int row = 0; row < call->rows; row++)
+        memcpy(fold__row(&call->din[0], 0) + (size_t)row * count, fold__row(&call->dout[0], row),
+               count * sizeof(float));
+}
+
 /* Tells which rows an attention's row sees: it is its second attribute. */
 enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
 
@@ -10798,6 +10841,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
     X(select, other, 3, 0, NULL, 0, FOLD__IN, equal)                                                    \
     X(copy, other, 1, 0, NULL, FOLD__FLOW, 0, same)                                                     \
     X(list_take, other, 1, 0, NULL, FOLD__OVER_LISTS, 0, same)                                          \
+    X(list_unstack, other, 1, 0, NULL, FOLD__OVER_LISTS, 0, unstack)                                    \
     X(list_attention, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(attention_step, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step)           \
     X(stop, other, 1, 0, NULL, FOLD__NO_GRAD, 0, same)                                                  \
@@ -14151,6 +14195,24 @@ typedef struct fold__row_request {
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
+/* Tells whether an element-wise op's node beside a list has no more axes than a row; an error otherwise. */
+static int fold__meets_rows(fold_ctx *f, const fold__request *request)
+{
+    fold_shape shape[2];
+    if (f->frame.cell || request->op >= FOLD__OP_COUNT ||
+        fold__op_table[request->op].infer != fold__infer_broadcast)
+        return 1;
+    const int node = request->in[0].kind & FOLD__ELEM ? 1 : 0;
+    shape[0] = *fold__operand_shape(f, &request->in[!node]);
+    shape[1] = *fold__operand_shape(f, &request->in[node]);
+    return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__ELEM) ||
+           fold__fail_shapes(f, fold__request_name(f, request->op),
+                             "each row of the list would meet all of the node: fold_list_unstack makes a "
+                             "list "
+                             "of its rows, fold_list_stack makes a value of the list",
+                             shape, 2);
+}
+
 /* Makes the request by rows of one whose inputs are lists, in part or all. */
 static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_request *made)
 {
@@ -14193,7 +14255,9 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
 {
     fold__row_request made;
-    return fold__by_rows(f, request, &made) ? fold__record_request(f, &made.request) : fold__null;
+    return fold__meets_rows(f, request) && fold__by_rows(f, request, &made)
+               ? fold__record_request(f, &made.request)
+               : fold__null;
 }
 
 static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
@@ -14583,17 +14647,6 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     if (!data)
         fold__fail(f, FOLD_BAD_HANDLE, "%s: not a parameter of this context's model", who);
     return data;
-}
-
-/* Gives the shape of what lies along the first axis. */
-static fold_shape fold__shape_of_rows(const fold_shape *whole)
-{
-    fold_shape shape = fold_shape1(1);
-    for (int axis = 1; axis < whole->rank; axis++) {
-        shape.dim[axis - 1] = whole->dim[axis];
-        shape.rank = axis;
-    }
-    return shape;
 }
 
 /* Returns the shape of a table's rows, remembered until another table is looked into. */
@@ -15615,6 +15668,40 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const f
     for (uint32_t input = 0; input < n_in; input++)
         request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
     return fold__record(f, &request);
+}
+
+FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
+{
+    fold__operand operand;
+    if (!fold__whole_operand_of(f, x, "list_stack", &operand))
+        return fold__null;
+    const fold_shape row = *fold__operand_shape(f, &operand);
+    const uint32_t rows = f->length[operand.source];
+    if (!rows || row.rank == FOLD_MAX_RANK)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "list_stack: takes at least one row, of rank 1 to 3: there are %u, of rank %d",
+                               (unsigned)rows, row.rank);
+    const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
+    if (!fold__shape_fits(f, "list_stack", &all) ||
+        (f->shapes[operand.shape].size != fold__row_size(f, operand.source) && /* a window: parts of rows */
+         !fold__operand_of(f, fold__record_copy(f, &operand, 0), "list_stack", &operand)))
+        return fold__null;
+    operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
+    return fold__window(f, &operand, 0, &all, 0);
+}
+
+FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
+{
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "list_unstack", &operand))
+        return fold__null;
+    const fold_shape shape = *fold__operand_shape(f, &operand), row = fold__shape_of_rows(&shape);
+    if (fold__is_list_operand(f, &operand))
+        return fold__fail_shapes(f, "list_unstack", "takes a value, and this is a list of rows", &shape, 1),
+               fold__null;
+    if (!fold__list_fits(f, "list_unstack", &row, shape.dim[0]) || !fold__own_operand(f, &operand))
+        return fold__null;
+    return fold__record_whole(f, &fold__code_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
 }
 
 /* Tells whether taken rows are so few that their sums are a contribution to them alone. */

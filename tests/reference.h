@@ -1077,6 +1077,26 @@ static void ref_take_move(ref_call *c)
         ref_move(c, &c->in[0], c->a->index[i / size] * size + i % size, i);
 }
 REF_MOVES(take)
+/* The rows of a list as one value, and back. */
+static void ref_stacked_shape(ref_call *c)
+{
+    const ref_shape row = c->in[0].shape;
+    c->out.rank = row.rank + 1;
+    c->out.dim[0] = c->in[0].rows;
+    memcpy(c->out.dim + 1, row.dim, (size_t)row.rank * sizeof(int));
+    c->rows = REF_NODE;
+}
+static void ref_unstacked_shape(ref_call *c)
+{
+    ref_take_shape(c);
+    c->rows = c->in[0].shape.dim[0];
+}
+static void ref_all_move(ref_call *c)
+{
+    const int rows = c->rows == REF_NODE ? 1 : c->rows;
+    for (int i = 0; i < rows * ref_size(&c->out); i++) ref_move(c, &c->in[0], i, i);
+}
+REF_MOVES(all)
 /* Lists, and nodes as lists of one row, end to end. */
 static void ref_join_shape(ref_call *c)
 {
@@ -1380,6 +1400,8 @@ enum { REF_WHOLE = 1, REF_MOVED = 2 };
     X(huber, huber, scalar, 0, 2, 2)                                                                       \
     X(list_take, take, take, REF_WHOLE | REF_MOVED, 0, 0)                                                  \
     X(list_join, join, join, REF_WHOLE | REF_MOVED, 0, 0)                                                  \
+    X(list_stack, all, stacked, REF_WHOLE | REF_MOVED, 0, 0)                                               \
+    X(list_unstack, all, unstacked, REF_WHOLE | REF_MOVED, 0, 0)                                           \
     X(list_sum, rows_sum, groups, REF_WHOLE, 1, 1)                                                         \
     X(list_mean, rows_mean, groups, REF_WHOLE, 2, 2)                                                       \
     X(list_max, rows_max, groups, REF_WHOLE, 0, 0)                                                         \

@@ -94,6 +94,8 @@
     X(list_join, out[0] = fold_list_join(f, in, count))                                                      \
     X(list_at, out[0] = fold_list_at(f, in[0], i0))                                                          \
     X(list_take, out[0] = fold_list_take(f, in[0], index, rows))                                             \
+    X(list_stack, out[0] = fold_list_unstack(f, fold_cumsum(f, fold_list_stack(f, in[0]), 0)))               \
+    X(list_unstack, out[0] = fold_list_unstack(f, in[0]))                                                    \
     X(list_sum, out[0] = fold_list_sum(f, in[0]))                                                            \
     X(list_mean, out[0] = fold_list_mean(f, in[0]))                                                          \
     X(list_max, out[0] = fold_list_max(f, in[0]))                                                            \
@@ -481,6 +483,19 @@ static void grow_unary(gen *g, int op)
     emit(g, op, shape_of(g, v), unary_bound[op].factor * bound_of(g, v) + unary_bound[op].term, 1, &v);
 }
 
+/* A list's rows have the rank of the node beside them, with axes of 1. */
+static int of_rank(gen *g, int v, int rank)
+{
+    fold_shape s = shape_of(g, v);
+    if (!list_of(g, v) || s.rank >= rank)
+        return v;
+    memmove(s.dim + rank - s.rank, s.dim, (size_t)s.rank * sizeof *s.dim);
+    for (int i = 0; i < rank - s.rank; i++)
+        s.dim[i] = 1;
+    s.rank = rank;
+    return emit(g, OP_reshape, s, bound_of(g, v), 1, &v);
+}
+
 /* b: of a's shape, [1], of a's last axis or a parameter. */
 static void grow_binary(gen *g, int op)
 {
@@ -498,6 +513,8 @@ static void grow_binary(gen *g, int op)
     default: in[1] = of_shape(g, shape);
     }
     const float a = bound_of(g, in[0]), b = bound_of(g, in[1]);
+    if (!list_of(g, in[0]))
+        in[1] = of_rank(g, in[1], shape.rank);
     if (op == OP_div)
         in[1] = positive(g, in[1]);
     else if (below(g, 2)) {
@@ -659,6 +676,8 @@ static void grow_normal(gen *g, int op, int v)
     in[1] = of_shape(g, op == OP_standardize && below(g, 2) ? fold_shape1(1) : s);
     in[2] = of_shape(g, below(g, 2) ? fold_shape1(1) : s);
     in[2] = op == OP_standardize ? positive(g, in[2]) : soft(g, in[2], 1);
+    for (int i = 1; i < 3 && !list_of(g, in[0]); i++)
+        in[i] = of_rank(g, in[i], s.rank);
     const int y = emit(g, op, op == OP_standardize ? s : fold_shape1(1), 400.0f * (float)size_of(s), 3, in);
     g->to->values[y].bound = op == OP_standardize ? 20 : g->to->values[y].bound;
     g->last->x = op == OP_standardize && below(g, 2) ? 0.01f : 0;
@@ -974,6 +993,23 @@ static void grow_at_or_take(gen *g, int op, int x)
     add_indices(g, n, rows);
 }
 
+static void grow_stacked(gen *g, int x)
+{
+    x = not_empty(g, x);
+    if (shape_of(g, x).rank < FOLD_MAX_RANK)
+        emit(g, OP_list_stack, shape_of(g, x), bound_of(g, x) * ((float)g->to->values[x].rows + 1), 1, &x);
+}
+static void grow_unstacked(gen *g)
+{
+    g->lists = NODES;
+    const int x = some_operand(g), rows = shape_of(g, x).dim[0];
+    fold_shape row = fold_shape1(1);
+    for (int i = 1; i < shape_of(g, x).rank; i++)
+        row.dim[(row.rank = i) - 1] = shape_of(g, x).dim[i];
+    if (rows <= MAX_JOINED)
+        emit_as(g, OP_list_unstack, new_list(g, rows, 1), row, bound_of(g, x), 1, &x);
+}
+
 /* Scores of one head, or of two where they divide the values of x. */
 static int some_scores(gen *g, int x)
 {
@@ -1119,13 +1155,15 @@ static void grow_lists(gen *g, int op)
 {
     const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_list ||
                       op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
-                      op == OP_attention_step || op == OP_transformer_step;
+                      op == OP_attention_step || op == OP_transformer_step || op == OP_list_unstack;
     const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
     switch (op) {
     case OP_list: grow_list_of_nodes(g); break;
     case OP_list_join: join(g, x, 1 + below(g, 3)); break;
     case OP_list_at:
     case OP_list_take: grow_at_or_take(g, op, x); break;
+    case OP_list_stack: grow_stacked(g, x); break;
+    case OP_list_unstack: grow_unstacked(g); break;
     case OP_list_sum:
     case OP_list_mean:
     case OP_list_max:

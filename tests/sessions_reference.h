@@ -57,6 +57,8 @@
     X(child_sum_node, child_sum_reference(t, in, count, out))                                                \
     X(list, out[0] = ref_join(t, in, count, shape))                                                          \
     X(list_at, out[0] = ref_take(t, in[0], item->i, 1, 1))                                                   \
+    X(list_stack, out[0] = ref_of(t, REF_list_unstack,                                                       \
+                                  ref_along(t, REF_cumsum, ref_of(t, REF_list_stack, in[0]), 0)))            \
     X(list_take, out[0] = ref_take(t, in[0], index, rows, 0))                                                \
     X(list_sum_to, out[0] = ref_sum_to(t, REF_list_sum, in, 1, index, rows))                                 \
     X(list_mean_to, out[0] = ref_sum_to(t, REF_list_mean, in, 1, index, rows))                               \

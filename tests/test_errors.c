@@ -614,6 +614,8 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(NODE, fold_list_at, (f, node, g->n)) \
     X(VOID, fold_list_length, (f, node)) \
     X(NODE, fold_list_take, (f, node, g->ints, g->n)) \
+    X(NODE, fold_list_stack, (f, node)) \
+    X(NODE, fold_list_unstack, (f, node)) \
     X(NODE, fold_list_sum_to, (f, node, g->ints, g->n, g->n)) \
     X(NODE, fold_list_mean_to, (f, node, g->ints, g->n, g->n)) \
     X(NODE, fold_list_max_to, (f, node, g->ints, g->n, g->n)) \

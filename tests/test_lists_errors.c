@@ -14,7 +14,7 @@ static const fold_shape vector = { 1, { WIDTH, 0, 0, 0 } };
 typedef struct mistakes {
     fold_ctx *f, *other;
     net n;
-    fold_node v, w, one, l0, l1, l3, l4, wide3, score3, score4, foreign, stale, pair[2], cells_lists[2]; /* anew for each */
+    fold_node v, w, one, block, l0, l1, l3, l4, wide3, score3, score4, foreign, stale, pair[2], cells_lists[2]; /* anew for each */
 } mistakes;
 
 static void record_mistakes(mistakes *x)
@@ -26,6 +26,7 @@ static void record_mistakes(mistakes *x)
     x->v = fold_input(f, data, WIDTH);
     x->w = fold_input(f, data, WIDTH + 1);
     x->one = fold_constant(f, 1);
+    x->block = fold_input_shaped(f, data, fold_shape2(3, WIDTH));
     x->l0 = fold_list_input(f, data, 0, vector);
     x->l1 = fold_list_input(f, data, 1, vector);
     x->l3 = fold_list_input(f, data, 3, vector);
@@ -95,6 +96,11 @@ static void mistaken_lengths(void)
     BAD(fold_add(f, x.l1, x.l4), BAD_SHAPE, "add", "1 and 4");
     BAD(fold_mul(f, x.l3, x.l0), BAD_SHAPE, "mul", "3 and 0");
     BAD(fold_add(f, x.l3, x.wide3), BAD_SHAPE, "add", "[6], [7]");
+    BAD(fold_add(f, x.l3, x.block), BAD_SHAPE, "add: each row of the list would meet all of the node", "fold_list_stack");
+    BAD(fold_mul(f, x.block, x.l4), BAD_SHAPE, "mul: each row of the list", "(inputs [6], [3 x 6])");
+    BAD(fold_maximum(f, x.l0, fold_use(f, x.n.W)), BAD_SHAPE, "fold_list_unstack makes a list", "[6], [6 x 6]");
+    BAD(fold_list_stack(f, x.l0), BAD_SHAPE, "list_stack: takes at least one row", "there are 0, of rank 1");
+    BAD(fold_list_stack(f, fold_reshape(f, x.l3, fold_shape4(1, 1, 2, 3))), BAD_SHAPE, "list_stack", "3, of rank 4");
     BAD(fold_select(f, x.v, x.l3, x.l4), BAD_SHAPE, "select", "3 and 4");
     BAD(pair_of(&x, x.l3, x.l4, concat_of), BAD_SHAPE, "concat", "3 and 4");
     BAD(call_of(&x, x.n.halves, x.l3, x.l4), BAD_SHAPE, "halves", "3 and 4");
@@ -130,6 +136,8 @@ static void mistaken_kinds(void)
     BAD(fold_shared(f, x.l3), BAD_SHAPE, "shared", "list");
     BAD(fold_list_at(f, x.v, 0), BAD_SHAPE, "list_at", "list");
     BAD(fold_list_take(f, x.v, to, 2), BAD_SHAPE, "list_take", "list");
+    BAD(fold_list_stack(f, x.v), BAD_SHAPE, "list_stack", "list");
+    BAD(fold_list_unstack(f, x.l3), BAD_SHAPE, "list_unstack: takes a value, and this is a list", "[6]");
     BAD(fold_list_sum(f, x.v), BAD_SHAPE, "list_sum", "list");
     BAD(fold_list_mean(f, x.v), BAD_SHAPE, "list_mean", "list");
     BAD(fold_list_max(f, x.v), BAD_SHAPE, "list_max", "list");
@@ -270,7 +278,7 @@ static void mistaken_caches(void)
 }
 
 /* In a body a value stands for one row: only the reductions are there, for the elements of a list. */
-enum { IN_BODY = 14 };
+enum { IN_BODY = 16 };
 static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     static const int index[2] = { 0, 0 };
@@ -291,6 +299,8 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     case 10: out[0] = fold_list_softmax_xent(f, in[0], index, 1); break;
     case 11: out[0] = fold_list_attention_to(f, in[0], in[0], in[0], 1, index, index, 1); break;
     case 12: out[0] = fold_attention_step(f, &cache, in[0], in[0], in[0]); break;
+    case 13: out[0] = fold_list_stack(f, in[0]); break;
+    case 14: out[0] = fold_list_unstack(f, in[0]); break;
     default: out[0] = fold_list_sum(f, in[0]);
     }
 }
@@ -298,7 +308,7 @@ static void mistaken_bodies(void)
 {
     static const char *const words[IN_BODY] = { "list_input", "list_input_ref", "list_lookup", "list", "list_join", "list_at",
                                                 "list_take", "list_sum_to", "attention", "list_pick", "list_softmax_xent",
-                                                "list_attention_to", "attention_step", "list_sum" };
+                                                "list_attention_to", "attention_step", "list_stack", "list_unstack", "list_sum" };
     for (int i = 0; i < IN_BODY; i++) {
         fold_cell_desc d = fold_cell_desc_default();
         fold_model *m = fold_model_new(NULL);

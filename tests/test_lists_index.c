@@ -42,6 +42,28 @@ static fold_node takes(play *p)
     return totals(p, y, 8);
 }
 
+/* Lists as values of all their rows, and back: whole, of windows, of looked-up rows, of one row taken apart. */
+static fold_node stacks(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    int index[MAX_ROWS];
+    fold_node y[9], of_all;
+    const fold_node x = see(p, fold_tanh(f, some_list(p, n))), block = see(p, fold_input_ref(f, p->fixed, fold_shape2(5, WIDTH)));
+    y[0] = see(p, fold_list_unstack(f, fold_tanh(f, block)));
+    y[1] = see(p, fold_list_unstack(f, some_node(p)));
+    y[2] = see(p, fold_list_unstack(f, fold_use(f, p->n->matrix)));
+    y[3] = see(p, fold_list_unstack(f, fold_reshape(f, fold_mul(f, block, block), fold_shape3(2, 3, WIDTH - 1))));
+    if (!n) return totals(p, y, 4);
+    of_all = fold_list_stack(f, x);
+    y[4] = see(p, fold_list_unstack(f, see(p, fold_cumsum(f, of_all, 0))));
+    y[5] = fold_add(f, x, y[4]);
+    y[6] = see(p, fold_sum(f, fold_square(f, fold_list_stack(f, fold_slice(f, x, 0, 2, 3))), 0)); /* of a window */
+    y[7] = see(p, fold_list_unstack(f, fold_slice(f, of_all, 0, n / 2, n - n / 2)));
+    y[8] = fold_mean(f, fold_list_stack(f, fold_list_lookup(f, p->n->table, index, some_indices(p, index, n, WORDS))), 0);
+    return fold_add(f, fold_square(f, fold_mean(f, of_all, FOLD_ALL)), totals(p, y, 9));
+}
+
 /* One list to another: unsorted, with rows that nothing goes to, with none at all. */
 static fold_node sums_to(play *p)
 {
@@ -453,6 +475,49 @@ static void against_references(void)
             fold_ctx_free(f);
             fold_model_free(m);
         }
+    }
+}
+
+/* -- lists as values ---------------------------------------------------------------------------------------------------- */
+
+/* A part of each row, [start, start + width), stacked; and the value's rows as a list. Gradients are the weights. */
+static void stacked_part(fold_ctx *f, int n, int start, int width)
+{
+    static float x[300 * WIDTH], weight[300 * WIDTH];
+    check_random r = { 5 };
+    random_fill(&r, x, 300 * WIDTH, -1, 1);
+    random_fill(&r, weight, 300 * WIDTH, -1, 1);
+    fold_ctx_reset(f);
+    const fold_node list = fold_list_input(f, x, n, vector), part = fold_slice(f, list, 0, start, width), y = fold_list_stack(f, part);
+    const fold_shape shape = fold_node_shape(f, y);
+    const fold_node rows = fold_list_unstack(f, fold_mul(f, y, fold_input_shaped(f, weight, fold_shape2(n, width))));
+    CHECK(shape.rank == 2 && shape.dim[0] == n && shape.dim[1] == width && fold_list_length(f, y) == -1 && fold_list_length(f, rows) == n);
+    fold_keep(f, y);
+    fold_keep(f, rows);
+    fold_keep_grad(f, list);
+    if (!CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_list_sum(f, rows), FOLD_ALL)), "%s", fold_ctx_message(f))) return;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < WIDTH; k++) {
+            const int inside = k >= start && k < start + width, at = i * width + k - start;
+            CHECK_SAYS(!inside || (fold_value(f, y)[at] == x[i * WIDTH + k] && fold_value(f, rows)[at] == x[i * WIDTH + k] * weight[at]),
+                       "%d rows: row %d, value %d", n, i, k);
+            CHECK_SAYS(fold_grad(f, list)[i * WIDTH + k] == (inside ? weight[at] : 0), "%d rows: gradient %d of row %d", n, k, i);
+        }
+}
+static void lists_as_values(void)
+{
+    static const int lengths[] = { 1, 2, 17, 300 };
+    for (int k = 0; k < KERNEL_SETS * 2; k++) {
+        fold_model *m = kernel_set_model(kernel_set[k / 2]);
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, k % 2, 0 };
+        if (!m) continue;
+        fold_ctx *f = open_setting(m, &s, 1);
+        for (int i = 0; i < 4; i++) {
+            stacked_part(f, lengths[i], 0, WIDTH);
+            stacked_part(f, lengths[i], 2, 3);
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
     }
 }
 
@@ -987,6 +1052,7 @@ int main(int argc, char **argv)
     check_start(argc, argv);
     skip_missing_kernel_sets();
     check_scene("lists by index: take", takes);
+    check_scene("lists by index: stacks", stacks);
     check_scene("lists by index: to", sums_to);
     check_scene("lists by index: attention", attention);
     check_scene("lists by index: attention by edges", attention_to);
@@ -995,6 +1061,7 @@ int main(int argc, char **argv)
     check_scene("lists by index: graphs", graph_layers);
     check_scene("lists by index: labels", labels);
     check_run("lists by index: against references", against_references);
+    check_run("lists by index: lists as values", lists_as_values);
     check_run("lists by index: goals as nodes", goals_are_nodes);
     check_run("lists by index: few of many", few_of_many);
     check_run("lists by index: edges as takes", edges_are_takes);

@@ -388,6 +388,16 @@ static void on_other_machines(const op_case *original, const char *best)
 
 /* ---- a case, every way it can run ------------------------------------------------------------------------- */
 
+/* An element-wise op takes no node of more axes than the rows beside it. */
+static int is_wider(const op_case *c, int beside)
+{
+    static const char *const names[] = { "add", "sub", "mul", "div", "minimum", "maximum" };
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(c->row->name, names[i]))
+            return c->in[beside == 1 ? 0 : 1].shape.rank > c->in[beside == 1 ? 1 : 0].shape.rank;
+    return 0;
+}
+
 /* Each operand as a node beside the others' lists, and as the one list beside the others. */
 static void with_nodes_beside(op_case *c, fold_ctx **f, int how)
 {
@@ -399,7 +409,7 @@ static void with_nodes_beside(op_case *c, fold_ctx **f, int how)
     for (int k = 0; k < c->n_in && own > 1; k++)
         for (int others = 0; others < (own > 2 ? 2 : 1) && is_own(c, k); others++) {
             const way w = { how, others ? all & ~(1 << k) : 1 << k, 0, LISTS };
-            in_every_mode(c, f, &w);
+            if (how & IN_CELL || !is_wider(c, w.beside)) in_every_mode(c, f, &w);
         }
 }
 
