@@ -2940,9 +2940,9 @@ typedef struct fold__seg {
 typedef struct fold__product {
     int rows, columns, n_seg; /* output and init have so many columns */
     int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
-    size_t panel_stride;      /* fold__pack_stride of the whole weight, whatever part of its K is used */
+    int inner;                /* rows of the whole weight, whatever part of its K is used */
     size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
-                        those of 16 columns or more there are FOLD__BEYOND floats, whatever they are */
+                        those that are not narrow there are FOLD__BEYOND floats, whatever they are */
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
     fold_rows output;
@@ -3172,6 +3172,13 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
+/* Tells whether products with a weight are narrow. Their sums are long, and one chain would wait for each of
+   its steps, so a sum has FOLD__LANES chains. Else a vector has the sums of as many columns. */
+static int fold__is_narrow(int inner, int columns)
+{
+    return columns < FOLD__LANES && inner > 4 * columns;
+}
+
 /* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
 static size_t fold__narrow_stride(int inner)
 {
@@ -3181,7 +3188,7 @@ static size_t fold__narrow_stride(int inner)
 /* Counts the floats between the panels of a pack of k weight rows (narrow: between its columns). */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
-    return columns < FOLD__LANES
+    return fold__is_narrow(inner, columns)
                ? fold__narrow_stride(inner)
                : (size_t)inner * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
@@ -3189,14 +3196,15 @@ static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int col
 static size_t fold__pack_floats(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__pack_stride(kernels, inner, columns) *
-           (size_t)(columns < FOLD__LANES ? columns
-                                          : fold__layout_of(kernels->panel, kernels->vector, columns).panels);
+           (size_t)(fold__is_narrow(inner, columns)
+                        ? columns
+                        : fold__layout_of(kernels->panel, kernels->vector, columns).panels);
 }
 
 /* Counts the floats by which a pack pointer advances to start at weight row `row`. */
-static size_t fold__pack_row(const fold__kernels *kernels, int columns, size_t row)
+static size_t fold__pack_row(const fold__kernels *kernels, int inner, int columns, size_t row)
 {
-    return columns < FOLD__LANES || !row
+    return !row || fold__is_narrow(inner, columns)
                ? row
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
@@ -3337,11 +3345,11 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
     input.rows = NULL;
     if (inner < 1 || columns < 1)
         return;
-    if (columns < FOLD__LANES && !transposed) {
+    if (fold__is_narrow(inner, columns) && !transposed) {
         fold__transpose(mover, dst + row, narrow, &input, first, count, 0, columns);
         return;
     }
-    if (columns < FOLD__LANES) {
+    if (fold__is_narrow(inner, columns)) {
         for (; count > 0; count--, first++)
             memcpy(dst + (size_t)first * narrow, weights + (size_t)first * width, width * sizeof *dst);
         return;
@@ -3489,32 +3497,51 @@ typedef struct fold__attender {
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
 
+/* Copies n floats, few of them. */
+FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
+{
+    for (; count >= 4; count -= 4, to += 4, from += 4)
+        memcpy(to, from, 4 * sizeof *to);
+    if (count >= 2) {
+        memcpy(to, from, 2 * sizeof *to);
+        to += 2;
+        from += 2;
+        count -= 2;
+    }
+    if (count >= 1)
+        *to = *from;
+}
+
 /* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
    They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
-static void fold__tiles_aside(fold__tile_fn tile, const fold__span *all, int height, int first, int last,
-                              int start, int end, float *buffer)
+static void fold__tiles_aside(fold__tile_fn tile, fold__span *at, int height, int first, int last, int start,
+                              int end, float *buffer)
 {
-    const int low = start > first ? start : first, high = end < last ? end : last;
-    const size_t bytes = (size_t)(high - low) * sizeof(float);
-    float *own[FOLD__TILE_ROWS];
-    fold__span at = *all;
+    const int low = start > first ? start : first, high = end < last ? end : last, count = at->count;
+    const float *const *from = at->from;
+    float *const *to = at->to, *own[FOLD__TILE_ROWS];
     for (int row = 0; row < height; row++)
-        own[row] = buffer + row * FOLD__TILE_WIDTH;
-    memset(buffer, 0, (size_t)height * FOLD__TILE_WIDTH * sizeof *buffer);
-    if (all->started)
-        at.from = (const float *const *)own;
-    at.to = own;
-    at.from_col = at.to_col = 0;
-    at.count = 1;
-    for (int tile_index = 0; tile_index < all->count * height; tile_index += height) {
-        for (int row = 0; all->started && row < height; row++)
-            memcpy(own[row] + (low - start), all->from[tile_index + row] + (low - first), bytes);
-        tile(&at);
+        own[row] = buffer + row * (end - start);
+    memset(buffer, 0, (size_t)(height * (end - start)) * sizeof *buffer);
+    if (at->started)
+        at->from = (const float *const *)own;
+    at->to = own;
+    at->from_col = at->to_col = 0;
+    at->count = 1; /* the span is not copied for this: that takes as long as a small tile */
+    for (int above = 0; above < count * height; above += height) {
+        for (int row = 0; at->started && row < height; row++)
+            fold__copy_few(own[row] + (low - start), from[above + row] + (low - first), high - low);
+        tile(at);
         for (int row = 0; row < height; row++)
-            memcpy(all->to[tile_index + row] + (low - first), own[row] + (low - start), bytes);
-        for (int segment = 0; segment < at.n_seg; segment++)
-            at.seg[segment].inputs += height;
+            fold__copy_few(to[above + row] + (low - first), own[row] + (low - start), high - low);
+        for (int segment = 0; segment < at->n_seg; segment++)
+            at->seg[segment].inputs += height;
     }
+    for (int segment = 0; segment < at->n_seg; segment++)
+        at->seg[segment].inputs -= count * height;
+    at->from = from;
+    at->to = to;
+    at->count = count;
 }
 
 /* Returns the tile of some vectors, the last of which has `last` columns. */
@@ -3525,12 +3552,13 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Counts the panels that a tile of `height` rows covers: several, if all their columns are wanted. */
+/* Counts the panels that a tile of `height` rows covers: several, if something of all vectors is wanted. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              last = product->col + product->columns;
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* unwanted columns: more go aside */
+              last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
         return 1;
@@ -3558,13 +3586,13 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             end = start + together * layout->width;
         while (start + vector <= first && end - start > narrowest)
             start += vector;
-        while (end - vector >= last && end - start > narrowest)
+        while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
         /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
         const int aside = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || aside ? vector : vector - (end - last);
         at->offset = product->in_place ? (size_t)start
-                                       : (size_t)panel * product->panel_stride + (size_t)(start - base);
+                                       : (size_t)panel * at->panel_stride + (size_t)(start - base);
         at->to_col = (size_t)(start - first);
         at->from_col = at->started ? at->to_col : 0;
         const fold__tile_fn tile = fold__tile_of(tiles, height, (end - start) / vector, at->last);
@@ -3608,7 +3636,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     fold__span at;
     int segment = 0, chained;
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
-    at.panel_stride = product->in_place ? (size_t)layout->width : product->panel_stride;
+    at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
     at.count = count;
     at.to = fold__row_pointers(&product->output, row, rows, made);
     at.started = product->init.base || product->init.rows;
@@ -3633,7 +3661,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* n >= 16: one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* Takes one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3648,25 +3676,6 @@ static void fold__product_wide(const fold__tiles *tiles, const fold__product *pr
         }
         fold__tile_block(tiles, product, &layout, row, height, count, scratch);
     }
-}
-
-/* Copies n floats, at most five. */
-FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
-{
-    if (count >= 4) {
-        memcpy(to, from, 4 * sizeof *to);
-        to += 4;
-        from += 4;
-        count -= 4;
-    }
-    if (count >= 2) {
-        memcpy(to, from, 2 * sizeof *to);
-        to += 2;
-        from += 2;
-        count -= 2;
-    }
-    if (count >= 1)
-        *to = *from;
 }
 
 /* Counts the floats of scratch for the copy of a column of row-major weights. */
@@ -3684,7 +3693,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
 {
     const float *from = seg->weights + product->col + col;
     if (!product->in_place)
-        return seg->weights + (size_t)(product->col + col) * product->panel_stride;
+        return seg->weights + (size_t)(product->col + col) * fold__narrow_stride(product->inner);
     for (int row = 0; row < seg->inner; row++, from += product->in_place)
         to[row] = *from;
     return to;
@@ -3694,6 +3703,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
+    const size_t stride = fold__narrow_stride(product->inner);
     float *lanes = scratch + fold__narrow_copied(product);
     float total[FOLD__NARROW_ELEMENTS], *from = total;
     int line, height;
@@ -3709,7 +3719,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
                  !tiles->narrow[height - 1][cols - 1];)
                 height--;
             tiles->narrow[height - 1][cols - 1](product->seg + segment, row + line, weights,
-                                                product->panel_stride, lanes + line * cols * FOLD__LANES);
+                                                stride, lanes + line * cols * FOLD__LANES);
         }
         tiles->add_lanes(total, lanes, rows * cols);
     }
@@ -3717,7 +3727,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_few(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* n < 16: sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
+/* Takes sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -3736,7 +3746,7 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 {
     if (product->rows < 1 || product->columns < 1)
         return;
-    if (fold__pack_columns_of(product) < FOLD__LANES)
+    if (fold__is_narrow(product->inner, fold__pack_columns_of(product)))
         fold__product_narrow(tiles, product, scratch);
     else
         fold__product_wide(tiles, product, scratch);
@@ -3810,8 +3820,9 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     product.output.stride = (ptrdiff_t)ldw;
     for (int row = 0; row < rows; row += seg.inner) {
         seg.inner = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
-        product.panel_stride = (size_t)seg.inner * (size_t)layout.width;
-        tiles->mover.pack_rows(packed, product.panel_stride, &layout, dy, row, seg.inner, columns);
+        product.inner = seg.inner;
+        tiles->mover.pack_rows(packed, (size_t)seg.inner * (size_t)layout.width, &layout, dy, row, seg.inner,
+                               columns);
         for (int line = 0; line < inner; line += product.rows) {
             product.rows = inner - line < FOLD__K_BLOCK ? inner - line : FOLD__K_BLOCK;
             fold__transpose(&tiles->mover, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
@@ -4769,7 +4780,7 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     block.n_pack = block.col = 0;
     block.n_seg = 1;
     block.seg = &part;
-    block.panel_stride = 0;
+    block.inner = 0;
     block.in_place = (size_t)group->width;
     block.init = fold__half_rows(&product->init, row, block.rows, group->from, made);
     block.output = fold__half_rows(&product->output, row, block.rows, group->from, made + rows);
@@ -7863,7 +7874,7 @@ static void FOLD__ISA(product_cblas)(const fold__product *product, float *scratc
 {
     if (product->rows < 1 || product->columns < 1)
         return;
-    if (fold__pack_columns_of(product) < FOLD__LANES)
+    if (fold__is_narrow(product->inner, fold__pack_columns_of(product)))
         FOLD__ISA(product)(product, scratch);
     else
         fold__product_sgemm(product, scratch);
@@ -8598,7 +8609,8 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
                                   fold_rows input)
 {
     const fold__param_data *param = engine->param[0];
-    const int columns = transposed ? param->shape.dim[0] : fold__matrix_columns(param);
+    const int whole = fold__matrix_rows(param), across = fold__matrix_columns(param);
+    const int rows = transposed ? across : whole, columns = transposed ? whole : across;
     fold__seg seg;
     seg.input = input;
     seg.inner = inner;
@@ -8608,7 +8620,8 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
         return seg;
     seg.weights = fold__is_read_in_place(param, transposed)
                       ? fold__floats_in_place(param) + row * (size_t)columns
-                      : fold__weight_pack(engine, transposed) + fold__pack_row(engine->kernels, columns, row);
+                      : fold__weight_pack(engine, transposed) +
+                            fold__pack_row(engine->kernels, rows, columns, row);
     return seg;
 }
 
@@ -8628,7 +8641,7 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
         kernels->product(kernels, &weight, product, scratch);
         return;
     }
-    product->panel_stride = fold__pack_stride(engine->kernels, inner, count);
+    product->inner = inner;
     engine->kernels->product(product, scratch);
 }
 
@@ -8722,7 +8735,7 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     product.in_place = 0;
     product.n_pack = engine->param[0]->shape.dim[call->attr[FOLD__LINEAR_T] ? 1 : 0] - first;
     product.col = from - first;
-    product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, product.n_pack);
+    product.inner = seg.inner;
     product.seg = &seg;
     product.output = dx;
     product.init = fold__no_rows;
@@ -8882,7 +8895,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
     product.columns = columns;
     product.n_seg = 1;
     product.seg = &seg;
-    product.panel_stride = fold__pack_stride(kernels, left.columns, columns);
+    product.inner = left.columns;
     product.output.base = to;
     product.output.stride = columns;
     seg.input.base = left.values;
@@ -10432,7 +10445,7 @@ static void fold__dense_dx(const fold_op_call *call, const fold__filter *filter,
     product.n_seg = 1;
     product.seg = &seg;
     product.columns = length;
-    product.panel_stride = fold__pack_stride(engine->kernels, seg.inner, length);
+    product.inner = seg.inner;
     product.output.base = scratch.patches;
     product.output.stride = length;
     memset(din, 0, (size_t)fold__in_size(call, 0) * sizeof *din);
@@ -11685,7 +11698,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     const size_t beyond = (size_t)FOLD__BEYOND;
     const float *place = fold__floats_in_place(param);
     if (!place || fold__matrix_columns(param) % (int)(beyond + 1) == 0 ||
-        fold__matrix_columns(param) < FOLD__LANES)
+        fold__is_narrow(fold__matrix_rows(param), fold__matrix_columns(param)))
         return place != NULL;
     const size_t end = (size_t)((const char *)(const void *)(place + param->size) - (const char *)m->image);
     return m->image_size - end >= beyond * sizeof(float);

@@ -41,7 +41,7 @@ static void gemm_product(const gemm *g, int m, int k, int n, const float *pack, 
     p.rows = m;
     p.columns = n;
     p.n_seg = 1;
-    p.panel_stride = fold__pack_stride(g->k, k, n);
+    p.inner = k;
     p.seg = &seg;
     p.output = gemm_rows(to, n);
     if (add) p.init = p.output;

@@ -59,11 +59,11 @@ static void manual_linear(const manual *u, fold_param W, int first, int rows, co
     for (int i = 0; i < segments; i++) {
         seg[i].input = x[i];
         seg[i].inner = k;
-        seg[i].weights = fold__packs(u->m) + w->pack + fold__pack_row(u->k, n, (size_t)(first + i * k));
+        seg[i].weights = fold__packs(u->m) + w->pack + fold__pack_row(u->k, w->shape.dim[0], n, (size_t)(first + i * k));
     }
     memset(&p, 0, sizeof p);
     p.rows = rows; p.columns = n; p.n_seg = segments; p.seg = seg; p.init = init; p.output = y;
-    p.panel_stride = fold__pack_stride(u->k, w->shape.dim[0], n);
+    p.inner = w->shape.dim[0];
     if (rows) u->k->product(&p, u->scratch);
 }
 
@@ -81,7 +81,7 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
     p.n_pack = w->shape.dim[0] - fold__back_first(w);
     p.col = first - fold__back_first(w);
     p.rows = rows; p.columns = k; p.n_seg = 1; p.seg = &seg; p.init = init; p.output = dx;
-    p.panel_stride = fold__pack_stride(u->k, seg.inner, p.n_pack);
+    p.inner = seg.inner;
     if (rows) u->k->product(&p, u->scratch);
 }
 

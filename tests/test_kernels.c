@@ -122,20 +122,20 @@ static void test_product(const fold__kernels *f, int tries)
         fold__seg seg[6];
         fold__product p;
         for (s = 0; s < n_seg; s++) { k[s] = below(4) == 0 ? 0 : 1 + below(m > 60 ? 20 : 75); first[s] = total; total += k[s] + below(3); }
-        const int in_place = below(3) == 0, beyond = in_place && n >= 16 ? FOLD__BEYOND : 0;
+        const int narrow = n < 16 && total > 4 * n, in_place = below(3) == 0, beyond = in_place && !narrow ? FOLD__BEYOND : 0;
         w = floats((size_t)total * (size_t)n + (size_t)beyond);
         for (i = 0; i < beyond; i++) w[total * n + i] = NAN;
         pack = packed(f, w, total, n, below(2));
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, k[s], below(2));
             seg[s].input = a[s].r; seg[s].inner = k[s];
-            seg[s].weights = in_place ? w + (size_t)first[s] * (size_t)n : pack + fold__pack_row(f, n, (size_t)first[s]);
+            seg[s].weights = in_place ? w + (size_t)first[s] * (size_t)n : pack + fold__pack_row(f, total, n, (size_t)first[s]);
         }
         init = make(init_kind == 1 ? 1 : m, wanted, init_kind == 2);
         if (init_kind == 1) init.r.stride = 0;
         y = make(m, wanted, below(2));
         memset(&p, 0, sizeof p);
-        p.rows = m; p.columns = wanted; p.n_seg = n_seg; p.seg = seg; p.panel_stride = fold__pack_stride(f, total, n); p.output = y.r;
+        p.rows = m; p.columns = wanted; p.n_seg = n_seg; p.seg = seg; p.inner = total; p.output = y.r;
         p.n_pack = part ? n : below(2) * n; p.col = col;
         p.in_place = in_place ? (size_t)n : 0;
         if (init_kind == 1 || init_kind == 2) p.init = init.r;
@@ -147,7 +147,7 @@ static void test_product(const fold__kernels *f, int tries)
             float acc = init_kind == 1 || init_kind == 2 ? fold__at(&init.r, r)[j] : init_kind == 3 ? *to : 0.0f;
             for (s = 0; s < n_seg; s++) {
                 const float *x = fold__at(&seg[s].input, r), *v = w + (ptrdiff_t)first[s] * n + col + j;
-                if (n < 16) acc = acc + narrow_dot(f, x, v, n, k[s]);
+                if (narrow) acc = acc + narrow_dot(f, x, v, n, k[s]);
                 else for (i = 0; i < k[s]; i++) acc = ma(f, x[i], v[i * n], acc);
             }
             *to = acc;
@@ -309,7 +309,7 @@ static void test_half_product(const fold__kernels *f, int tries)
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, inner[s], below(2));
             seg[s].input = a[s].r; seg[s].inner = inner[s]; seg[s].row = first[s];
-            seg[s].weights = pack + fold__pack_row(f, n, (size_t)first[s]);
+            seg[s].weights = pack + fold__pack_row(f, total, n, (size_t)first[s]);
         }
         init = make(init_kind == 1 ? 1 : m, n, init_kind == 2);
         if (init_kind == 1) init.r.stride = 0;
@@ -318,7 +318,7 @@ static void test_half_product(const fold__kernels *f, int tries)
         for (r = 0; r < m; r++) memcpy(fold__at(&want.r, r), fold__at(&y.r, r), (size_t)n * sizeof *w);
         memset(&p, 0, sizeof p);
         p.rows = m; p.columns = n; p.n_seg = n_seg; p.seg = seg;
-        p.panel_stride = fold__pack_stride(f, total, n);
+        p.inner = total;
         if (init_kind == 1 || init_kind == 2) p.init = init.r;
         if (init_kind == 3) p.init = want.r;
         p.output = want.r;
@@ -1087,7 +1087,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     for (i = 0; i < m * n; i++) y.data[i] = (float)(rnd() >> 8) / 8388608.0f - 1.0f;
     seg.input = a.r; seg.inner = k; seg.weights = pack; seg.row = 0;
     memset(&p, 0, sizeof p);
-    p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.panel_stride = fold__pack_stride(f, k, n); p.output = y.r;
+    p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.inner = k; p.output = y.r;
     fold__byte_pack(kernels, quads, w, k, n, 0);
     const fold__byte_weight weight = fold__byte_weight_at(kernels, quads, k, n, 0);
     for (rep = 0; rep < 15; rep++) {
