@@ -1,5 +1,8 @@
 /* workloads.h - the networks and the data of every workload. A workload is a row of the table at the end. */
 
+#define RL_IMPLEMENTATION
+#include "../examples/rl.h"
+
 enum { MAX_NODES = 1024, HEAD = 50, MAX_KINDS = 61 };
 
 typedef enum optimiser { OPT_NONE, OPT_SGD, OPT_ADAGRAD, OPT_ADAM } optimiser;
@@ -39,6 +42,7 @@ typedef struct net {
     fold_mlp mlp, rounds[4];
     fold_transformer block[2];
     fold_cell policy;
+    fold_rl_policy learner;
     fold_cell kinds[MAX_KINDS];
     node_kind kind[MAX_KINDS];
 } net;
@@ -970,6 +974,61 @@ static void mixed_record(fold_ctx *f, const net *n, const recording *r, const sa
     push(out, training ? fold_sum(f, value[x->count], FOLD_ALL) : value[x->count]);
 }
 
+/* ---- ppo ---------------------------------------------------------------------------------- */
+
+/* Segments of `max` steps of games, as PPO learns from them: a game ends at a step with a chance of one in `min`, and the next
+   begins with a state of zeros. A sample's index has a move for each step, then whether the game ends there. Its values are
+   observations, then for each step an advantage, a target and what the old log-probability is made of; the first state. */
+static size_t ppo_values(const sizes *s) { return (size_t)s->max * (size_t)(s->input + 3) + 2 * (size_t)s->hidden; }
+static void ppo_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double h = s->hidden;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        x->root[0] = i;
+        x->first = r->n_index;
+        x->count = s->max;
+        for (int k = 0; k < s->max; k++) push_index(r, random_below(random, s->classes));
+        for (int k = 0; k < s->max; k++) push_index(r, random_below(random, s->min) == 0);
+    }
+    random_values(r, (size_t)r->n_samples * ppo_values(s), random);
+    for (size_t i = 0; i < (size_t)r->n_samples; i++)
+        for (size_t k = 0; k < (size_t)s->max; k++) r->values[i * ppo_values(s) + (size_t)s->max * (size_t)(s->input + 2) + k] -= 2;
+    r->units = (double)r->n_samples * s->max;
+    r->flop_infer = r->units * 2 * (s->input * h + 8 * h * h + h * (s->classes + 1));
+    r->flop_train = 3 * r->flop_infer;
+}
+static void ppo_build(net *n, fold_model *m)
+{
+    n->learner = fold_rl_policy_new(m, "player", fold_lstm_new, n->s.input, n->s.hidden, n->s.classes);
+}
+static void ppo_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    static const fold_rl_ppo ppo = { 0.2f, 0.5f, 0.01f };
+    const int steps = x->count, *move = r->index + x->first, *ends = move + steps;
+    const float *senses = r->values + (size_t)x->root[0] * ppo_values(&n->s), *advantage = senses + steps * n->s.input;
+    const float *target = advantage + steps, *old = target + steps, *state = old + steps;
+    const fold_state zeros = fold_recurrent_zeros(f, &n->learner.memory);
+    fold_state s = { fold_input_ref(f, state, fold_shape1(n->s.hidden)), fold_input_ref(f, state + n->s.hidden, fold_shape1(n->s.hidden)) };
+    fold_node actor[MAX_NODES], critic[MAX_NODES];
+    if (steps > MAX_NODES) die("ppo: a segment has too many steps", "");
+    for (int i = 0; i < steps; i++) {
+        const fold_rl_step step = fold_rl_policy_apply(f, &n->learner, fold_input_ref(f, senses + i * n->s.input, fold_shape1(n->s.input)), s);
+        actor[i] = step.actor;
+        critic[i] = step.critic;
+        s = ends[i] ? zeros : step.state;
+    }
+    const fold_node logits = fold_list_join(f, actor, steps), value = fold_list_join(f, critic, steps);
+    if (!training) {
+        push(out, logits);
+        push(out, value);
+        return;
+    }
+    const fold_rl_steps was = { old, advantage, target, steps };
+    const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), move, steps);
+    push(out, fold_scale(f, fold_rl_ppo_loss(f, &ppo, &was, now, fold_softmax_entropy(f, logits), value), 1.0f / (float)steps));
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const workload workloads[] = {
@@ -989,6 +1048,7 @@ static const workload workloads[] = {
     { "graph", "atoms", OPT_ADAM, { 32, 64, 64, 20, 2, 10, 100, 0, 1 }, graph_generate, graph_build, graph_record },
     { "transformer", "tokens", OPT_ADAM, { 32, 128, 128, 10000, 5, 5, 40, 0, 1 }, transformer_generate, transformer_build, transformer_record },
     { "policy", "agents", OPT_NONE, { 1, 16, 64, 1, 8, 1, 1, 0, 1 }, policy_generate, policy_build, policy_record },
+    { "ppo", "steps", OPT_ADAM, { 32, 32, 128, 1, 6, 20, 64, 0, 1 }, ppo_generate, ppo_build, ppo_record },
     { "mixed-1", "nodes", OPT_SGD, { 64, 64, 64, 1, 1, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
     { "mixed-2", "nodes", OPT_SGD, { 64, 64, 64, 1, 2, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
     { "mixed-5", "nodes", OPT_SGD, { 64, 64, 64, 1, 5, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },

@@ -14,6 +14,8 @@
    ends when all their poles stand for 500 steps. The last line tells how long those of 100 new ones stand. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define RL_IMPLEMENTATION
+#include "rl.h"
 #include "options.h"
 #include <algorithm>
 #include <array>
@@ -103,13 +105,13 @@ struct cart {
 
 /* ---- the controller ------------------------------------------------------------------------------ */
 
-/* Holds what happened, step by step, and what training makes of it. */
+/* Holds what happened, step by step. */
 struct episode {
     fold_random chance;
     cart now;
     bool stands = true;
     float after = 0; /* the value of the state after the last step: 0 when the pole fell */
-    std::vector<float> seen, log_chance, value, advantage, target;
+    std::vector<float> seen, log_chance, value;
     std::vector<int> action;
 
     episode(uint64_t seed, uint64_t number) : chance(fold_random_new(seed, number)), now(chance) {}
@@ -154,71 +156,68 @@ std::vector<episode> simulate(fold_ctx *f, const net &n, uint64_t seed, uint64_t
     return all;
 }
 
-/* Tells how much better each step turned out than was expected, and what should have been. A step is worth 0.01, so that
-   standing for ever is worth 1. */
-void judge(std::vector<episode> &all)
-{
-    double sum = 0, squares = 0, count = 0;
-    for (episode &e : all) {
-        float next = e.after, later = 0;
-        e.advantage.resize(e.action.size());
-        e.target.resize(e.action.size());
-        for (size_t t = e.action.size(); t-- > 0;) {
-            later = 1 - discount + discount * next - e.value[t] + discount * trace * later;
-            e.advantage[t] = later;
-            e.target[t] = later + e.value[t];
-            next = e.value[t];
-            sum += static_cast<double>(later);
-            squares += static_cast<double>(later) * static_cast<double>(later);
-            count++;
-        }
-    }
-    const double mean = sum / count, deviation = std::sqrt(squares / count - mean * mean) + 1e-8;
-    for (episode &e : all)
-        for (float &advantage : e.advantage)
-            advantage = static_cast<float>((static_cast<double>(advantage) - mean) / deviation);
-}
+/* All steps of some episodes, one episode after the other, and what training makes of them. */
+struct steps {
+    std::vector<float> reward, value, log_chance, after, advantage, target;
+    std::vector<int> length;
 
-/* Records the loss of an episode, summed over its steps: its rows. */
-fold_node loss_of(fold_ctx *f, const net &n, const episode &e)
+    /* Tells how much better each step turned out than was expected, and what should have been. A step is worth 0.01, so that
+       standing for ever is worth 1. */
+    steps(fold_model *m, const std::vector<episode> &all)
+    {
+        for (const episode &e : all) {
+            value.insert(value.end(), e.value.begin(), e.value.end());
+            log_chance.insert(log_chance.end(), e.log_chance.begin(), e.log_chance.end());
+            after.push_back(e.after);
+            length.push_back(e.steps());
+        }
+        reward.assign(value.size(), 1 - discount);
+        advantage.resize(value.size());
+        target.resize(value.size());
+        const fold_rl_episodes episodes = { reward.data(), value.data(), length.data(), after.data(), static_cast<int>(all.size()) };
+        if (fold_rl_advantages(m, &episodes, discount, trace, advantage.data(), target.data())) fail(fold_model_message(m));
+        fold_rl_standardize(advantage.data(), static_cast<int>(advantage.size()));
+    }
+};
+
+/* Records the loss of an episode, summed over its steps: its rows. Its first step is step `first` of all. */
+fold_node loss_of(fold_ctx *f, const net &n, const episode &e, const steps &s, size_t first)
 {
-    const auto column = [&](const std::vector<float> &values) {
-        return fold_list_input_ref(f, values.data(), e.steps(), fold_shape1(1));
-    };
+    const fold_rl_ppo ppo = { leeway, 1, curiosity };
+    const fold_rl_steps was = { &s.log_chance[first], &s.advantage[first], &s.target[first], e.steps() };
     const fold_node x = fold_list_input_ref(f, e.seen.data(), e.steps(), fold_shape1(senses));
     const fold_node logits = fold_mlp_apply(f, &n.policy, x);
     const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), e.action.data(), e.steps());
-    const fold_node ratio = fold_exp(f, fold_sub(f, now, column(e.log_chance)));
-    const fold_node advantage = column(e.advantage);
-    const fold_node bold = fold_mul(f, ratio, advantage);
-    const fold_node careful = fold_mul(f, fold_clip(f, ratio, 1 - leeway, 1 + leeway), advantage);
-    const fold_node open = fold_scale(f, fold_softmax_entropy(f, logits), curiosity);
-    const fold_node gain = fold_add(f, fold_minimum(f, bold, careful), open);
-    const fold_node error = fold_squared_error(f, fold_mlp_apply(f, &n.value, x), column(e.target));
-    return fold_list_sum(f, fold_sub(f, error, gain));
+    return fold_rl_ppo_loss(f, &ppo, &was, now, fold_softmax_entropy(f, logits), fold_mlp_apply(f, &n.value, x));
 }
 
 /* Makes several passes over the episodes, some of them at a time. */
 void train(fold_ctx *f, const net &n, const std::vector<episode> &all, const fold_adam &adam, fold_random &chance)
 {
+    const steps what(fold_ctx_model(f), all);
     std::vector<int> order;
+    std::vector<size_t> first;
     std::vector<fold_node> losses;
-    for (size_t i = 0; i < all.size(); i++) order.push_back(static_cast<int>(i));
+    size_t at = 0;
+    for (size_t i = 0; i < all.size(); at += all[i++].action.size()) {
+        order.push_back(static_cast<int>(i));
+        first.push_back(at);
+    }
     const size_t most = (all.size() + parts - 1) / parts;
     for (int pass = 0; pass < passes; pass++) {
         fold_random_shuffle(&chance, static_cast<int>(order.size()), order.data());
         for (std::span<const int> left = order; !left.empty();) {
             const auto part = left.first(std::min(most, left.size()));
-            int steps = 0;
+            int count = 0;
             left = left.subspan(part.size());
             losses.clear();
             fold_ctx_reset(f);
             for (int i : part) {
-                losses.push_back(loss_of(f, n, all[static_cast<size_t>(i)]));
-                steps += all[static_cast<size_t>(i)].steps();
+                losses.push_back(loss_of(f, n, all[static_cast<size_t>(i)], what, first[static_cast<size_t>(i)]));
+                count += all[static_cast<size_t>(i)].steps();
             }
             const fold_node sum = fold_sum_n(f, losses.data(), static_cast<int>(losses.size()));
-            fold_backward(f, fold_scale(f, sum, 1 / static_cast<float>(steps)));
+            fold_backward(f, fold_scale(f, sum, 1 / static_cast<float>(count)));
             fold_grads_clip(fold_ctx_model(f), 0.5f);
             if (fold_ctx_status(f) || fold_adam_step(fold_ctx_model(f), &adam)) fail(fold_ctx_message(f));
         }
@@ -324,8 +323,7 @@ int main(int argc, char **argv)
                         tried.longest);
         if (tried.shortest == most_steps || update == o.updates) break;
         const uint64_t first = static_cast<uint64_t>(update) * static_cast<uint64_t>(o.episodes);
-        std::vector<episode> all = simulate(play.get(), n, o.seed, first, o.episodes, true);
-        judge(all);
+        const std::vector<episode> all = simulate(play.get(), n, o.seed, first, o.episodes, true);
         train(learn.get(), n, all, adam, chance);
         seen += summary(all).all;
     }

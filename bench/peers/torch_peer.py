@@ -13,6 +13,7 @@ import torch
 from common import Random
 from trees import Sick, Sst
 from sequences import Chain, Gru, LanguageModel, Lattice, Sequences, Tagger
+from games import Ppo
 from lists import Attention, Decode, Frame, Graph, Mnist, Policy, Transformer
 
 
@@ -37,6 +38,7 @@ WORKLOADS = {
     "graph": (Graph, sizes(32, 64, 64, 20, 2, 10, 100)),
     "transformer": (Transformer, sizes(32, 128, 128, 10000, 5, 5, 40)),
     "policy": (Policy, sizes(1, 16, 64, 1, 8, 1, 1)),
+    "ppo": (Ppo, sizes(32, 32, 128, 1, 6, 20, 64)),
     "decode": (Decode, sizes(1, 512, 512, 1, 0, 512, 512)),
 }
 RATES = {torch.optim.Adam: 0.0001}  # of the others 0.01, as in bench/side.h

@@ -1,0 +1,423 @@
+/* rl.h - what learning by doing needs beside fold.h: advantages, the loss of PPO, policies, log-probabilities of actions in
+   plain floats, and the mean and deviation of observations. It is made of public calls of fold.h.
+
+   In one C or C++ file:  #define RL_IMPLEMENTATION
+                          #include "rl.h"                            // behind fold.h
+   Everywhere else:       #include "rl.h"
+
+   examples/ppo.c learns a game by it, and examples/cartpole.cpp to balance a pole.
+
+   Errors are those of the model or context, and say what is wrong. It takes no memory of its own. There are no globals. The
+   file is C99 and C++17, and works in every build of fold.h; what trains is not declared with FOLD_INFERENCE. */
+
+#ifndef RL_H
+#define RL_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- policies ---- */
+
+/* A policy with a memory: dense layers, a recurrent layer, and two heads over its output. It is one cell, from x, h and, with
+   memory.has_c, c to actor, critic, h and c. Without a memory (memory.hidden 0) the heads see the last dense layer, and it goes
+   from x to actor and critic. */
+typedef struct fold_rl_policy {
+    int inputs;
+    fold_mlp encoder;        /* 0 layers: x itself goes on */
+    fold_recurrent memory;
+    fold_dense actor, critic;
+    fold_cell cell;          /* fold_rl_policy_assemble makes it */
+} fold_rl_policy;
+typedef struct fold_rl_step { fold_node actor, critic; fold_state state; } fold_rl_step;
+
+/* Adds a dense layer whose W begins orthogonal times `scale`: 0.01 lets an actor begin with nearly equal chances, 1 suits a
+   critic, and the square root of 2 hidden layers. Other members are those of fold_dense_new. */
+fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale);
+/* Makes a policy: an encoder of one layer of tanh [inputs x width], a memory of `width` by `make`, such as fold_lstm_new, or none
+   when it is NULL, an actor of scale 0.01 and a critic. Parameters are NAME.encoder.0.W, NAME.memory.W, NAME.actor.W, …. */
+fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions);
+/* Makes the cell of a policy whose other members you have set, by any calls of fold.h or torch.h. */
+fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
+/* Records a step as one node. The state is not looked at without a memory. */
+fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state);
+
+/* ---- log-probabilities in plain floats ---- */
+
+/* Return what fold_gaussian_log_prob and fold_gaussian_entropy compute, to rounding. All arrays have n values. */
+float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
+float fold_rl_gaussian_entropy(const float *log_deviation, int n);
+/* Returns the log-probability of the actions tanh(x), x drawn from normal distributions: that of x less the sum of
+   log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al. 2018, appendix C). There is no formula of its entropy; the
+   mean of -log-probability over draws estimates it. The other records the same as a node. */
+float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
+fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
+
+/* ---- the mean and deviation of observations ---- */
+
+/* The mean and variance [n] of all rows that were added, as buffers of the model, which are saved with it: NAME.mean,
+   NAME.variance, NAME.count [2]. An observation becomes (x - mean) / (sqrt(variance + within) + beyond), at most `clip` from 0.
+   Stable-Baselines3 has within 1e-8 and clip 10, rsl_rl beyond 0.01 and no clip (0). */
+typedef struct fold_rl_moments { fold_param mean, variance, count; int n; float within, beyond, clip; } fold_rl_moments;
+/* Begins with mean 0 and variance 1, which count as no row, within 1e-8 and clip 10. */
+fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
+/* Adds `rows` rows of n values, in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite; nothing changes. */
+fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows);
+/* Changes rows of observations so in place. */
+void fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
+/* Adds those of a file: NAME._mean, NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization has them. Sets `beyond` to 0.01.
+   The file's count, and its _std, are not looked at: rows added later meet 2^20 rows. Errors are those of the model. */
+fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
+
+#ifndef FOLD_INFERENCE
+/* ---- what PPO learns from (Schulman et al. 2017) ---- */
+
+/* Describes episodes, or pieces of them, of any lengths, 0 too. Their steps lie end to end. */
+typedef struct fold_rl_episodes {
+    const float *reward, *value; /* of each step: what came, and what was expected of the state before it */
+    const int *length;           /* of each episode, in steps */
+    const float *after;          /* the value of the state after the last step, 0 where an episode is over. NULL: all are */
+    int episodes;
+} fold_rl_episodes;
+/* Writes generalised advantages (Schulman et al. 2016): with d[t] = reward[t] + discount value[t + 1] - value[t],
+       advantage[t] = d[t] + discount trace advantage[t + 1], target[t] = advantage[t] + value[t]
+   target may be NULL. Errors of the model: a reward or value that is not finite; its message names the place. */
+fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage,
+                               float *target);
+/* Moves and scales n values to mean 0 and deviation 1, as PPO does advantages. One value becomes 0. */
+void fold_rl_standardize(float *values, int n);
+
+/* The loss of n steps, summed: lists of n rows for what the policy says now, and arrays of n for what was. Those must stay until
+   fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) it is
+       value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy */
+typedef struct fold_rl_ppo { float clip, value_share, entropy_share; } fold_rl_ppo;
+typedef struct fold_rl_steps { const float *old_log_prob, *advantage, *target; int n; } fold_rl_steps;
+fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
+                           fold_node value);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RL_H */
+
+#ifdef RL_IMPLEMENTATION
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static fold_status rl__fail(fold_model *m, fold_status status, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    fold_format(message, sizeof message, format, args);
+    va_end(args);
+    return fold_model_fail(m, status, message);
+}
+static const char *rl__join(char joined[128], fold_model *m, const char *name, const char *part)
+{
+    if (strlen(name) + strlen(part) > 126) {
+        rl__fail(m, FOLD_BAD_ARGUMENT, "rl.h: the name '%.40s' is too long", name);
+        name = "";
+    }
+    strcpy(joined, name);
+    if (*name) strcat(joined, ".");
+    return strcat(joined, part);
+}
+
+/* ---- policies ------------------------------------------------------------------------------------ */
+
+fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale)
+{
+    char part[128];
+    fold_dense layer;
+    fold_param_desc d = fold_param_desc_default();
+    name = name ? name : "";
+    d.name = rl__join(part, m, name, "W");
+    d.shape = fold_shape2(inputs, outputs);
+    d.init = FOLD_INIT_ORTHOGONAL;
+    d.init_scale = scale;
+    layer.W = fold_param_new(m, &d);
+    layer.b = fold_bias_new(m, rl__join(part, m, name, "b"), outputs);
+    layer.activation = activation;
+    return layer;
+}
+
+static void rl__body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_rl_policy *p = (const fold_rl_policy *)user;
+    fold_node x = p->encoder.layers ? fold_mlp_apply(f, &p->encoder, in[0]) : in[0];
+    if (p->memory.hidden) {
+        fold_state state = { in[1], { 0, 0 } };
+        if (p->memory.has_c) state.c = in[2];
+        state = fold_recurrent_apply(f, &p->memory, x, state);
+        out[2] = x = state.h;
+        if (p->memory.has_c) out[3] = state.c;
+    }
+    out[0] = fold_dense_apply(f, &p->actor, x);
+    out[1] = fold_dense_apply(f, &p->critic, x);
+}
+
+fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy)
+{
+    fold_cell_desc d = fold_cell_desc_default();
+    if (!policy) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: there is no policy");
+    const int states = policy->memory.hidden ? 1 + policy->memory.has_c : 0;
+    d.name = name;
+    d.body = rl__body;
+    d.user = policy;
+    d.user_size = sizeof *policy;
+    d.n_in = 1 + states;
+    d.in[0] = fold_shape1(policy->inputs);
+    d.in[1] = d.in[2] = fold_shape1(policy->memory.hidden);
+    d.n_out = 2 + states;
+    policy->cell = fold_cell_new(m, &d);
+    return fold_model_status(m);
+}
+
+fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions)
+{
+    fold_rl_policy p;
+    char part[128];
+    memset(&p, 0, sizeof p);
+    name = name ? name : "";
+    p.inputs = inputs;
+    p.encoder.layers = 1;
+    p.encoder.layer[0] = fold_rl_dense_new(m, rl__join(part, m, name, "encoder.0"), inputs, width, FOLD_ACT_TANH, 1.41421356f);
+    if (make) p.memory = make(m, rl__join(part, m, name, "memory"), width, width);
+    p.actor = fold_rl_dense_new(m, rl__join(part, m, name, "actor"), width, actions, FOLD_ACT_LINEAR, 0.01f);
+    p.critic = fold_rl_dense_new(m, rl__join(part, m, name, "critic"), width, 1, FOLD_ACT_LINEAR, 1);
+    fold_rl_policy_assemble(m, name, &p);
+    return p;
+}
+
+fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state)
+{
+    const fold_node in[3] = { x, state.h, state.c };
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    if (!policy) {
+        fold_ctx_fail(f, FOLD_BAD_ARGUMENT, "fold_rl_policy_apply: there is no policy");
+        return step;
+    }
+    const int states = policy->memory.hidden ? 1 + policy->memory.has_c : 0;
+    const fold_node call = fold_call(f, policy->cell, in, 1 + states);
+    step.actor = fold_out(f, call, 0);
+    step.critic = fold_out(f, call, 1);
+    if (states) step.state.h = fold_out(f, call, 2);
+    if (states > 1) step.state.c = fold_out(f, call, 3);
+    return step;
+}
+
+/* ---- log-probabilities --------------------------------------------------------------------------- */
+
+static const double rl__half_log_2_pi = 0.91893853320467274178;
+
+float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        const double s = (double)log_deviation[i], z = ((double)x[i] - (double)mean[i]) * exp(-s);
+        sum -= 0.5 * z * z + s + rl__half_log_2_pi;
+    }
+    return (float)sum;
+}
+float fold_rl_gaussian_entropy(const float *log_deviation, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += (double)log_deviation[i] + 0.5 + rl__half_log_2_pi;
+    return (float)sum;
+}
+float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
+{
+    double sum = (double)fold_rl_gaussian_log_prob(x, mean, log_deviation, n);
+    for (int i = 0; i < n; i++) {
+        const double twice = -2 * (double)x[i];
+        const double softplus = (twice > 0 ? twice : 0) + log1p(exp(-fabs(twice)));
+        sum -= 2 * (0.69314718055994530942 - (double)x[i] - softplus);
+    }
+    return (float)sum;
+}
+fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
+{
+    const fold_node softplus = fold_softplus(f, fold_scale(f, x, -2));
+    const fold_node inner = fold_shift(f, fold_neg(f, fold_add(f, x, softplus)), 0.69314718f);
+    const fold_node slopes = fold_sum(f, fold_scale(f, inner, 2), FOLD_ALL);
+    return fold_sub(f, fold_gaussian_log_prob(f, x, mean, log_deviation), slopes);
+}
+
+/* ---- moments ------------------------------------------------------------------------------------- */
+
+static fold_param rl__buffer(fold_model *m, const char *name, const char *part, int n, float value)
+{
+    char joined[128];
+    fold_param_desc d = fold_param_desc_default();
+    d.name = rl__join(joined, m, name ? name : "", part);
+    d.shape = fold_shape1(n);
+    d.init = FOLD_INIT_CONSTANT;
+    d.init_scale = value;
+    d.buffer = 1;
+    return fold_param_new(m, &d);
+}
+
+fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n)
+{
+    fold_rl_moments moments = { rl__buffer(m, name, "mean", n, 0), rl__buffer(m, name, "variance", n, 1), rl__buffer(m, name, "count", 2, 0),
+                                n, 1e-8f, 0, 10 };
+    return moments;
+}
+
+/* The count has two floats, of multiples of 2^20 and the rest: one would stop at 2^24. */
+static double rl__count(const float *count) { return (double)count[0] * 1048576 + (double)count[1]; }
+static void rl__set_count(float *count, double rows)
+{
+    count[0] = (float)floor(rows / 1048576);
+    count[1] = (float)(rows - (double)count[0] * 1048576);
+}
+
+fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
+{
+    if (!moments || (!values && rows > 0)) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
+    const int n = moments->n;
+    for (int i = 0; i < rows * n; i++)
+        if (!fold_finite(values + i, 1))
+            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g", i % n, i / n, (double)values[i]);
+    float *mean = fold_values_write_begin(m, moments->mean), *variance = fold_values_write_begin(m, moments->variance);
+    float *count = fold_values_write_begin(m, moments->count);
+    if (mean && variance && count && rows > 0) {
+        const double before = rl__count(count), all = before + rows;
+        for (int i = 0; i < n; i++) {
+            double sum = 0, squares = 0;
+            for (int row = 0; row < rows; row++) sum += (double)values[row * n + i];
+            const double now = sum / rows, moved = now - (double)mean[i];
+            for (int row = 0; row < rows; row++) squares += ((double)values[row * n + i] - now) * ((double)values[row * n + i] - now);
+            variance[i] = (float)(((double)variance[i] * before + squares + moved * moved * before * rows / all) / all);
+            mean[i] = (float)((double)mean[i] + moved * rows / all);
+        }
+        rl__set_count(count, all);
+    }
+    fold_values_write_end(m, moments->mean);
+    fold_values_write_end(m, moments->variance);
+    fold_values_write_end(m, moments->count);
+    return fold_model_status(m);
+}
+
+void fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows)
+{
+    const float *mean = moments ? fold_param_value(m, moments->mean) : NULL;
+    const float *variance = moments ? fold_param_value(m, moments->variance) : NULL;
+    if (!mean || !variance || !values) return;
+    for (int i = 0; i < moments->n; i++) {
+        const float factor = 1 / (sqrtf(variance[i] + moments->within) + moments->beyond), clip = moments->clip;
+        for (int row = 0; row < rows; row++) {
+            float *x = &values[row * moments->n + i];
+            *x = (*x - mean[i]) * factor;
+            if (clip > 0) *x = *x > clip ? clip : *x < -clip ? -clip : *x;
+        }
+    }
+}
+
+fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
+{
+    fold_model *m = fold_tensors_model(t);
+    char joined[128];
+    fold_rl_moments moments;
+    memset(&moments, 0, sizeof moments);
+    int at[2];
+    for (int i = 0; i < 2; i++) {
+        rl__join(joined, m, name ? name : "", i ? "_var" : "_mean");
+        at[i] = fold_tensors_find(t, joined);
+        if (at[i] < 0) {
+            fold_tensors_missing(t, "fold_rl_moments_read", joined);
+            return moments;
+        }
+        fold_tensors_take(t, at[i]);
+    }
+    const uint64_t n = fold_tensors_at(t, at[0]).count, variances = fold_tensors_at(t, at[1]).count;
+    if (n != variances || n < 1 || n > 1 << 24) {
+        rl__fail(m, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances", name ? name : "", (unsigned long)n,
+                 (unsigned long)variances);
+        return moments;
+    }
+    for (int i = 0; i < 2; i++) {
+        const int skipped = fold_tensors_find(t, rl__join(joined, m, name ? name : "", i ? "_std" : "count"));
+        if (skipped >= 0) fold_tensors_take(t, skipped);
+    }
+    moments = fold_rl_moments_new(m, name, (int)n);
+    moments.within = moments.clip = 0;
+    moments.beyond = 0.01f;
+    float *mean = fold_values_write_begin(m, moments.mean), *variance = fold_values_write_begin(m, moments.variance);
+    float *count = fold_values_write_begin(m, moments.count);
+    if (mean && variance && count) {
+        fold_tensors_read(t, at[0], 0, (size_t)n, mean, 1);
+        fold_tensors_read(t, at[1], 0, (size_t)n, variance, 1);
+        rl__set_count(count, 1048576);
+    }
+    fold_values_write_end(m, moments.mean);
+    fold_values_write_end(m, moments.variance);
+    fold_values_write_end(m, moments.count);
+    return moments;
+}
+
+#ifndef FOLD_INFERENCE
+/* ---- PPO ----------------------------------------------------------------------------------------- */
+
+fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage, float *target)
+{
+    if (!e || (e->episodes > 0 && (!e->reward || !e->value || !e->length || !advantage)))
+        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
+    for (int episode = 0, first = 0; episode < e->episodes; episode++) {
+        const int length = e->length[episode];
+        float next = e->after ? e->after[episode] : 0, later = 0;
+        if (length < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps", episode, length);
+        if (!fold_finite(&next, 1))
+            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode, (double)next);
+        for (int step = length - 1; step >= 0; step--) {
+            const float reward = e->reward[first + step], value = e->value[first + step];
+            if (!fold_finite(&reward, 1) || !fold_finite(&value, 1))
+                return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
+                                episode, step, (double)reward, (double)value);
+            later = reward + discount * next - value + discount * trace * later;
+            advantage[first + step] = later;
+            if (target) target[first + step] = later + value;
+            next = value;
+        }
+        first += length;
+    }
+    return FOLD_OK;
+}
+
+void fold_rl_standardize(float *values, int n)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; values && i < n; i++) sum += (double)values[i];
+    const double mean = n > 0 ? sum / n : 0;
+    for (int i = 0; values && i < n; i++) squares += ((double)values[i] - mean) * ((double)values[i] - mean);
+    const double deviation = n > 0 ? sqrt(squares / n) + 1e-8 : 1;
+    for (int i = 0; values && i < n; i++) values[i] = (float)(((double)values[i] - mean) / deviation);
+}
+
+fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
+                           fold_node value)
+{
+    if (!o || !steps) {
+        const fold_node null = { 0, 0 };
+        fold_ctx_fail(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps");
+        return null;
+    }
+    const int n = steps->n;
+    const fold_node old = fold_list_input_ref(f, steps->old_log_prob, n, fold_shape1(1));
+    const fold_node advantage = fold_list_input_ref(f, steps->advantage, n, fold_shape1(1));
+    const fold_node target = fold_list_input_ref(f, steps->target, n, fold_shape1(1));
+    const fold_node ratio = fold_exp(f, fold_sub(f, log_prob, old));
+    const fold_node careful = fold_mul(f, fold_clip(f, ratio, 1 - o->clip, 1 + o->clip), advantage);
+    const fold_node gain = fold_add(f, fold_minimum(f, fold_mul(f, ratio, advantage), careful), fold_scale(f, entropy, o->entropy_share));
+    const fold_node error = fold_scale(f, fold_squared_error(f, value, target), o->value_share);
+    return fold_list_sum(f, fold_sub(f, error, gain));
+}
+#endif
+
+#endif /* RL_IMPLEMENTATION */

@@ -1,0 +1,348 @@
+/* test_rl.c - advantages, policies, log-probabilities, moments of observations and the loss of PPO: examples/rl.h.
+       cc -O2 -o test_rl tests/test_rl.c -lm */
+
+#define FOLD_IMPLEMENTATION
+#include "../fold.h"
+#define RL_IMPLEMENTATION
+#include "../examples/rl.h"
+#include "check.h"
+
+/* -- advantages ------------------------------------------------------------------------------------ */
+
+enum { EPISODES = 6, STEPS = 320 };
+static const int lengths[EPISODES] = { 0, 1, 2, 17, 0, 300 };
+
+/* Formula 16 of Schulman et al. (2016) as it stands: the sum of (discount trace)^l d[t + l]. */
+static double advantage_of(const float *reward, const float *value, int length, double after, int step, double discount, double trace)
+{
+    double sum = 0, factor = 1;
+    for (int t = step; t < length; t++, factor *= discount * trace) {
+        const double next = t + 1 < length ? (double)value[t + 1] : after;
+        sum += factor * ((double)reward[t] + discount * next - (double)value[t]);
+    }
+    return sum;
+}
+static void advantages(void)
+{
+    static const float after[EPISODES] = { 5, 2, 0, -1, 3, 0.5f };
+    fold_random r = fold_random_new(1, 0);
+    float reward[STEPS], value[STEPS], advantage[STEPS], target[STEPS];
+    fold_model *m = fold_model_new(NULL);
+    fold_random_gaussian(&r, NULL, NULL, STEPS, reward);
+    fold_random_gaussian(&r, NULL, NULL, STEPS, value);
+    for (int given = 0; given < 2; given++) { /* what comes after, or nothing */
+        const fold_rl_episodes e = { reward, value, lengths, given ? after : NULL, EPISODES };
+        CHECK_INT(fold_rl_advantages(m, &e, 0.99f, 0.95f, advantage, given ? target : NULL), FOLD_OK);
+        for (int i = 0, first = 0; i < EPISODES; first += lengths[i++])
+            for (int t = 0; t < lengths[i]; t++) {
+                const double want = advantage_of(reward + first, value + first, lengths[i], given ? (double)after[i] : 0, t,
+                                                 (double)0.99f, (double)0.95f);
+                CHECK_NEAR(advantage[first + t], want, 2e-5);
+                if (given) CHECK_NEAR(target[first + t], want + (double)value[first + t], 2e-5);
+            }
+    }
+    fold_model_free(m);
+}
+static void bad_rewards(void)
+{
+    float reward[STEPS] = { 0 }, value[STEPS] = { 0 }, after[EPISODES] = { 0 }, advantage[STEPS];
+    int length[EPISODES];
+    static const char *const says[] = { "the reward of episode 3, step 4 is nan", "the reward of episode 5, step 299 is inf",
+                                        "episode 2, step 1 is 0, its value nan", "the value after episode 4 is nan",
+                                        "episode 1 has -1 steps", "there are no rewards" };
+    for (int bad = 0; bad < 6; bad++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_rl_episodes e = { reward, value, length, after, EPISODES };
+        memcpy(length, lengths, sizeof length);
+        if (bad == 0) reward[3 + 4] = NAN;
+        if (bad == 1) reward[STEPS - 1] = INFINITY;
+        if (bad == 2) value[2] = NAN;
+        if (bad == 3) after[4] = NAN;
+        if (bad == 4) length[1] = -1;
+        if (bad == 5) e.reward = NULL;
+        CHECK_INT(fold_rl_advantages(m, &e, 0.99f, 0.95f, advantage, NULL), FOLD_BAD_ARGUMENT);
+        CHECK_SAYS(strstr(fold_model_message(m), says[bad]), "%s", fold_model_message(m));
+        reward[3 + 4] = reward[STEPS - 1] = value[2] = after[4] = 0;
+        fold_model_free(m);
+    }
+    CHECK_INT(fold_rl_advantages(NULL, NULL, 1, 1, NULL, NULL), FOLD_BAD_ARGUMENT);
+}
+static void standardized(void)
+{
+    float values[5] = { 1, 2, 3, 4, 10 }, one = 7, same[3] = { 2, 2, 2 };
+    double sum = 0, squares = 0;
+    fold_rl_standardize(values, 5);
+    for (int i = 0; i < 5; i++) {
+        sum += (double)values[i];
+        squares += (double)values[i] * (double)values[i];
+    }
+    CHECK_NEAR(sum, 0, 1e-5);
+    CHECK_NEAR(squares / 5, 1, 1e-5);
+    fold_rl_standardize(&one, 1);
+    fold_rl_standardize(same, 3);
+    CHECK(one == 0 && same[0] == 0 && same[2] == 0);
+    fold_rl_standardize(NULL, 3);
+    fold_rl_standardize(&one, 0);
+}
+
+/* -- log-probabilities ----------------------------------------------------------------------------- */
+
+static void log_probabilities(void)
+{
+    enum { N = 5 };
+    const float x[N] = { 0.3f, -2, 7, 0, -11 }, mean[N] = { 0.1f, 1, 6.5f, -0.2f, -10 }, s[N] = { -1, 0.4f, -0.3f, -2, 1 };
+    double want = 0, entropy = 0, squashed = 0;
+    for (int i = 0; i < N; i++) {
+        const double deviation = exp((double)s[i]), z = ((double)x[i] - (double)mean[i]) / deviation, t = tanh((double)x[i]);
+        want += -0.5 * z * z - log(deviation * sqrt(2 * 3.14159265358979323846));
+        entropy += 0.5 * log(2 * 3.14159265358979323846 * 2.71828182845904523536 * deviation * deviation);
+        squashed -= fabs((double)x[i]) < 4 ? log(1 - t * t) : log(4.0) - 2 * fabs((double)x[i]); /* 1 - t^2 cancels there */
+    }
+    squashed += want;
+    CHECK_NEAR(fold_rl_gaussian_log_prob(x, mean, s, N), want, 1e-5);
+    CHECK_NEAR(fold_rl_gaussian_entropy(s, N), entropy, 1e-5);
+    CHECK_NEAR(fold_rl_squashed_log_prob(x, mean, s, N), squashed, 1e-4);
+    CHECK(fold_rl_gaussian_log_prob(x, mean, s, 0) == 0 && fold_rl_gaussian_entropy(s, 0) == 0);
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    const fold_node nx = fold_input(f, x, N), nm = fold_input(f, mean, N), ns = fold_input(f, s, N);
+    const fold_node all[3] = { fold_gaussian_log_prob(f, nx, nm, ns), fold_gaussian_entropy(f, ns), fold_rl_squashed(f, nx, nm, ns) };
+    CHECK_INT(fold_run(f, all, 3), FOLD_OK);
+    CHECK_NEAR(fold_scalar(f, all[0]), fold_rl_gaussian_log_prob(x, mean, s, N), 1e-5);
+    CHECK_NEAR(fold_scalar(f, all[1]), fold_rl_gaussian_entropy(s, N), 1e-5);
+    CHECK_NEAR(fold_scalar(f, all[2]), fold_rl_squashed_log_prob(x, mean, s, N), 2e-5);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* -- moments of observations ----------------------------------------------------------------------- */
+
+enum { WIDTH = 3, ROWS = 500 };
+
+/* The mean and variance of the first rows in double precision. */
+static void moments_of(const float *rows, int n, double mean[WIDTH], double variance[WIDTH])
+{
+    for (int i = 0; i < WIDTH; i++) {
+        mean[i] = variance[i] = 0;
+        for (int row = 0; row < n; row++) mean[i] += (double)rows[row * WIDTH + i] / n;
+        for (int row = 0; row < n; row++) variance[i] += pow((double)rows[row * WIDTH + i] - mean[i], 2) / n;
+    }
+}
+static void draw_rows(float *rows)
+{
+    fold_random r = fold_random_new(3, 1);
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < WIDTH; i++) rows[row * WIDTH + i] = 100.0f * (float)i + (1 + (float)i) * fold_random_normal(&r);
+}
+static void moments(void)
+{
+    static float rows[ROWS * WIDTH], seen[ROWS * WIDTH];
+    double mean[WIDTH], variance[WIDTH];
+    fold_model *m = fold_model_new(NULL);
+    const fold_rl_moments s = fold_rl_moments_new(m, "observations", WIDTH);
+    draw_rows(rows);
+    for (int at = 0, step = 1; at < ROWS; at += step, step = at + 2 * step > ROWS ? ROWS - at : 2 * step) { /* 1, 2, 4, … rows */
+        if (!step) break;
+        CHECK_INT(fold_rl_moments_add(m, &s, rows + at * WIDTH, step), FOLD_OK);
+        moments_of(rows, at + step, mean, variance);
+        for (int i = 0; i < WIDTH; i++) {
+            CHECK_NEAR(fold_param_value(m, s.mean)[i], mean[i], 1e-5 * (1 + 100 * i));
+            CHECK_NEAR(fold_param_value(m, s.variance)[i], variance[i], 1e-4 * (1 + variance[i]));
+        }
+    }
+    CHECK_INT(fold_rl_moments_add(m, &s, NULL, 0), FOLD_OK);
+    CHECK_NEAR(fold_param_value(m, s.count)[1], ROWS, 0);
+    memcpy(seen, rows, sizeof rows);
+    seen[1] = 1e6f;
+    fold_rl_moments_apply(m, &s, seen, ROWS);
+    CHECK_NEAR(seen[1], 10, 0); /* clipped */
+    for (int k = 2; k < ROWS * WIDTH; k++)
+        CHECK_NEAR(seen[k], ((double)rows[k] - mean[k % WIDTH]) / sqrt(variance[k % WIDTH] + 1e-8), 2e-4);
+    fold_model_save(m, "build/moments.safetensors", NULL);
+    fold_model *other = fold_model_new(NULL);
+    const fold_rl_moments again = fold_rl_moments_new(other, "observations", WIDTH);
+    CHECK_INT(fold_model_load(other, "build/moments.safetensors", NULL), FOLD_OK);
+    CHECK_BITS(fold_param_value(other, again.mean), fold_param_value(m, s.mean), WIDTH);
+    CHECK_BITS(fold_param_value(other, again.variance), fold_param_value(m, s.variance), WIDTH);
+    CHECK_BITS(fold_param_value(other, again.count), fold_param_value(m, s.count), 2);
+    fold_model_free(other);
+    rows[7] = NAN;
+    CHECK_INT(fold_rl_moments_add(m, &s, rows, ROWS), FOLD_BAD_ARGUMENT);
+    CHECK_SAYS(strstr(fold_model_message(m), "value 1 of row 2 is nan"), "%s", fold_model_message(m));
+    CHECK_NEAR(fold_param_value(m, s.count)[1], ROWS, 0);
+    fold_model_free(m);
+}
+
+/* The count goes on where a float would stop. */
+static void many_rows(void)
+{
+    float count[2] = { 0, 0 };
+    rl__set_count(count, 16777216.0 * 1000);
+    rl__set_count(count, rl__count(count) + 1);
+    CHECK(rl__count(count) == 16777216.0 * 1000 + 1);
+}
+
+/* Makes a safetensors file of a header and floats. Returns its size. */
+static size_t put_tensor(char *file, const char *header, const float *values, int n)
+{
+    uint64_t length = strlen(header);
+    for (int i = 0; i < 8; i++) file[i] = (char)(length >> (8 * i) & 255);
+    memcpy(file + 8, header, (size_t)length);
+    memcpy(file + 8 + length, values, (size_t)n * sizeof(float));
+    return 8 + (size_t)length + (size_t)n * sizeof(float);
+}
+static void moments_of_rsl_rl(void)
+{
+    static const float values[8] = { 1, 2, 0.25f, 4, 0.5f, 2, 0, 0 };
+    char file[1024], bad[1024];
+    const size_t size = put_tensor(file, "{\"actor._mean\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+                                         "\"actor._var\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,16]},"
+                                         "\"actor._std\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[16,24]},"
+                                         "\"actor.count\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[24,32]}}", values, 8);
+    float x[2] = { 2, 6 };
+    fold_model *m = fold_model_new(NULL);
+    fold_tensors *t = fold_tensors_open_memory(m, file, size);
+    const fold_rl_moments s = fold_rl_moments_read(t, "actor");
+    CHECK_SAYS(fold_tensors_close(t) == FOLD_OK, "%s", fold_model_message(m));
+    fold_rl_moments_apply(m, &s, x, 1);
+    CHECK_NEAR(x[0], 1 / (0.5 + 0.01), 1e-6);
+    CHECK_NEAR(x[1], 4 / (2 + 0.01), 1e-6);
+    t = fold_tensors_open_memory(m, file, size);
+    fold_rl_moments_read(t, "critic");
+    CHECK_INT(fold_tensors_close(t), FOLD_BAD_ARGUMENT);
+    CHECK_SAYS(strstr(fold_model_message(m), "critic._mean"), "%s", fold_model_message(m));
+    fold_model_free(m);
+    m = fold_model_new(NULL);
+    const size_t other = put_tensor(bad, "{\"_mean\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+                                         "\"_var\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[8,20]}}", values, 5);
+    t = fold_tensors_open_memory(m, bad, other);
+    fold_rl_moments_read(t, NULL);
+    CHECK_INT(fold_tensors_close(t), FOLD_BAD_SHAPE);
+    CHECK_SAYS(strstr(fold_model_message(m), "2 means and 3 variances"), "%s", fold_model_message(m));
+    fold_model_free(m);
+}
+
+/* -- policies -------------------------------------------------------------------------------------- */
+
+static void dense_scales(void)
+{
+    enum { IN = 7, OUT = 4 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_dense layer = fold_rl_dense_new(m, "actor", IN, OUT, FOLD_ACT_LINEAR, 0.01f);
+    const float *W = fold_param_value(m, layer.W);
+    for (int a = 0; a < OUT; a++)
+        for (int b = 0; b < OUT; b++) {
+            double sum = 0;
+            for (int i = 0; i < IN; i++) sum += (double)W[i * OUT + a] * (double)W[i * OUT + b];
+            CHECK_NEAR(sum, a == b ? 1e-4 : 0, 1e-8);
+        }
+    CHECK(!fold_param_is_null(fold_param_find(m, "actor.W")) && !fold_param_is_null(fold_param_find(m, "actor.b")));
+    char name[200];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    fold_rl_dense_new(m, name, 2, 2, FOLD_ACT_LINEAR, 1);
+    CHECK_SAYS(strstr(fold_model_message(m), "is too long"), "%s", fold_model_message(m));
+    fold_model_free(m);
+}
+
+/* A step is one call, and has the bits of its layers one by one. */
+static void policies(void)
+{
+    enum { IN = 5, HIDDEN = 12, ACTIONS = 3, STEPS_OF = 4 };
+    fold_recurrent_maker *const make[] = { fold_lstm_new, fold_gru_new, NULL };
+    static const int outputs[] = { 4, 3, 2 }; /* the call's, which is one */
+    fold_random r = fold_random_new(4, 0);
+    float x[STEPS_OF][IN];
+    for (int t = 0; t < STEPS_OF; t++) fold_random_gaussian(&r, NULL, NULL, IN, x[t]);
+    for (int kind = 0; kind < 3; kind++) {
+        fold_model *m = fold_model_new(NULL);
+        const fold_rl_policy p = fold_rl_policy_new(m, "player", make[kind], IN, HIDDEN, ACTIONS);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        fold_state one = { { 0, 0 }, { 0, 0 } }, apart = one;
+        if (make[kind]) one = apart = fold_recurrent_zeros(f, &p.memory);
+        for (int t = 0; t < STEPS_OF; t++) {
+            const fold_node in = fold_input(f, x[t], IN);
+            const int before = fold_ctx_stats(f).nodes;
+            const fold_rl_step step = fold_rl_policy_apply(f, &p, in, one);
+            CHECK_INT(fold_ctx_stats(f).nodes - before, outputs[kind]);
+            fold_node h = fold_tanh(f, fold_linear(f, in, p.encoder.layer[0].W, p.encoder.layer[0].b));
+            if (make[kind]) {
+                apart = fold_recurrent_apply(f, &p.memory, h, apart);
+                h = apart.h;
+            }
+            const fold_node roots[4] = { step.actor, step.critic, fold_dense_apply(f, &p.actor, h), fold_dense_apply(f, &p.critic, h) };
+            CHECK_SAYS(!fold_run(f, roots, 4), "%s", fold_ctx_message(f));
+            CHECK_BITS(fold_value(f, roots[0]), fold_value(f, roots[2]), ACTIONS);
+            CHECK_BITS(fold_value(f, roots[1]), fold_value(f, roots[3]), 1);
+            one = step.state;
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+    fold_model *m = fold_model_new(NULL);
+    CHECK_INT(fold_rl_policy_assemble(m, "none", NULL), FOLD_BAD_ARGUMENT);
+    fold_model_clear_error(m);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    const fold_state none = { { 0, 0 }, { 0, 0 } };
+    CHECK(fold_node_is_null(fold_rl_policy_apply(f, NULL, fold_constant(f, 1), none).actor));
+    CHECK_SAYS(strstr(fold_ctx_message(f), "there is no policy"), "%s", fold_ctx_message(f));
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* -- the loss of PPO ------------------------------------------------------------------------------- */
+
+static void losses(void)
+{
+    enum { N = 6 };
+    const float old[N] = { -1, -2, -0.5f, -1, -3, -1 }, now[N] = { -1, -1, -1.5f, -0.9f, -1, -2 }, value[N] = { 0, 1, 2, -1, 0.5f, 3 };
+    const float advantage[N] = { 1, 1, 1, -1, -1, -1 }, target[N] = { 1, 1, 0, 0, 0.25f, -2 }, entropy[N] = { 1, 0.5f, 0.2f, 0, 1, 2 };
+    const fold_rl_ppo o = { 0.2f, 0.5f, 0.1f };
+    const fold_rl_steps steps = { old, advantage, target, N };
+    double want = 0, slope[N];
+    for (int i = 0; i < N; i++) {
+        const double ratio = exp((double)now[i] - (double)old[i]), a = (double)advantage[i], error = (double)value[i] - (double)target[i];
+        const double careful = (ratio < 0.8 ? 0.8 : ratio > 1.2 ? 1.2 : ratio) * a;
+        want += 0.5 * error * error - (ratio * a < careful ? ratio * a : careful) - 0.1 * (double)entropy[i];
+        slope[i] = ratio * a <= careful ? -ratio * a : 0;
+    }
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, &d);
+        fold_param_desc pd = fold_param_desc_default();
+        pd.name = "now";
+        pd.shape = fold_shape2(N, 1);
+        pd.values = now;
+        pd.uses = FOLD_FOR_LOOKUP;
+        const fold_param p = fold_param_new(m, &pd);
+        const int rows[N] = { 0, 1, 2, 3, 4, 5 };
+        const fold_node list = fold_list_lookup(f, p, rows, N);
+        const fold_node loss = fold_rl_ppo_loss(f, &o, &steps, list, fold_list_input(f, entropy, N, fold_shape1(1)),
+                                                fold_list_input(f, value, N, fold_shape1(1)));
+        CHECK_SAYS(!fold_backward(f, loss), "%s", fold_ctx_message(f));
+        CHECK_NEAR(fold_scalar(f, loss), want, 1e-5);
+        for (int i = 0; i < N; i++) CHECK_NEAR(fold_param_grad(m, p)[i], slope[i], 1e-5);
+        CHECK(fold_node_is_null(fold_rl_ppo_loss(f, NULL, &steps, list, list, list)));
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    check_start(argc, argv);
+    check_run("advantages", advantages);
+    check_run("bad rewards", bad_rewards);
+    check_run("standardized", standardized);
+    check_run("log-probabilities", log_probabilities);
+    check_run("moments", moments);
+    check_run("many rows", many_rows);
+    check_run("moments of rsl_rl", moments_of_rsl_rl);
+    check_run("dense scales", dense_scales);
+    check_run("policies", policies);
+    check_run("losses", losses);
+    return check_finish();
+}
