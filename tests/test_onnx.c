@@ -460,7 +460,7 @@ static void refusals(void)
         { "Clip", "x", "min=2.0 max=1.0", "onnx: Clip 'y': bounds that leave nothing between them" },
         { "Softmax", "x", "axis=2", "onnx: Softmax 'y': axis 2 of 2 axes" },
         { "Multinomial", "x", "sample_size=2", "onnx: Multinomial 'y': more than one sample" },
-        { "Add", "x W", "", "onnx: Add 'y': axes of 4 and 3 values do not meet" } };
+        { "Add", "x W", "", "onnx: Add 'y': axes of 3 and 4 values do not meet" } };
     static message graph, file;
     static const float values[12] = { 0 };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -481,12 +481,12 @@ static void external(void)
 {
     static const struct { const char *location, *offset, *message; } all[] = {
         { "test_onnx.data", "4", "" },
-        { "test_onnx.data", "8", "onnx: 'build/test_onnx.data' has too few bytes" },
-        { "../test_onnx.data", "0", "onnx: 'W' is in a file that does not lie beside" },
-        { "a/../../test_onnx.data", "0", "onnx: 'W' is in a file that does not lie beside" },
-        { "/etc/passwd", "0", "onnx: 'W' is in a file that does not lie beside" },
-        { "", "0", "onnx: 'W' is in a file that does not lie beside" },
-        { "there-is-no.data", "0", "onnx: 'build/there-is-no.data' cannot be opened" } };
+        { "test_onnx.data", "8", "onnx: weight 'W': 'build/test_onnx.data' has too few bytes" },
+        { "../test_onnx.data", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
+        { "a/../../test_onnx.data", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
+        { "/etc/passwd", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
+        { "", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
+        { "there-is-no.data", "0", "onnx: weight 'W': 'build/there-is-no.data' cannot be opened" } };
     static const float values[5] = { 9, 1, 2, 3, 4 }, x[2] = { 1, 10 };
     static message graph, weight, entry, file;
     const fold_node none = { 0, 0 };
@@ -534,7 +534,7 @@ static void external(void)
     }
     fold_model *m = fold_model_new(NULL);
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, NULL));
-    CHECK_TEXT(fold_model_message(m), "onnx: 'W' is in another file, and this one was opened in memory");
+    CHECK_TEXT(fold_model_message(m), "onnx: weight 'W': it is in another file, and this one was opened in memory");
     fold_model_free(m);
 }
 
