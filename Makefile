@@ -15,7 +15,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/onnx.h examples/rl.h examples/torch.h examples/options.h fold.h
+build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/onnx.h examples/rl.h examples/to_c.h examples/torch.h examples/options.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 

@@ -1544,6 +1544,7 @@ typedef struct fold_seen {
     int rows;                 /* counts the rows of a list that it gives; -1: it gives a node */
     int row;                  /* is the row that a leaf looks up, or -1 */
     uint64_t data;            /* is what calls of a batch differ in, such as a label or a factor's bits */
+    const struct fold_op_desc *own; /* is what an op of yours was made from; NULL: of one of fold.h */
     int sample;               /* counts from 0; -1: samples share it, it joins them, or nothing was planned */
     int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's. A
                                  run has how many there are */
@@ -27013,6 +27014,7 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         return;
     const fold__body_op *op = fold__program_of(f, signature).op;
     const int is_own = signature->op >= FOLD__OP_COUNT;
+    seen->own = fold__desc_of(f->model, signature->op);
     for (int i = 0; i < 2; i++)
         seen->param[i] = fold_param_at(f->model, (int)op->param[i] - 1);
     seen->n_attr = fold__op_of(f->model, signature->op)->n_attr;

@@ -99,6 +99,11 @@ typedef struct fold_onnx_value {
    Errors are those of the context: a name that is not in the file, an input that is missing. */
 fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in, fold_random *chance,
                              fold_onnx_value *out, int n_out);
+#ifndef FOLD_NO_TEXT
+/* Prints one of the ops that fold_onnx_record adds to those of fold.h: it is the `own` of a to_c_desc (examples/to_c.h).
+   Returns 1 for an op that it cannot print, such as Erf. */
+int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
+#endif
 
 #ifdef __cplusplus
 }
@@ -1959,6 +1964,56 @@ static int onnx__open_argmax(fold_onnx *o)
     return onnx__makes(o, step, 0, o->node.out[0], dim, rank) &&
            onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, onnx__argmax_forward, NULL, step, &step->own);
 }
+
+#ifndef FOLD_NO_TEXT
+/* -- the same ops as C -- */
+
+static int onnx__write(fold_writer *write, void *writer, const char *format, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, format);
+    fold_format(text, sizeof text, format, args);
+    va_end(args);
+    return write(text, strlen(text), writer);
+}
+
+static int onnx__print_move(const onnx__move *move, fold_writer *write, void *writer)
+{
+    const int runs = move->count / move->run;
+    int stopped = onnx__write(write, writer, "        static const int own_from[%d] = {", runs);
+    for (int i = 0; i < runs && !stopped; i++) stopped = onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
+    stopped = stopped || onnx__write(write, writer, "\n        };\n        int k;\n        for (i = 0; i < %d; i++)\n", runs);
+    if (move->has_pad) return stopped || onnx__write(write, writer, "            for (k = 0; k < %d; k++) own_out[i * %d + k] = own_from[i] < 0 ? (float)%g : own_in0[own_from[i] + k];\n", move->run, move->run, (double)move->pad);
+    return stopped || onnx__write(write, writer, "            for (k = 0; k < %d; k++) own_out[i * %d + k] = own_in0[own_from[i] + k];\n", move->run, move->run);
+}
+
+static int onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
+{
+    const onnx__step *step = (const onnx__step *)seen->own->user;
+    const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = onnx__elements(*seen->in[0]) / n;
+    return onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            const float *own_line = own_in0 + i * %d;\n            int best = 0, k;\n", lines, n) ||
+           onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (own_line[best] == own_line[best] && (!(own_line[k] %s own_line[best]))) best = k;\n", n,
+                       step->number[0] ? "<" : "<=") ||
+           onnx__write(write, writer, "            own_out[i] = (float)best;\n        }\n");
+}
+
+int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
+{
+    static const struct { const char *type, *text; } maps[] = {
+        { "Less", "own_in0[i] < own_in1[i]" }, { "LessOrEqual", "own_in0[i] <= own_in1[i]" }, { "Greater", "own_in0[i] > own_in1[i]" },
+        { "GreaterOrEqual", "own_in0[i] >= own_in1[i]" }
+    };
+    (void)user;
+    if (!seen || !seen->own || !write) return 1;
+    if (seen->own->forward == onnx__move_forward) return onnx__print_move((const onnx__move *)seen->own->user, write, writer);
+    if (seen->own->forward == onnx__argmax_forward) return onnx__print_argmax(seen, write, writer);
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        if (seen->own->forward == onnx__map_forward && !strcmp(maps[i].type, seen->name))
+            return onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = %s ? 1.0f : 0.0f;\n", onnx__elements(*seen->out[0]), maps[i].text);
+    return 1;
+}
+#endif
 
 /* Random numbers: those that are drawn, or else their mean. */
 static void onnx__record_random(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)

@@ -8,6 +8,9 @@
 
    Without --seed there is no noise in actions, and a choice is the most probable one.
 
+   --c FILE prints the network as C (to_c.h) for --agents, one argument for each input and output. A controller that is one
+   network for one robot is faster so, and needs no library; many robots at once are faster by fold.h.
+
    --check DIR compares with what another program computed. Lines of DIR/index.txt say
      model FILE ...            the network's file
      cases N                   there are N cases
@@ -19,6 +22,8 @@
 #include "../fold.h"
 #define ONNX_IMPLEMENTATION
 #include "onnx.h"
+#define TO_C_IMPLEMENTATION
+#include "to_c.h"
 #include "options.h"
 #include <math.h>
 
@@ -160,7 +165,7 @@ static double measure(fold_ctx *f) /* returns the least microseconds of a step; 
     return least;
 }
 
-typedef struct settings { const char *path, *in, *out, *check; int agents, time, bits; uint64_t seed; } settings;
+typedef struct settings { const char *path, *in, *out, *check, *c; int agents, time, bits; uint64_t seed; } settings;
 static int step(const settings *s, fold_model *m, fold_onnx *o)
 {
     const int n_in = fold_onnx_input_count(o) < MOST ? fold_onnx_input_count(o) : MOST;
@@ -207,6 +212,58 @@ static int step(const settings *s, fold_model *m, fold_onnx *o)
     fold_ctx_free(f);
     return wrong;
 }
+/* ---- as C ---------------------------------------------------------------------------------------- */
+
+/* An argument's name: "in_" or "out_" and the tensor's, with '_' for what no name of C has. */
+static void name_port(char name[32], const char *kind, const char *tensor)
+{
+    snprintf(name, 32, "%s_%.24s", kind, tensor);
+    for (char *at = name; *at; at++)
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9'))) *at = '_';
+}
+static int print_c(const settings *s, fold_model *m, fold_onnx *o)
+{
+    static char names[2][MOST][32];
+    static to_c_port port[2][MOST];
+    fold_onnx_value in[MOST], out[MOST];
+    fold_ctx_desc eager = fold_ctx_desc_default();
+    to_c_desc desc = to_c_desc_default();
+    to_c_result printed;
+    eager.eager = 1;
+    fold_ctx *f = fold_ctx_new(m, &eager);
+    for (int i = 0; i < fold_onnx_input_count(o) && desc.n_in < MOST; i++, desc.n_in++) {
+        const fold_onnx_tensor tensor = fold_onnx_input(o, i);
+        in[i].name = tensor.name;
+        in[i].values = NULL;
+        in[i].node = port[0][i].node = fold_zeros(f, fold_shape1(tensor.count));
+        name_port(names[0][i], "in", tensor.name);
+        port[0][i].name = names[0][i];
+    }
+    for (int i = 0; i < fold_onnx_output_count(o) && desc.n_out < MOST; i++) {
+        const fold_onnx_tensor tensor = fold_onnx_output(o, i);
+        if (!tensor.count || tensor.is_constant) continue;
+        out[desc.n_out].name = tensor.name;
+        name_port(names[1][desc.n_out], "out", tensor.name);
+        port[1][desc.n_out].name = names[1][desc.n_out];
+        desc.n_out++;
+    }
+    if (fold_onnx_record(o, f, in, desc.n_in, NULL, out, desc.n_out)) return failed(fold_ctx_message(f));
+    for (int i = 0; i < desc.n_out; i++) port[1][i].node = out[i].node;
+    desc.name = "policy";
+    desc.source = s->path;
+    desc.agents = s->agents;
+    desc.in = port[0];
+    desc.out = port[1];
+    desc.own = fold_onnx_print;
+    FILE *file = fopen(s->c, "w");
+    if (!file) return failed("the C file cannot be opened");
+    printed = to_c(f, &desc, fold_to_file, file);
+    if (fclose(file) && !printed.status) printed.status = FOLD_IO;
+    if (!printed.status) printf("RESULT policy c=%s weights=%lu work=%lu\n", s->c, (unsigned long)printed.weight_bytes, (unsigned long)printed.work_bytes);
+    fold_ctx_free(f);
+    return printed.status ? failed(printed.message) : 0;
+}
+
 static int run(const settings *s)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -222,7 +279,7 @@ static int run(const settings *s)
         printf("metadata %s: %s\n", key, fold_onnx_metadata(o, key));
     }
     if (o && s->bits && s->bits < 32) fold_model_quantize(m, &quantize);
-    const int wrong = fold_model_status(m) ? failed(fold_model_message(m)) : step(s, m, o);
+    const int wrong = fold_model_status(m) ? failed(fold_model_message(m)) : s->c ? print_c(s, m, o) : step(s, m, o);
     fold_onnx_close(o);
     fold_model_free(m);
     return wrong;
@@ -326,7 +383,7 @@ static int check(const char *folder)
 
 int main(int argc, char **argv)
 {
-    settings s = { NULL, NULL, NULL, NULL, 1, 0, 32, 0 };
+    settings s = { NULL, NULL, NULL, NULL, NULL, 1, 0, 32, 0 };
     const option table[] = { option_of_text("FILE", &s.path, "", "the network"),
                              option_of_whole("--agents", &s.agents, 1, 100000, "that are run at once"),
                              option_of_text("--in", &s.in, "FILE", "reads observations"),
@@ -334,6 +391,7 @@ int main(int argc, char **argv)
                              option_of_flag("--time", &s.time, "measures a step of all agents, replayed"),
                              option_of_whole("--quantize", &s.bits, 8, 32, "bits of weights: 8, 16 or 32"),
                              option_of_seed("--seed", &s.seed, "of noise in actions; 0: none"),
+                             option_of_text("--c", &s.c, "FILE", "prints the network as C"),
                              option_of_text("--check", &s.check, "DIR", "compares with what another program computed") };
     options_read(argc, argv, "Runs the network of an ONNX file.", table, OPTION_COUNT(table));
     if (s.check) return check(s.check);

@@ -190,3 +190,14 @@ own_line() { # source, more flags, objects
     grep -m 1 -oE 'cc -O2 [^&]*( -l[a-z]+)+' "$1" |
         sed -E -e "s#^cc -O2#$CC $CFLAGS $2#" -e "s#-o (bench/)?#-o $bin/#" -e "s#(.*\.c) #\1 $3 #"
 }
+
+# What examples/to_c.h printed, compiled in one way and run; a compiler that is not there, or does not know its options, is skipped.
+printed_c() { # file, compile command…
+    printed=$1; shift
+    needs "$printed by $*" "$1" || return
+    echo 'int main(void) { return 0; }' >"$out/none.c"
+    "$@" -o "$out/none" "$out/none.c" >/dev/null 2>&1 || { skip "$printed by $*" "this $1 does not know it"; return; }
+    case $1 in tcc) given= ;; *) given=$warnings ;; esac
+    # shellcheck disable=SC2086
+    compiled "$printed by $*" "$@" $given -o "$out/printed" "$printed" && counted "$(basename "$printed") by $*" "$out/printed"
+}

@@ -1,0 +1,2237 @@
+/* to_c.h - prints a recording as one plain C file, by the visitor of fold.h (fold_ctx_visit).
+
+   In one C or C++ file:  #define TO_C_IMPLEMENTATION
+                          #include "to_c.h"                          // behind fold.h
+
+       fold_ctx *f = fold_ctx_new(m, &desc);                         // desc.eager = 1: calls of cells become their ops
+       fold_node x = fold_input_ref(f, sample, fold_shape1(1)), h = fold_zeros(f, fold_shape1(16)), ...;
+       const to_c_port in = { "x", x, none }, out = { "y", y, none }, state[2] = { { "h", h, new_h }, { "c", c, new_c } };
+       to_c_desc net = to_c_desc_default();
+       net.name = "lstm"; net.in = &in; net.n_in = 1; ...
+       to_c_result printed = to_c(f, &net, fold_to_file, file);
+       if (printed.status) puts(printed.message);
+
+   The file has constant weights, a struct of states, and
+
+       void lstm_reset(lstm_state *s);
+       void lstm_step(lstm_state *s, const float *x, float *y);
+
+   It needs no fold.h, no libm and no memory but its stack. It is C99 and C++17, and gives no warning. It takes vectors
+   as wide as the compiler was told of (-march=native), and plain loops where there are none. To use it, compile it and
+   include it in other files behind `#define lstm_DECLARATIONS`, or include it in one file alone.
+
+   Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop. For many
+   voices or robots at once fold_replay of all of them is faster, since it reads a weight once for all.
+
+   Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
+   has. NaN and infinities in weights cannot be printed. Weights must be floats: print before fold_model_quantize.
+   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless to_c_desc.own prints them.
+
+   There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
+   by, and it declares nothing. */
+
+#ifndef TO_C_H
+#define TO_C_H
+#ifndef FOLD_NO_TEXT
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An input, an output or a state of the network. */
+typedef struct to_c_port {
+    const char *name; /* of the argument, or of the state's member: a name as C has them */
+    fold_node node;   /* an input: a node of fold_input_ref or fold_input. An output: any node. A state: the input that
+                         holds it; a recording's value is what lstm_reset sets */
+    fold_node next;   /* of a state: what the next step begins with; else null */
+} to_c_port;
+
+/* Prints an op of your own: statements of C that compute `float *own_out` from `const float *own_in0, *own_in1, ...`.
+   Returns nonzero when it cannot. `@` stands for the prefix of names and its `_`. */
+typedef int to_c_own(const fold_seen *seen, fold_writer *write, void *writer, void *user);
+
+typedef struct to_c_desc {
+    const char *name;   /* stands before all names that are printed, with `_`. NULL: "network" */
+    const char *source; /* is said in the first comment: where the network comes from. NULL: nothing */
+    int agents;         /* a step is of so many, one behind the other in arguments and in an array of states. 0: 1 */
+    const to_c_port *in, *out, *state;
+    int n_in, n_out, n_state;
+    to_c_own *own;      /* NULL: ops of your own are refused */
+    void *own_user;
+} to_c_desc;
+to_c_desc to_c_desc_default(void); /* all zero */
+
+typedef struct to_c_result {
+    fold_status status;   /* FOLD_OK, FOLD_IO when the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
+    size_t weight_bytes;  /* of constants; all sizes are those of plain loops, without padding */
+    size_t state_bytes;   /* of one agent's states */
+    size_t work_bytes;    /* of values that a step keeps on its stack */
+    char message[240];    /* what is wrong, with the op's name; "" if nothing is */
+} to_c_result;
+
+/* Prints what leads from inputs and states to outputs and new states. Inputs that are no port are constants. The
+   context is an eager one; it is not changed. */
+to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOLD_NO_TEXT */
+#endif /* TO_C_H */
+
+#if defined(TO_C_IMPLEMENTATION) && !defined(FOLD_NO_TEXT)
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- text that every file has ------------------------------------------------------------------ */
+
+/* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I its bits. */
+static const char *const to_c__head[] = {
+    "#if defined(__FAST_MATH__)\n"
+    "#error \"-ffast-math changes the results\"\n"
+    "#endif\n"
+    "#if defined(__clang__)\n"
+    "#pragma STDC FP_CONTRACT OFF\n"
+    "#elif defined(__GNUC__)\n"
+    "#pragma GCC push_options\n"
+    "#pragma GCC optimize(\"fp-contract=off\")\n"
+    "#endif\n\n",
+
+    "/* Vectors of so many floats, as the compiler was told of; 1: plain loops. */\n"
+    "#if !defined(__GNUC__) || defined(__TINYC__)\n"
+    "#define @WIDTH 1\n"
+    "#elif defined(__AVX512F__) && @WIDEST > 8\n"
+    "#define @WIDTH 16\n"
+    "#elif defined(__AVX__) && @WIDEST > 4\n"
+    "#define @WIDTH 8\n"
+    "#elif defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) || defined(__wasm_simd128__)\n"
+    "#define @WIDTH 4\n"
+    "#else\n"
+    "#define @WIDTH 1\n"
+    "#endif\n\n"
+    "#if !defined(__GNUC__) || defined(__TINYC__)\n"
+    "#define @INLINE static inline\n"
+    "#define @ALIGNED\n"
+    "#elif defined(__OPTIMIZE_SIZE__)\n"
+    "#define @INLINE static __attribute__((noinline, unused))\n"
+    "#define @ALIGNED __attribute__((aligned(4 * @WIDTH)))\n"
+    "#else\n"
+    "#define @INLINE static inline __attribute__((always_inline, unused))\n"
+    "#define @ALIGNED __attribute__((aligned(4 * @WIDTH)))\n"
+    "#endif\n\n",
+
+    "#if @WIDTH > 1\n"
+    "typedef float @V __attribute__((vector_size(4 * @WIDTH)));\n"
+    "typedef unsigned @I __attribute__((vector_size(4 * @WIDTH)));\n"
+    "typedef float @L __attribute__((vector_size(4 * @WIDTH), aligned(4), may_alias)); /* wherever it lies */\n"
+    "#define @LOAD(from) ((@V)*(const @L *)(const void *)(from))\n"
+    "#define @STORE(to, x) (*(@L *)(void *)(to) = (@L)(x))\n"
+    "#define @BITS(x) ((@I)(x))\n"
+    "#define @FLOATS(x) ((@V)(x))\n"
+    "#else\n"
+    "typedef float @V;\n"
+    "typedef unsigned @I;\n"
+    "#define @LOAD(from) (*(from))\n"
+    "#define @STORE(to, x) (*(to) = (x))\n"
+    "#define @BITS(x) @bits(x)\n"
+    "#define @FLOATS(x) @floats(x)\n"
+    "#define @ALL(x) (x)\n"
+    "#define @IALL(x) (x)\n"
+    "#define @LESS(a, b, x, y) ((a) < (b) ? (x) : (y))\n"
+    "#define @SAME(a, b, x, y) ((a) == (b) ? (x) : (y))\n"
+    "#define @MAX(a, b) ((a) > (b) ? (a) : (b))\n"
+    "#define @MIN(a, b) ((a) < (b) ? (a) : (b))\n"
+    "#if defined(__GNUC__) && !defined(__TINYC__) && (defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA))\n"
+    "#define @FMA(a, b, c) __builtin_fmaf(a, b, c)\n"
+    "#endif\n"
+    "#endif\n\n",
+
+    "#if @WIDTH == 16\n"
+    "#define @ALL(x) ((@V)_mm512_set1_ps(x))\n"
+    "#define @IALL(x) ((@I)_mm512_set1_epi32((int)(x)))\n"
+    "#define @FMA(a, b, c) ((@V)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))\n"
+    "#define @MAX(a, b) ((@V)_mm512_maskz_max_ps((__mmask16)0xffff, (__m512)(a), (__m512)(b)))\n"
+    "#define @MIN(a, b) ((@V)_mm512_maskz_min_ps((__mmask16)0xffff, (__m512)(a), (__m512)(b)))\n"
+    "#define @PICK(a, how, b, x, y) \\\n"
+    "    ((@V)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), how), (__m512)(y), (__m512)(x)))\n"
+    "#define @LESS(a, b, x, y) @PICK(a, _CMP_LT_OQ, b, x, y)\n"
+    "#define @SAME(a, b, x, y) @PICK(a, _CMP_EQ_OQ, b, x, y)\n"
+    "#elif @WIDTH == 8\n"
+    "#define @ALL(x) ((@V)_mm256_set1_ps(x))\n"
+    "#define @IALL(x) ((@I)_mm256_set1_epi32((int)(x)))\n"
+    "#ifdef __FMA__\n"
+    "#define @FMA(a, b, c) ((@V)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))\n"
+    "#endif\n"
+    "#define @MAX(a, b) ((@V)_mm256_max_ps((__m256)(a), (__m256)(b)))\n"
+    "#define @MIN(a, b) ((@V)_mm256_min_ps((__m256)(a), (__m256)(b)))\n"
+    "#define @PICK(a, how, b, x, y) \\\n"
+    "    ((@V)_mm256_blendv_ps((__m256)(y), (__m256)(x), _mm256_cmp_ps((__m256)(a), (__m256)(b), how)))\n"
+    "#define @LESS(a, b, x, y) @PICK(a, _CMP_LT_OQ, b, x, y)\n"
+    "#define @SAME(a, b, x, y) @PICK(a, _CMP_EQ_OQ, b, x, y)\n",
+
+    "#elif @WIDTH == 4\n"
+    "#define @LESS(a, b, x, y) @choose((@I)((a) < (b)), x, y)\n"
+    "#define @SAME(a, b, x, y) @choose((@I)((a) == (b)), x, y)\n"
+    "#define @ALL(x) @all(x)\n"
+    "#define @IALL(x) @iall(x)\n"
+    "#ifdef __SSE2__\n"
+    "#define @MAX(a, b) ((@V)_mm_max_ps((__m128)(a), (__m128)(b)))\n"
+    "#define @MIN(a, b) ((@V)_mm_min_ps((__m128)(a), (__m128)(b)))\n"
+    "#else\n"
+    "#define @MAX(a, b) @LESS(b, a, a, b)\n"
+    "#define @MIN(a, b) @LESS(a, b, a, b)\n"
+    "#endif\n"
+    "#if defined(__FMA__)\n"
+    "#define @FMA(a, b, c) ((@V)_mm_fmadd_ps((__m128)(a), (__m128)(b), (__m128)(c)))\n"
+    "#elif defined(__aarch64__)\n"
+    "#define @FMA(a, b, c) ((@V)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))\n"
+    "#endif\n"
+    "#endif\n"
+    "#ifndef @FMA /* no fused multiply-add: results differ in the last bits */\n"
+    "#define @FMA(a, b, c) ((a) * (b) + (c))\n"
+    "#define @TWO_ROUNDINGS\n"
+    "#define @FUSE(a, b, c) ((a) * (b) + (c))\n"
+    "#else\n"
+    "#define @FUSE(a, b, c) __builtin_fmaf(a, b, c)\n"
+    "#endif\n\n"
+    "#define @PAD(n) (((n) + @WIDTH - 1) / @WIDTH * @WIDTH) /* rounds up to whole vectors */\n\n"
+};
+
+/* Functions that are printed where something calls them: one is found by "@name(" in a text. Every text comes behind
+   those that it calls. `vector`: 4: it is there with vectors of four alone; 1: without vectors. */
+typedef struct to_c__helper { const char *name, *only, *text; } to_c__helper;
+static const to_c__helper to_c__helpers[] = {
+    { "bits", "@WIDTH == 1",
+      "@INLINE @I @bits(@V x)\n{\n    @I bits;\n    memcpy(&bits, &x, sizeof bits);\n    return bits;\n}\n" },
+    { "floats", "@WIDTH == 1",
+      "@INLINE @V @floats(@I bits)\n{\n    @V x;\n    memcpy(&x, &bits, sizeof x);\n    return x;\n}\n" },
+    { "all", "@WIDTH == 4", "@INLINE @V @all(float x)\n{\n    const @V v = { x, x, x, x };\n    return v;\n}\n" },
+    { "iall", "@WIDTH == 4", "@INLINE @I @iall(unsigned x)\n{\n    const @I v = { x, x, x, x };\n    return v;\n}\n" },
+    { "choose", "@WIDTH == 4",
+      "@INLINE @V @choose(@I mask, @V x, @V y)\n{\n    return (@V)((mask & (@I)x) | (~mask & (@I)y));\n}\n" },
+    { "magnitude", NULL, "@INLINE @V @magnitude(@V x)\n{\n    return @FLOATS(@BITS(x) & @IALL(0x7fffffffu));\n}\n" },
+    { "negative", NULL, "@INLINE @V @negative(@V x)\n{\n    return @FLOATS(@BITS(x) ^ @IALL(0x80000000u));\n}\n" },
+    { "square", NULL, "@INLINE @V @square(@V x)\n{\n    return x * x;\n}\n" },
+    { "root", NULL,
+      "/* Roots are rounded as IEEE 754 has them. */\n"
+      "#if @WIDTH == 16\n"
+      "#define @root(x) ((@V)_mm512_maskz_sqrt_ps((__mmask16)0xffff, (__m512)(x)))\n"
+      "#elif @WIDTH == 8\n"
+      "#define @root(x) ((@V)_mm256_sqrt_ps((__m256)(x)))\n"
+      "#elif @WIDTH == 4 && defined(__SSE2__)\n"
+      "#define @root(x) ((@V)_mm_sqrt_ps((__m128)(x)))\n"
+      "#elif @WIDTH == 4 && defined(__aarch64__)\n"
+      "#define @root(x) ((@V)vsqrtq_f32((float32x4_t)(x)))\n"
+      "#else\n"
+      "static float @root_of(float x)\n"
+      "{\n"
+      "    unsigned bits, root = 0, rest = 0;\n"
+      "    int exponent, i;\n"
+      "    memcpy(&bits, &x, sizeof bits);\n"
+      "    if (!(x > 0.0f) || bits >= 0x7f800000u) return x < 0.0f ? (x - x) / (x - x) : x;\n"
+      "    exponent = (int)(bits >> 23);\n"
+      "    bits = (bits & 0x7fffffu) | (exponent ? 0x800000u : 0u);\n"
+      "    exponent = exponent ? exponent : 1;\n"
+      "    while (!(bits & 0x800000u)) bits <<= 1, exponent--;\n"
+      "    exponent -= 127;\n"
+      "    if (exponent & 1) bits <<= 1, exponent--;\n"
+      "    for (i = 0; i < 25; i++) { /* a bit of the root from two bits of the number, from the first on */\n"
+      "        const unsigned step = root * 4 + 1;\n"
+      "        rest = rest * 4 + (i < 12 ? bits >> (23 - 2 * i) & 3u : i == 12 ? (bits & 1u) << 1 : 0u);\n"
+      "        root *= 2;\n"
+      "        if (rest >= step) rest -= step, root++;\n"
+      "    }\n"
+      "    root = (root >> 1) + (root & 1u);\n"
+      "    bits = root + ((unsigned)(exponent / 2 + 126) << 23);\n"
+      "    memcpy(&x, &bits, sizeof x);\n"
+      "    return x;\n"
+      "}\n"
+      "#if @WIDTH == 1\n"
+      "#define @root(x) @root_of(x)\n"
+      "#else\n"
+      "@INLINE @V @root(@V x)\n{\n    const @V roots = { @root_of(x[0]), @root_of(x[1]), @root_of(x[2]), @root_of(x[3]) };\n"
+      "    return roots;\n}\n"
+      "#endif\n"
+      "#endif\n" },
+
+    { "exp_reduce", NULL,
+      "/* x = n ln 2 + r: returns r, and n in bits. */\n"
+      "@INLINE @V @exp_reduce(@V x, @I *number)\n"
+      "{\n"
+      "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.715476p+0f), magic), whole = rounded - magic;\n"
+      "    *number = @BITS(rounded) - @IALL(0x4b400000u);\n"
+      "    return @FMA(whole, @ALL(-0x1.7f7d1cp-20f), @FMA(whole, @ALL(-0x1.62e4p-1f), x));\n"
+      "}\n" },
+    { "exp_tail", NULL,
+      "/* (exp(r) - 1 - r) / r^2 */\n"
+      "@INLINE @V @exp_tail(@V r)\n"
+      "{\n"
+      "    @V q = @FMA(@ALL(0x1.6a2312p-10f), r, @ALL(0x1.123a8ep-7f));\n"
+      "    q = @FMA(q, r, @ALL(0x1.5558f6p-5f));\n"
+      "    q = @FMA(q, r, @ALL(0x1.55549p-3f));\n"
+      "    return @FMA(q, r, @ALL(0x1.fffffcp-2f));\n"
+      "}\n" },
+    { "exp_made", NULL,
+      "/* exp(r) 2^n, with 2^n in two factors */\n"
+      "@INLINE @V @exp_made(@V r, @I number)\n"
+      "{\n"
+      "    const @V p = @FMA(@FMA(@exp_tail(r), r, @ALL(1.0f)), r, @ALL(1.0f));\n"
+      "    const @I biased = number + @IALL(254u), half = biased >> 1;\n"
+      "    return p * @FLOATS(half << 23) * @FLOATS((biased - half) << 23);\n"
+      "}\n" },
+    { "exp_low", NULL,
+      "/* exp(x) of x <= 89 */\n"
+      "@INLINE @V @exp_low(@V x)\n"
+      "{\n"
+      "    @I number;\n"
+      "    const @V r = @exp_reduce(@MAX(@ALL(-104.0f), x), &number);\n"
+      "    return @exp_made(r, number);\n"
+      "}\n" },
+    { "exp", NULL, "@INLINE @V @exp(@V x)\n{\n    return @exp_low(@MIN(@ALL(89.0f), x));\n}\n" },
+    { "log_core", NULL,
+      "/* log(1 + fraction) + exponent ln 2 */\n"
+      "@INLINE @V @log_core(@V fraction, @V exponent)\n"
+      "{\n"
+      "    @V p = @FMA(@ALL(-0x1.38c1a2p-4f), fraction, @ALL(0x1.056496p-3f));\n"
+      "    p = @FMA(p, fraction, @ALL(-0x1.0d875ap-3f));\n"
+      "    p = @FMA(p, fraction, @ALL(0x1.22d90ap-3f));\n"
+      "    p = @FMA(p, fraction, @ALL(-0x1.5471f6p-3f));\n"
+      "    p = @FMA(p, fraction, @ALL(0x1.99a012p-3f));\n"
+      "    p = @FMA(p, fraction, @ALL(-0x1.000228p-2f));\n"
+      "    p = @FMA(p, fraction, @ALL(0x1.555554p-2f));\n"
+      "    p = @FMA(p, fraction, @ALL(-0.5f));\n"
+      "    p = @FMA(fraction * fraction, p, exponent * @ALL(0x1.7f7d1cp-20f));\n"
+      "    return @FMA(exponent, @ALL(0x1.62e4p-1f), fraction + p);\n"
+      "}\n" },
+    { "log_split", NULL,
+      "/* x = 2^exponent (1 + fraction) */\n"
+      "@INLINE @V @log_split(@V x, @V *exponent)\n"
+      "{\n"
+      "    const @V tiny = @ALL(0x1p-126f), scaled = @LESS(x, tiny, x * @ALL(8388608.0f), x);\n"
+      "    const @V bias = @LESS(x, tiny, @ALL(8388608.0f + 127.0f + 23.0f), @ALL(8388608.0f + 127.0f));\n"
+      "    const @I bits = @BITS(scaled), number = (bits + @IALL(0x3f800000u - 0x3f3504f3u)) >> 23;\n"
+      "    *exponent = @FLOATS(number + @IALL(0x4b000000u)) - bias;\n"
+      "    return @FLOATS(bits - (number << 23) + @IALL(0x3f800000u)) - @ALL(1.0f);\n"
+      "}\n" },
+    { "log", NULL,
+      "@INLINE @V @log(@V x)\n"
+      "{\n"
+      "    const @V zero = @ALL(0.0f), infinity = @FLOATS(@IALL(0x7f800000u)), nan = @FLOATS(@IALL(0x7fc00000u));\n"
+      "    @V exponent, fraction = @log_split(x, &exponent), y = @log_core(fraction, exponent);\n"
+      "    y = @LESS(zero, x, y, @SAME(x, zero, @negative(infinity), nan));\n"
+      "    return @LESS(x, infinity, y, x);\n"
+      "}\n" },
+    { "sigmoid_of", NULL,
+      "/* sigmoid(x) from e = exp(-|x|) */\n"
+      "@INLINE @V @sigmoid_of(@V x, @V e)\n"
+      "{\n"
+      "    return @LESS(x, @ALL(0.0f), e, @ALL(1.0f)) / (@ALL(1.0f) + e);\n"
+      "}\n" },
+    { "sigmoid", NULL,
+      "@INLINE @V @sigmoid(@V x)\n{\n    return @sigmoid_of(x, @exp_low(@negative(@magnitude(x))));\n}\n" },
+    { "exp_less_one", NULL,
+      "/* exp(x) - 1 of x between -80 and 80 */\n"
+      "@INLINE @V @exp_less_one(@V x)\n"
+      "{\n"
+      "    @I number;\n"
+      "    const @V r = @exp_reduce(x, &number), q = @FMA(r * r, @exp_tail(r), r);\n"
+      "    const @V power = @FLOATS((number + @IALL(127u)) << 23);\n"
+      "    return @FMA(power, q, power - @ALL(1.0f));\n"
+      "}\n" },
+    { "tanh", NULL,
+      "@INLINE @V @tanh(@V x)\n"
+      "{\n"
+      "    const @V bounded = @MIN(@ALL(10.0f), @magnitude(x)), q = @exp_less_one(bounded + bounded);\n"
+      "    return @FLOATS(@BITS(q / (q + @ALL(2.0f))) ^ (@BITS(x) & @IALL(0x80000000u)));\n"
+      "}\n" },
+    { "softplus", NULL,
+      "@INLINE @V @softplus(@V x)\n"
+      "{\n"
+      "    const @V one = @ALL(1.0f), u = @exp_low(@negative(@magnitude(x))), limit = @ALL(0.41421356f);\n"
+      "    const @V fraction = @LESS(limit, u, (u - one) * @ALL(0.5f), u);\n"
+      "    return @MAX(x, @ALL(0.0f)) + @log_core(fraction, @LESS(limit, u, one, @ALL(0.0f)));\n"
+      "}\n" },
+    { "product_rest", NULL,
+      "/* a b - c, rounded once */\n"
+      "@INLINE @V @product_rest(@V a, @V b, @V c)\n"
+      "{\n"
+      "#ifdef @TWO_ROUNDINGS /* halves of 12 bits have exact products (Dekker 1971) */\n"
+      "    const @V a_high = @FLOATS(@BITS(a) & @IALL(0xfffff000u)), a_low = a - a_high;\n"
+      "    const @V b_high = @FLOATS(@BITS(b) & @IALL(0xfffff000u)), b_low = b - b_high;\n"
+      "    return a_high * b_high - c + a_high * b_low + a_low * b_high + a_low * b_low;\n"
+      "#else\n"
+      "    return @FMA(a, b, @negative(c));\n"
+      "#endif\n"
+      "}\n" },
+    { "gelu_tanh_exp", NULL,
+      "/* exp(-|z|), z = 2 sqrt(2 / pi) (x + 0.044715 x^3), by parts that keep what floats would lose */\n"
+      "@INLINE @V @gelu_tanh_exp(@V x)\n"
+      "{\n"
+      "    const @V a = @ALL(0x1.26afp+1f), b = @ALL(0x1.a5a7dp-4f), magic = @ALL(12582912.0f);\n"
+      "    const @V down = @MAX(@ALL(-12.0f), @negative(@magnitude(x))), square = down * down, u = b * square, p = u + a;\n"
+      "    const @V n = @FMA(down, p, magic);\n"
+      "    @V rest = @FMA(@ALL(-0x1.151aaep-29f), square, @ALL(-0x1.ef218cp-18f)), r;\n"
+      "    rest = @FMA(b, @product_rest(down, down, square), rest);\n"
+      "    rest = @product_rest(b, square, u) + rest;\n"
+      "    rest = (u - (p - a)) + rest;\n"
+      "    r = @product_rest(down, p, n - magic);\n"
+      "    r = @FMA(down, rest, r) * @ALL(0x1.62e43p-1f);\n"
+      "    return @exp_made(r, @BITS(n) - @IALL(0x4b400000u));\n"
+      "}\n" },
+    { "gelu_tanh", NULL,
+      "@INLINE @V @gelu_tanh(@V x)\n{\n    return @MAX(@ALL(-12.0f), x) * @sigmoid_of(x, @gelu_tanh_exp(x));\n}\n" },
+    { "normal_tail", NULL,
+      "/* R(t): the normal distribution below -t is exp(-t^2 / 2) R(t) */\n"
+      "@INLINE @V @normal_tail(@V t)\n"
+      "{\n"
+      "    const @V u = @ALL(1.0f) / @FMA(t, @ALL(0x1.333334p-2f), @ALL(1.0f)), v = u - @ALL(0.75f);\n"
+      "    @V p = @FMA(@ALL(-0x1.51de3ap-6f), v, @ALL(-0x1.b69d92p-6f));\n"
+      "    p = @FMA(p, v, @ALL(0x1.d773fap-6f));\n"
+      "    p = @FMA(p, v, @ALL(0x1.13e76ap-5f));\n"
+      "    p = @FMA(p, v, @ALL(-0x1.3fcb2cp-4f));\n"
+      "    p = @FMA(p, v, @ALL(-0x1.46029ep-4f));\n"
+      "    p = @FMA(p, v, @ALL(0x1.931f14p-3f));\n"
+      "    p = @FMA(p, v, @ALL(0x1.053cb0p-1f));\n"
+      "    p = @FMA(p, v, @ALL(0x1.168e58p-1f));\n"
+      "    p = @FMA(p, v, @ALL(0x1.514e00p-2f));\n"
+      "    return p * u;\n"
+      "}\n" },
+    { "normal_exp", NULL,
+      "/* exp(-t^2 / 2) */\n"
+      "@INLINE @V @normal_exp(@V t)\n"
+      "{\n"
+      "    const @V half = @ALL(-0.5f), square = t * t, rest = @product_rest(t, t, square);\n"
+      "    @I number;\n"
+      "    const @V r = @exp_reduce(square * half, &number);\n"
+      "    return @exp_made(@FMA(rest, half, r), number);\n"
+      "}\n" },
+    { "gelu", NULL,
+      "@INLINE @V @gelu(@V x)\n"
+      "{\n"
+      "    const @V t = @MIN(@ALL(14.4f), @magnitude(x)), tail = t * @normal_tail(t);\n"
+      "    return @FMA(@negative(tail), @normal_exp(t), @MAX(x, @ALL(0.0f)));\n"
+      "}\n" },
+    { "silu", NULL,
+      "@INLINE @V @silu(@V x)\n{\n    const @V bounded = @MAX(@ALL(-104.0f), x);\n    return bounded * @sigmoid(bounded);\n}\n" },
+    { "relu", NULL, "@INLINE @V @relu(@V x)\n{\n    return @MAX(@ALL(0.0f), x) + @ALL(0.0f);\n}\n" },
+    { "leaky", NULL,
+      "@INLINE @V @leaky(@V x, @V slope)\n{\n    return @LESS(@ALL(0.0f), x, x, x * slope);\n}\n" },
+    { "elu", NULL,
+      "@INLINE @V @elu(@V x, @V alpha)\n"
+      "{\n"
+      "    const @V zero = @ALL(0.0f), q = @exp_less_one(@MAX(@ALL(-30.0f), @LESS(zero, x, zero, x)));\n"
+      "    return @LESS(zero, x, x, alpha * q);\n"
+      "}\n" },
+    { "sine", NULL,
+      "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, with pi / 2 in three parts */\n"
+      "@INLINE @V @sine(@V x, unsigned quarters)\n"
+      "{\n"
+      "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.45f306p-1f), magic), n = rounded - magic;\n"
+      "    const @V part = @ALL(0x1.777a5cp-25f), middle = n * part;\n"
+      "    const @I number = @BITS(rounded) + @IALL(quarters - 0x4b400000u);\n"
+      "    const @V half = @FLOATS((number << 31) ^ @IALL(0x3f800000u));\n"
+      "    @V r = @product_rest(@negative(n), @ALL(0x1.921fb6p+0f), @negative(x)), square, odd, even;\n"
+      "    r = (r + middle) + @product_rest(n, part, middle);\n"
+      "    r = @FMA(n, @ALL(0x1.ee59dap-50f), r);\n"
+      "    r = @LESS(@ALL(262144.0f), @magnitude(x), @FLOATS(@IALL(0x7fc00000u)), r);\n"
+      "    square = r * r;\n"
+      "    odd = @FMA(@ALL(0x1.6c7fd6p-19f), square, @ALL(-0x1.a00e1ep-13f));\n"
+      "    odd = @FMA(odd, square, @ALL(0x1.111106p-7f));\n"
+      "    odd = @FMA(odd, square, @ALL(-0x1.555556p-3f));\n"
+      "    odd = @FMA(odd * square, r, r);\n"
+      "    even = @FMA(@ALL(0x1.9985ecp-16f), square, @ALL(-0x1.6c0accp-10f));\n"
+      "    even = @FMA(even, square, @ALL(0x1.555548p-5f));\n"
+      "    even = @FMA(even * square, square, @FMA(@ALL(-0.5f), square, @ALL(1.0f)));\n"
+      "    r = @LESS(half, @ALL(0.0f), even, odd);\n"
+      "    return @FLOATS(@BITS(r) ^ ((number & @IALL(2u)) << 30));\n"
+      "}\n" },
+    { "sin", NULL,
+      "@INLINE @V @sin(@V x)\n{\n    return @SAME(x, @ALL(0.0f), x, @sine(x, 0u));\n}\n" },
+    { "cos", NULL, "@INLINE @V @cos(@V x)\n{\n    return @sine(x, 1u);\n}\n" },
+    { "floor", NULL,
+      "@INLINE @V @floor(@V x)\n"
+      "{\n"
+      "    const @V whole = @ALL(8388608.0f), size = @magnitude(x), zero = @ALL(0.0f);\n"
+      "    @V y = size + whole - whole;\n"
+      "    y = @FLOATS(@BITS(y) ^ (@BITS(x) & @IALL(0x80000000u)));\n"
+      "    y = y - @LESS(x, y, @ALL(1.0f), zero);\n"
+      "    return @LESS(size, whole, y, x);\n"
+      "}\n" },
+    { "power_of", NULL,
+      "/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)) */\n"
+      "@INLINE @V @power_of(@V x, @V p)\n"
+      "{\n"
+      "    const @V magic = @ALL(12582912.0f), zero = @ALL(0.0f), one = @ALL(1.0f), infinity = @FLOATS(@IALL(0x7f800000u));\n"
+      "    @V exponent, fraction = @log_split(x, &exponent), whole, n, r, edge;\n"
+      "    const @V part = p * @log_core(fraction, zero);\n"
+      "    whole = p * exponent;\n"
+      "    n = whole + part * @ALL(0x1.715476p+0f);\n"
+      "    n = @MIN(@ALL(140.0f), @MAX(@ALL(-160.0f), n)) + magic;\n"
+      "    r = (whole - (n - magic)) + @product_rest(p, exponent, whole);\n"
+      "    r = @FMA(r, @ALL(0x1.62e43p-1f), part);\n"
+      "    r = @MIN(one, @MAX(@ALL(-1.0f), r));\n"
+      "    r = @exp_made(r, @BITS(n) - @IALL(0x4b400000u));\n"
+      "    edge = @LESS(p, zero, @LESS(x, one, infinity, zero), @LESS(x, one, zero, infinity));\n"
+      "    edge = @SAME(p, zero, one, edge);\n"
+      "    r = @SAME(x, zero, edge, r);\n"
+      "    return @LESS(x, infinity, r, @SAME(x, infinity, edge, x));\n"
+      "}\n" },
+    { "pow", NULL,
+      "@INLINE @V @pow(@V x, @V p)\n"
+      "{\n"
+      "    const @V half = p * @ALL(0.5f), power = @power_of(@magnitude(x), p);\n"
+      "    @V below = @SAME(@floor(half), half, power, @negative(power));\n"
+      "    below = @SAME(@floor(p), p, below, @FLOATS(@IALL(0x7fc00000u)));\n"
+      "    return @LESS(x, @ALL(0.0f), below, power);\n"
+      "}\n" },
+
+    { "zeros", NULL,
+      "@INLINE void @zeros(float *to, int from, int end)\n"
+      "{\n    int i;\n    for (i = from; i < end; i++) to[i] = 0.0f;\n}\n" },
+    { "take", NULL,
+      "/* Copies n floats, and makes the rest of their vectors zero. */\n"
+      "@INLINE void @take(float *to, const float *from, int n, int room)\n"
+      "{\n"
+      "    int i;\n"
+      "    memcpy(to, from, (size_t)n * sizeof *to);\n"
+      "    for (i = n; i < room; i++) to[i] = 0.0f;\n"
+      "}\n" },
+    { "products", NULL,
+      "/* y[j] = from[j] + x[0] w[0][j] + x[1] w[1][j] + ..., a chain of fused multiply-adds for each of n columns. Some vectors\n"
+      "   of columns at a time have their sums in registers. Without `from` sums begin with zero. */\n"
+      "#define @START(i) @V s##i = from ? @LOAD(from + j + i * @WIDTH) : @ALL(0.0f);\n"
+      "#define @ADD(i) s##i = @FMA(factor, @LOAD(row + i * @WIDTH), s##i);\n"
+      "#define @PUT(i) @STORE(y + j + i * @WIDTH, s##i);\n"
+      "#define @EACH_1(F) F(0)\n"
+      "#define @EACH_2(F) F(0) F(1)\n"
+      "#define @EACH_4(F) @EACH_2(F) F(2) F(3)\n"
+      "#define @EACH_8(F) @EACH_4(F) F(4) F(5) F(6) F(7)\n"
+      "#define @TILES(count) \\\n"
+      "    for (; n - j >= count * @WIDTH; j += count * @WIDTH) { \\\n"
+      "        const float *row = w + j; \\\n"
+      "        @EACH_##count(@START) \\\n"
+      "        for (k = 0; k < inner; k++, row += n) { \\\n"
+      "            const @V factor = @ALL(x[k]); \\\n"
+      "            @EACH_##count(@ADD) \\\n"
+      "        } \\\n"
+      "        @EACH_##count(@PUT) \\\n"
+      "    }\n"
+      "@INLINE void @products(float *y, const float *from, int n, const float *x, int inner, const float *w)\n"
+      "{\n"
+      "    int j = 0, k;\n"
+      "    @TILES(8)\n"
+      "    @TILES(4)\n"
+      "    @TILES(2)\n"
+      "    @TILES(1)\n"
+      "}\n" },
+    { "join", NULL,
+      "/* The sum of sixteen lanes: lane i and i + 8, then + 4, + 2, + 1. */\n"
+      "@INLINE float @join(const float *lanes)\n"
+      "{\n"
+      "#if @WIDTH > 1\n"
+      "    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));\n"
+      "    const four *of = (const four *)(const void *)lanes;\n"
+      "    const four sum = (of[0] + of[2]) + (of[1] + of[3]);\n"
+      "    return (sum[0] + sum[2]) + (sum[1] + sum[3]);\n"
+      "#else\n"
+      "    float sum[8];\n"
+      "    int half, i;\n"
+      "    for (i = 0; i < 8; i++) sum[i] = lanes[i] + lanes[i + 8];\n"
+      "    for (half = 4; half > 0; half /= 2)\n"
+      "        for (i = 0; i < half; i++) sum[i] += sum[i + half];\n"
+      "    return sum[0];\n"
+      "#endif\n"
+      "}\n" },
+    { "dot", NULL,
+      "/* The sum of x[k] w[k], by sixteen chains; behind the last are zeros up to a multiple of 16. */\n"
+      "@INLINE float @dot(const float *x, const float *w, int count)\n"
+      "{\n"
+      "    @ALIGNED float lanes[16];\n"
+      "    int lane, k;\n"
+      "    for (lane = 0; lane < 16; lane += @WIDTH) {\n"
+      "        @V s = @ALL(0.0f);\n"
+      "        for (k = lane; k < count; k += 16) s = @FMA(@LOAD(x + k), @LOAD(w + k), s);\n"
+      "        @STORE(lanes + lane, s);\n"
+      "    }\n"
+      "    return @join(lanes);\n"
+      "}\n" },
+    { "dot_of", NULL,
+      "/* The same of any x and w. */\n"
+      "@INLINE float @dot_of(const float *x, const float *w, int count)\n"
+      "{\n"
+      "    float lanes[16] = { 0.0f };\n"
+      "    int k;\n"
+      "    for (k = 0; k < count; k++) lanes[k % 16] = @FUSE(x[k], w[k], lanes[k % 16]);\n"
+      "    for (; k % 16; k++) lanes[k % 16] += 0.0f;\n"
+      "    return @join(lanes);\n"
+      "}\n" },
+    { "apart", NULL,
+      "/* The sum of count floats that lie apart, one after the other. */\n"
+      "@INLINE float @apart(const float *x, int count, int step)\n"
+      "{\n    float sum = 0.0f;\n    int k;\n    for (k = 0; k < count; k++) sum += x[k * step];\n    return sum;\n}\n" },
+    { "first_of", NULL,
+      "/* The first NaN of a line, else the first largest (sign 1) or the first smallest (sign -1). */\n"
+      "@INLINE float @first_of(const float *x, int count, int step, float sign)\n"
+      "{\n"
+      "    float best = x[0];\n"
+      "    int k;\n"
+      "    for (k = 1; k < count && best == best; k++)\n"
+      "        if (!(sign * x[k * step] <= sign * best)) best = x[k * step];\n"
+      "    return best;\n"
+      "}\n" },
+    { "infinity", NULL,
+      "@INLINE float @infinity(float sign)\n"
+      "{\n    const unsigned bits = 0x7f800000u;\n    float x;\n    memcpy(&x, &bits, sizeof x);\n    return sign * x;\n}\n" },
+    { "few", NULL,
+      "/* y[j] = from[j] + the sum of x[k] w[j][k], for few columns: w has them one behind the other. */\n"
+      "@INLINE void @few(float *y, const float *from, int n, const float *x, int inner, const float *w)\n"
+      "{\n"
+      "    int j;\n"
+      "    for (j = 0; j < n; j++, w += inner) y[j] = (from ? from[j] : 0.0f) + @dot(x, w, inner);\n"
+      "}\n" },
+    { "sum", NULL,
+      "/* The sum of count floats, 512 at most, by sixteen chains. */\n"
+      "@INLINE float @sum(const float *x, int count)\n"
+      "{\n"
+      "    float lanes[16] = { 0.0f };\n"
+      "    int k, i;\n"
+      "    for (k = 0; k + 16 <= count; k += 16)\n"
+      "        for (i = 0; i < 16; i++) lanes[i] += x[k + i];\n"
+      "    for (i = 0; k < count; k++, i++) lanes[i] += x[k];\n"
+      "    return @join(lanes);\n"
+      "}\n" },
+    { "exp_sum", NULL,
+      "/* Sets y = exp(x - largest), and returns their sum by sixteen chains. */\n"
+      "@INLINE float @exp_sum(float *y, const float *x, float largest, int count)\n"
+      "{\n"
+      "    float lanes[16] = { 0.0f };\n"
+      "    int k;\n"
+      "    for (k = 0; k + @WIDTH <= count; k += @WIDTH) @STORE(y + k, @exp(@LOAD(x + k) - @ALL(largest)));\n"
+      "#if @WIDTH > 1\n"
+      "    if (k < count) {\n"
+      "        float rest[@WIDTH] = { 0.0f };\n"
+      "        memcpy(rest, x + k, (size_t)(count - k) * sizeof *rest);\n"
+      "        @STORE(rest, @exp(@LOAD(rest) - @ALL(largest)));\n"
+      "        memcpy(y + k, rest, (size_t)(count - k) * sizeof *rest);\n"
+      "    }\n"
+      "#endif\n"
+      "    for (k = 0; k < count; k++) lanes[k % 16] += y[k];\n"
+      "    return @join(lanes);\n"
+      "}\n" },
+    { "largest", NULL,
+      "/* The largest of count floats; NaN is none. */\n"
+      "@INLINE float @largest(const float *x, int count)\n"
+      "{\n"
+      "    float most = @infinity(-1.0f);\n"
+      "    int k;\n"
+      "    for (k = 0; k < count; k++) most = x[k] > most ? x[k] : most;\n"
+      "    return most;\n"
+      "}\n" },
+    { "first", NULL, /* a single value by a function of vectors */
+      "@INLINE float @first(@V x)\n{\n    float lanes[@WIDTH];\n    @STORE(lanes, x);\n    return lanes[0];\n}\n" }
+};
+
+/* ---- what is printed --------------------------------------------------------------------------- */
+
+enum { TO_C__PARTS = 8, TO_C__LEAST_PART = 4, TO_C__WIDTHS = 4, TO_C__NAME = 64, TO_C__AXES = FOLD_MAX_RANK };
+static const int to_c__widths[TO_C__WIDTHS] = { 1, 4, 8, 16 };
+
+/* Ops are found by these. A map's text has its operands as A, B, C and its number as S. */
+typedef enum to_c__kind {
+    TO_C__MAP, TO_C__COPY, TO_C__LINEAR, TO_C__MATMUL, TO_C__CONV, TO_C__MAX_POOL, TO_C__MEAN_POOL, TO_C__DOT, TO_C__SOFTMAX,
+    TO_C__LOG_SOFTMAX, TO_C__REDUCE, TO_C__CUMSUM, TO_C__NORM, TO_C__CONCAT, TO_C__SLICE, TO_C__TRANSPOSE, TO_C__PICK, TO_C__OWN
+} to_c__kind;
+enum { TO_C__NO_NUMBER, TO_C__ATTRIBUTE, TO_C__DATA }; /* where a map's number is */
+typedef struct to_c__op { const char *name; to_c__kind kind; const char *text; int number; } to_c__op;
+static const to_c__op to_c__ops[] = {
+    { "add", TO_C__MAP, "A + B", TO_C__NO_NUMBER },
+    { "sub", TO_C__MAP, "A - B", TO_C__NO_NUMBER },
+    { "mul", TO_C__MAP, "A * B", TO_C__NO_NUMBER },
+    { "div", TO_C__MAP, "A / B", TO_C__NO_NUMBER },
+    { "minimum", TO_C__MAP, "@SAME(A, A, @MIN(A, B), A)", TO_C__NO_NUMBER },
+    { "maximum", TO_C__MAP, "@SAME(A, A, @MAX(A, B), A)", TO_C__NO_NUMBER },
+    { "scale", TO_C__MAP, "A * @ALL(S)", TO_C__DATA },
+    { "shift", TO_C__MAP, "A + @ALL(S)", TO_C__DATA },
+    { "neg", TO_C__MAP, "@negative(A)", TO_C__NO_NUMBER },
+    { "exp", TO_C__MAP, "@exp(A)", TO_C__NO_NUMBER },
+    { "log", TO_C__MAP, "@log(A)", TO_C__NO_NUMBER },
+    { "sqrt", TO_C__MAP, "@root(A)", TO_C__NO_NUMBER },
+    { "square", TO_C__MAP, "@square(A)", TO_C__NO_NUMBER },
+    { "abs", TO_C__MAP, "@magnitude(A)", TO_C__NO_NUMBER },
+    { "sigmoid", TO_C__MAP, "@sigmoid(A)", TO_C__NO_NUMBER },
+    { "tanh", TO_C__MAP, "@tanh(A)", TO_C__NO_NUMBER },
+    { "relu", TO_C__MAP, "@relu(A)", TO_C__NO_NUMBER },
+    { "leaky", TO_C__MAP, "@leaky(A, @ALL(S))", TO_C__ATTRIBUTE },
+    { "gelu_tanh", TO_C__MAP, "@gelu_tanh(A)", TO_C__NO_NUMBER },
+    { "gelu", TO_C__MAP, "@gelu(A)", TO_C__NO_NUMBER },
+    { "silu", TO_C__MAP, "@silu(A)", TO_C__NO_NUMBER },
+    { "softplus", TO_C__MAP, "@softplus(A)", TO_C__NO_NUMBER },
+    { "elu", TO_C__MAP, "@elu(A, @ALL(S))", TO_C__ATTRIBUTE },
+    { "sin", TO_C__MAP, "@sin(A)", TO_C__NO_NUMBER },
+    { "cos", TO_C__MAP, "@cos(A)", TO_C__NO_NUMBER },
+    { "pow", TO_C__MAP, "@pow(A, @ALL(S))", TO_C__ATTRIBUTE },
+    { "floor", TO_C__MAP, "@floor(A)", TO_C__NO_NUMBER },
+    { "at_least", TO_C__MAP, "@LESS(A, @ALL(S), @ALL(S), A)", TO_C__ATTRIBUTE },
+    { "at_most", TO_C__MAP, "@LESS(@ALL(S), A, @ALL(S), A)", TO_C__ATTRIBUTE },
+    { "select", TO_C__MAP, "@LESS(@ALL(0.0f), A, B, C)", TO_C__NO_NUMBER },
+    { "copy", TO_C__COPY, NULL, TO_C__NO_NUMBER },
+    { "stop", TO_C__COPY, NULL, TO_C__NO_NUMBER },
+    { "linear", TO_C__LINEAR, NULL, TO_C__NO_NUMBER },
+    { "matmul", TO_C__MATMUL, NULL, TO_C__NO_NUMBER },
+    { "conv", TO_C__CONV, NULL, TO_C__NO_NUMBER },
+    { "max_pool", TO_C__MAX_POOL, NULL, TO_C__NO_NUMBER },
+    { "mean_pool", TO_C__MEAN_POOL, NULL, TO_C__NO_NUMBER },
+    { "dot", TO_C__DOT, NULL, TO_C__NO_NUMBER },
+    { "softmax", TO_C__SOFTMAX, NULL, TO_C__NO_NUMBER },
+    { "log_softmax", TO_C__LOG_SOFTMAX, NULL, TO_C__NO_NUMBER },
+    { "sum", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "mean", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "amax", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "amin", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "variance", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "logsumexp", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "prod", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
+    { "cumsum", TO_C__CUMSUM, NULL, TO_C__NO_NUMBER },
+    { "layer_norm", TO_C__NORM, NULL, TO_C__NO_NUMBER },
+    { "rms_norm", TO_C__NORM, NULL, TO_C__NO_NUMBER },
+    { "concat", TO_C__CONCAT, NULL, TO_C__NO_NUMBER },
+    { "slice", TO_C__SLICE, NULL, TO_C__NO_NUMBER },
+    { "transpose", TO_C__TRANSPOSE, NULL, TO_C__NO_NUMBER },
+    { "pick", TO_C__PICK, NULL, TO_C__NO_NUMBER }
+};
+/* What messages say of ops that are not printed. */
+static const struct { const char *name, *why; } to_c__refused[] = {
+    { "sum_n", "lists are of any length" }, { "mean_n", "lists are of any length" }, { "max_n", "lists are of any length" },
+    { "softmax_mean_n", "lists are of any length" }, { "list_take", "lists are of any length" },
+    { "list_attention", "lists are of any length" }, { "attention_step", "its cache grows" },
+    { "dropout", "random numbers are for training" }, { "softmax_xent", "losses are for training" },
+    { "softmax_kl", "losses are for training" }, { "bce", "losses are for training" }, { "squared_error", "losses are for training" },
+    { "huber", "losses are for training" }, { "hinge", "losses are for training" }
+};
+
+enum { TO_C__NOTHING, TO_C__INPUT, TO_C__STATE, TO_C__CONSTANT, TO_C__MADE }; /* what a value is */
+
+/* A value. Its floats lie in `size / block` parts of `block`, each rounded up to whole vectors. A map whose readers see
+   parts alone is one map for each part: then it is itself nothing, and its parts are values from `part` on. */
+typedef struct to_c__value {
+    int is, port, size, block, part;
+    int copy_of;            /* the operand of the copy that it is, or -1 */
+    fold_shape shape;
+    int is_ref;             /* it is an input by reference, so no constant */
+    fold_node node;
+    fold_param param;       /* whose values a constant has */
+    const float *constant;  /* values, which are read after the visit */
+    int call, made, last;   /* made by a call, in a stage; the last stage that reads it */
+    int is_read;            /* its own loop reads it */
+    int in_memory, slack;   /* something else reads it; a whole vector is read from inside of it */
+    int copied;             /* an input or state that is read as vectors: it is copied to where it may be read so */
+    int slot, number;       /* where it lies, and its number in names */
+    char letter;            /* tells parts of a map apart in names; 0: none */
+} to_c__value;
+typedef struct to_c__operand { int value, offset, size; fold_shape shape; } to_c__operand;
+typedef struct to_c__call {
+    const to_c__op *op;
+    const char *name, *cell;
+    int value, first, n_in, needed, stage;
+    int broadcasts;         /* a map whose operands repeat along axes */
+    fold_shape out;
+    fold_param param[2];
+    int attr[4];
+    float number;
+    fold_seen seen;         /* of an op of your own: shapes are those of operands */
+} to_c__call;
+typedef struct to_c__stage { to_c__kind kind; int size, call, part; } to_c__stage; /* maps: of one loop */
+typedef struct to_c__item { int call, part, stage; } to_c__item;
+typedef struct to_c__slot { int count, block, slack, free_from; } to_c__slot;
+/* Weights as they are printed: in a form, in parts of so many columns. */
+enum { TO_C__AS_IS, TO_C__ROWS, TO_C__COLUMNS };
+typedef struct to_c__weight {
+    int form, block, from, inner, columns, transposed, value;
+    fold_param param;
+    const char *what;
+} to_c__weight;
+
+typedef struct to_c__printer {
+    fold_ctx *f;
+    const fold_model *m;
+    const to_c_desc *desc;
+    const char *name;
+    fold_writer *write;
+    void *user;
+    size_t count;
+    int stopped, scanning, widest;
+    unsigned char wanted[sizeof to_c__helpers / sizeof *to_c__helpers];
+    to_c_result result;
+    size_t n_values, values_room, n_calls, calls_room, n_operands, operands_room, n_ids, ids_room;
+    to_c__operand *end;     /* what outputs are, then new states */
+    size_t n_stages, stages_room, n_items, items_room, n_slots, slots_room, n_weights, weights_room;
+    to_c__value *value;
+    to_c__call *call;
+    to_c__operand *operand;
+    int *id;                /* 1 + the value that a node's id has */
+    to_c__stage *stage;
+    to_c__item *item;
+    to_c__slot *slot;
+    to_c__weight *weight;
+    char buffer[400];
+} to_c__printer;
+
+/* Keeps the first error. */
+static void to_c__fail(to_c__printer *p, fold_status status, const char *format, ...)
+{
+    va_list args;
+    if (p->result.status) return;
+    p->result.status = status;
+    va_start(args, format);
+    vsnprintf(p->result.message, sizeof p->result.message, format, args);
+    va_end(args);
+}
+
+/* Makes room for more items, which are zero. */
+static int to_c__grow(to_c__printer *p, void *items, size_t *room, size_t wanted, size_t size)
+{
+    void *old = NULL, *grown;
+    size_t more = *room ? *room : 16;
+    memcpy(&old, items, sizeof old);
+    if (wanted <= *room) return 1;
+    while (more < wanted) more *= 2;
+    grown = realloc(old, more * size);
+    if (!grown) return to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory"), 0;
+    memset((char *)grown + *room * size, 0, (more - *room) * size);
+    memcpy(items, &grown, sizeof grown);
+    *room = more;
+    return 1;
+}
+#define TO_C__ADD(p, array, n, room) (to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
+
+static int to_c__size(const fold_shape *shape)
+{
+    int size = 1;
+    for (int k = 0; k < shape->rank; k++) size *= shape->dim[k];
+    return size;
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void to_c__flush(to_c__printer *p)
+{
+    if (p->count && !p->stopped) p->stopped = p->write(p->buffer, p->count, p->user) != 0;
+    p->count = 0;
+}
+
+/* Marks what a text calls, and what that calls. */
+static void to_c__scan(to_c__printer *p, const char *text)
+{
+    for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
+        for (size_t i = 0; i < sizeof p->wanted; i++) {
+            const size_t length = strlen(to_c__helpers[i].name);
+            if (p->wanted[i] || strncmp(at + 1, to_c__helpers[i].name, length) != 0 || at[1 + length] != '(') continue;
+            p->wanted[i] = 1;
+            to_c__scan(p, to_c__helpers[i].text);
+        }
+}
+
+static void to_c__text(to_c__printer *p, const char *text)
+{
+    if (p->scanning) {
+        to_c__scan(p, text);
+        return;
+    }
+    for (; *text && !p->stopped; text++) {
+        const size_t length = strlen(p->name);
+        if (p->count + length + 2 > sizeof p->buffer) to_c__flush(p);
+        if (*text == '@') {
+            memcpy(p->buffer + p->count, p->name, length);
+            p->count += length;
+        }
+        p->buffer[p->count++] = *text == '@' ? '_' : *text;
+    }
+}
+
+/* Writes text of up to 400 bytes, `@` being the prefix of names. */
+static void to_c__put(to_c__printer *p, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    to_c__text(p, text);
+}
+
+/* A name in a comment: what would end the comment, or is no plain letter, is '?'. */
+static void to_c__comment(to_c__printer *p, const char *name)
+{
+    for (; name && *name; name++) {
+        const int ends = name[0] == '*' || name[0] == '/' || name[0] == '@' || name[0] == '\\';
+        to_c__put(p, "%c", ends || (unsigned char)*name < ' ' || (unsigned char)*name > '~' ? '?' : *name);
+    }
+}
+
+/* The shortest text that is the same float. */
+static const char *to_c__float(float value, char text[32])
+{
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, 30, "%.*g", digits, (double)value);
+        for (char *at = text; *at; at++)
+            if (*at == ',') *at = '.';
+        if (strtof(text, NULL) == value) break;
+    }
+    strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
+    return text;
+}
+
+/* ---- a copy of what is visited ----------------------------------------------------------------- */
+
+static int to_c__value_of(to_c__printer *p, uint32_t id, const fold_shape *shape, int is)
+{
+    const int value = TO_C__ADD(p, value, n_values, values_room);
+    if (value < 0 || !to_c__grow(p, &p->id, &p->ids_room, (size_t)id + 1, sizeof *p->id)) return -1;
+    to_c__value *v = &p->value[value];
+    p->id[id] = value + 1;
+    v->is = is;
+    v->shape = *shape;
+    v->size = v->block = to_c__size(shape);
+    v->copy_of = v->port = v->part = v->call = v->made = v->last = v->slot = -1;
+    v->number = (int)id;
+    return value;
+}
+
+static const to_c__op *to_c__find(const char *name)
+{
+    for (size_t i = 0; i < sizeof to_c__ops / sizeof *to_c__ops; i++)
+        if (!strcmp(to_c__ops[i].name, name)) return &to_c__ops[i];
+    return NULL;
+}
+
+static void to_c__refuse(to_c__printer *p, const fold_seen *seen)
+{
+    for (size_t i = 0; i < sizeof to_c__refused / sizeof *to_c__refused; i++)
+        if (!strcmp(to_c__refused[i].name, seen->name)) {
+            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, to_c__refused[i].why);
+            return;
+        }
+    to_c__fail(p, FOLD_BAD_ARGUMENT, seen->is_cell ? "to_c: %.60s is a cell: record in an eager context, where its ops are calls"
+                                                   : "to_c: %.60s cannot be printed: it is an op of your own", seen->name);
+}
+
+static void to_c__see_call(to_c__printer *p, const fold_seen *seen)
+{
+    static const to_c__op own = { "", TO_C__OWN, NULL, TO_C__NO_NUMBER };
+    const to_c__op *op = seen->own ? p->desc->own ? &own : NULL : to_c__find(seen->name);
+    const uint32_t bits = (uint32_t)seen->data;
+    const int value = to_c__value_of(p, seen->node.id, seen->out[0], TO_C__MADE);
+    const int made = value < 0 ? -1 : TO_C__ADD(p, call, n_calls, calls_room);
+    if (made < 0 || !to_c__grow(p, &p->operand, &p->operands_room, p->n_operands + (size_t)seen->n_operands, sizeof *p->operand)) return;
+    to_c__call *call = &p->call[made];
+    p->value[value].call = made;
+    call->op = seen->is_cell || seen->n_list || seen->rows >= 0 || seen->n_out != 1 ? NULL : op;
+    call->name = seen->name;
+    call->cell = seen->cell;
+    call->value = value;
+    call->first = (int)p->n_operands;
+    call->n_in = seen->n_operands;
+    call->out = *seen->out[0];
+    call->seen = *seen;
+    memcpy(call->param, seen->param, sizeof call->param);
+    memcpy(&call->number, &bits, sizeof bits);
+    if (op && op->number == TO_C__ATTRIBUTE) call->number = (float)seen->attr[0];
+    for (int i = 0; i < seen->n_attr; i++) call->attr[i] = seen->float_attr ? 0 : (int)seen->attr[i];
+    if (seen->float_attr) call->number = (float)seen->attr[0];
+    for (int i = 0; i < seen->n_operands; i++) {
+        to_c__operand *operand = &p->operand[p->n_operands++];
+        operand->value = (int)seen->operand[i]; /* an id, until all are known */
+        operand->offset = (int)(seen->offset[i] & 0x7fffffffu);
+        if (i >= seen->n_in) continue;
+        operand->shape = *seen->in[i];
+        operand->size = to_c__size(seen->in[i]);
+    }
+}
+
+/* The visitor. */
+static int to_c__see(const fold_seen *seen, void *user)
+{
+    to_c__printer *p = (to_c__printer *)user;
+    if (seen->what == FOLD_SEEN_CALL) to_c__see_call(p, seen);
+    if (seen->what == FOLD_SEEN_LEAF) {
+        const int value = to_c__value_of(p, seen->node.id, seen->out[0], TO_C__CONSTANT);
+        if (value >= 0 && seen->row < 0) p->value[value].param = seen->param[0];
+        if (value >= 0 && seen->rows >= 0) p->value[value].is = TO_C__NOTHING;
+        if (value >= 0) {
+            p->value[value].node = seen->node;
+            p->value[value].is_ref = !strcmp(seen->name, "input_ref");
+        }
+    }
+    return p->result.status != FOLD_OK;
+}
+
+/* ---- the plan: which loops there are, and where values lie --------------------------------------- */
+
+/* Tells whether products with a weight of so many rows and columns take sixteen chains for each column, along the inputs;
+   else a column is one chain. This is fold.h's order of sums (fold__is_narrow). */
+static int to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
+
+/* fold.h's attributes of a linear op and of windows. */
+enum { TO_C__TRANSPOSED, TO_C__STARTS, TO_C__FIRST_ROW, TO_C__OUTPUTS };
+
+static const to_c__operand *to_c__in(const to_c__printer *p, const to_c__call *call, int i) { return &p->operand[call->first + i]; }
+
+static int to_c__by_number(const void *one, const void *other)
+{
+    const uint32_t a = ((const to_c__call *)one)->seen.node.id, b = ((const to_c__call *)other)->seen.node.id;
+    return a < b ? -1 : a > b;
+}
+
+/* What a copy gives lies where its operand lies. A call comes behind those that it reads, so one step is enough. */
+static void to_c__behind_copy(const to_c__printer *p, to_c__operand *operand)
+{
+    if (operand->value < 0 || p->value[operand->value].copy_of < 0) return;
+    const to_c__operand *from = &p->operand[p->value[operand->value].copy_of];
+    operand->offset += from->offset;
+    operand->value = from->value;
+}
+
+/* Finds the value of a node, which may be a window: then its floats lie among those of another. */
+static int to_c__locate(to_c__printer *p, fold_node node, const char *what, const char *name, to_c__operand *found)
+{
+    const float *at = fold_value(p->f, node);
+    const fold_shape shape = fold_node_shape(p->f, node);
+    memset(found, 0, sizeof *found);
+    found->shape = shape;
+    found->size = to_c__size(&shape);
+    found->value = (size_t)node.id < p->ids_room ? p->id[node.id] - 1 : -1;
+    for (size_t i = 0; at && found->value < 0 && i < p->n_values; i++)
+        if (p->value[i].constant && at >= p->value[i].constant && at + found->size <= p->value[i].constant + p->value[i].size) {
+            found->value = (int)i;
+            found->offset = (int)(at - p->value[i].constant);
+        }
+    if (at && found->value < 0 && shape.rank && (found->value = to_c__value_of(p, node.id, &shape, TO_C__CONSTANT)) >= 0)
+        p->value[found->value].constant = at; /* a constant that nothing else reads */
+    to_c__behind_copy(p, found);
+    if (at && shape.rank && found->value >= 0) return 1;
+    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is a list, or nothing that a call of this recording makes", what, name ? name : "");
+    return 0;
+}
+
+/* An input or a state; one that nothing reads is no leaf of the recording. */
+static void to_c__port(to_c__printer *p, const to_c_port *port, int is, int index)
+{
+    const char *what = is == TO_C__INPUT ? "input" : "state", *name = port->name ? port->name : "";
+    const fold_shape shape = fold_node_shape(p->f, port->node);
+    int value = (size_t)port->node.id < p->ids_room ? p->id[port->node.id] - 1 : -1;
+    if (value < 0 && shape.rank) value = to_c__value_of(p, port->node.id, &shape, TO_C__CONSTANT);
+    if (value < 0 || p->value[value].is != TO_C__CONSTANT || p->value[value].param.id) {
+        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is no node of fold_input_ref or fold_input", what, name);
+        return;
+    }
+    p->value[value].is = is;
+    p->value[value].port = index;
+    p->value[value].constant = fold_value(p->f, port->node);
+}
+
+static int to_c__is_name(const char *name)
+{
+    static const char used[] = " i j k s agent source target factors from line patch padded at tap row column left top seen most sum factor shift gain bias a b ";
+    char word[TO_C__NAME];
+    const char *at = name;
+    if (!name || !*name || (*name >= '0' && *name <= '9')) return 0;
+    for (; *at; at++)
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_')) return 0;
+    snprintf(word, sizeof word, " %.40s ", name);
+    return at - name < TO_C__NAME / 2 && !strstr(used, word);
+}
+
+static void to_c__check_names(to_c__printer *p)
+{
+    const to_c_desc *desc = p->desc;
+    const to_c_port *all[3] = { desc->in, desc->out, desc->state };
+    const int count[3] = { desc->n_in, desc->n_out, desc->n_state };
+    if (!to_c__is_name(p->name)) to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C", p->name);
+    for (int which = 0; which < 3; which++)
+        for (int i = 0; i < count[which]; i++)
+            if (!to_c__is_name(all[which][i].name))
+                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses", all[which][i].name ? all[which][i].name : "");
+}
+
+/* Makes operands values, and finds what ports need. */
+static void to_c__resolve(to_c__printer *p)
+{
+    for (size_t i = 0; i < p->n_calls && !p->result.status; i++) {
+        to_c__call *call = &p->call[i];
+        p->value[call->value].constant = fold_value(p->f, call->seen.node);
+        for (int k = 0; k < call->n_in; k++) {
+            to_c__operand *operand = &p->operand[call->first + k];
+            operand->value = (size_t)operand->value < p->ids_room ? p->id[operand->value] - 1 : -1;
+        }
+    }
+    for (size_t i = 0; i < p->n_values; i++) {
+        to_c__value *v = &p->value[i];
+        if (v->is != TO_C__CONSTANT) continue;
+        v->constant = v->param.id ? fold_param_value(p->m, v->param) : fold_value(p->f, v->node);
+        if (!v->constant) v->is = TO_C__NOTHING;
+    }
+    for (int i = 0; i < p->desc->n_in; i++) to_c__port(p, &p->desc->in[i], TO_C__INPUT, i);
+    for (int i = 0; i < p->desc->n_state; i++) to_c__port(p, &p->desc->state[i], TO_C__STATE, i);
+    qsort(p->call, p->n_calls, sizeof *p->call, to_c__by_number);
+    for (size_t i = 0; i < p->n_calls; i++) {
+        to_c__call *call = &p->call[i];
+        p->value[call->value].call = (int)i;
+        for (int k = 0; k < call->n_in; k++) to_c__behind_copy(p, &p->operand[call->first + k]);
+        if (call->op && call->op->kind == TO_C__COPY) p->value[call->value].copy_of = call->first;
+    }
+}
+
+/* Marks what outputs and new states need, from the last call to the first, and refuses what cannot be printed. */
+static void to_c__mark(to_c__printer *p)
+{
+    for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
+        const int call = p->value[p->end[i].value].call;
+        if (call >= 0) p->call[call].needed = 1;
+    }
+    for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
+        to_c__call *call = &p->call[i];
+        if (!call->needed) continue;
+        if (!call->op) to_c__refuse(p, &call->seen);
+        for (int k = 0; k < call->n_in && !p->result.status; k++) {
+            const to_c__operand *operand = to_c__in(p, call, k);
+            const to_c__value *from = operand->value < 0 ? NULL : &p->value[operand->value];
+            if (!from || from->is == TO_C__NOTHING)
+                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a list: lists are of any length", call->name);
+            else if (from->is == TO_C__CONSTANT && from->is_ref)
+                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a fold_input_ref that is neither input nor state", call->name);
+            else if (from->call >= 0) p->call[from->call].needed = 1;
+            if (call->op->kind != TO_C__MAP) continue;
+            call->broadcasts |= operand->size != 1 && operand->size != to_c__size(&call->out);
+        }
+    }
+}
+
+static int to_c__is_loop(const to_c__call *call) { return call->op->kind == TO_C__MAP && !call->broadcasts; }
+
+/* The same of a linear op. */
+static int to_c__has_lanes(const to_c__printer *p, const to_c__call *call)
+{
+    const fold_shape shape = fold_param_shape(p->m, call->param[0]);
+    return to_c__is_narrow(to_c__size(&shape) / call->attr[TO_C__OUTPUTS], call->attr[TO_C__OUTPUTS]);
+}
+
+/* Tells whether a call reads an operand by whole vectors. */
+static int to_c__reads_vectors(const to_c__printer *p, const to_c__call *call, int i)
+{
+    const int starts = call->op->kind == TO_C__LINEAR && call->attr[TO_C__STARTS] && i + 1 == call->n_in;
+    return starts ? !to_c__has_lanes(p, call) : to_c__is_loop(call) && to_c__in(p, call, i)->size > 1;
+}
+
+/* Finds the parts that all readers of a value see, such as the gates of an LSTM. Returns its size if there are none. */
+static int to_c__find_parts(const to_c__printer *p, int value)
+{
+    const to_c__value *v = &p->value[value];
+    const to_c__call *maker = &p->call[v->call];
+    int part = 0;
+    if (maker->op->kind == TO_C__LINEAR ? to_c__has_lanes(p, maker) || maker->attr[TO_C__STARTS] || maker->out.rank > 1
+                                        : !to_c__is_loop(maker)) return v->size;
+    for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++)
+        if (p->end[i].value == value) return v->size;
+    for (int pass = 0; pass < 2; pass++) /* those that read vectors say how large parts are; the others must fit */
+        for (size_t c = (size_t)v->call + 1; c < p->n_calls; c++) {
+            const to_c__call *call = &p->call[c];
+            for (int i = 0; i < call->n_in && call->needed; i++) {
+                const to_c__operand *operand = to_c__in(p, call, i);
+                const int vectors = to_c__reads_vectors(p, call, i);
+                const int size = vectors && to_c__is_loop(call) ? p->value[call->value].block : operand->size;
+                if (operand->value != value) continue;
+                if (!pass && vectors) {
+                    if ((part && part != size) || operand->offset % size || v->size % size) return v->size;
+                    part = size;
+                } else if (pass && part && !vectors && operand->offset / part != (operand->offset + size - 1) / part) return v->size;
+            }
+        }
+    return part < TO_C__LEAST_PART || v->size / part > TO_C__PARTS ? v->size : part;
+}
+
+/* Gives parts to values, the last first. A map in parts becomes values of its own. */
+static void to_c__cut(to_c__printer *p)
+{
+    for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
+        const to_c__call *call = &p->call[i];
+        if (!call->needed) continue;
+        const int block = to_c__find_parts(p, call->value), parts = p->value[call->value].size / block;
+        p->value[call->value].block = block;
+        if (!to_c__is_loop(call) || parts == 1) continue;
+        for (int k = 0; k < parts; k++) {
+            const int part = TO_C__ADD(p, value, n_values, values_room);
+            if (part < 0) return;
+            p->value[part] = p->value[call->value];
+            p->value[part].size = block;
+            p->value[part].part = -1;
+            p->value[part].letter = (char)('a' + k);
+            if (!k) p->value[call->value].part = part;
+        }
+    }
+}
+
+/* Says where an operand of a map's part is: in a value, or in one of its parts. */
+static to_c__operand to_c__at(const to_c__printer *p, to_c__operand operand, int part, int block)
+{
+    const to_c__value *v;
+    if (operand.size > 1) {
+        operand.offset += part * block;
+        operand.size = block;
+    }
+    v = &p->value[operand.value];
+    if (v->part >= 0) {
+        operand.value = v->part + operand.offset / v->block;
+        operand.offset %= v->block;
+    }
+    return operand;
+}
+static to_c__operand to_c__operand_of(const to_c__printer *p, const to_c__call *call, int i, int part)
+{
+    return to_c__at(p, *to_c__in(p, call, i), part, to_c__is_loop(call) ? p->value[call->value].block : 0);
+}
+static int to_c__made_by(const to_c__printer *p, const to_c__item *item)
+{
+    const to_c__value *v = &p->value[p->call[item->call].value];
+    return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
+}
+
+/* Tells whether a map can be in the loop that makes its operand: it reads the same element. */
+static int to_c__is_beside(const to_c__printer *p, const to_c__operand *operand, int size)
+{
+    return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
+}
+
+/* Finds the loop for a map, or -1: the first behind what it reads that has its size. */
+static int to_c__find_loop(const to_c__printer *p, const to_c__call *call, int part, int size)
+{
+    int from = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        const to_c__operand operand = to_c__operand_of(p, call, i, part);
+        const int made = p->value[operand.value].made;
+        const int within = made >= 0 && p->stage[made].kind == TO_C__MAP && p->stage[made].size == size && to_c__is_beside(p, &operand, size);
+        if (made + !within > from) from = made + !within;
+    }
+    for (; from < (int)p->n_stages; from++)
+        if (p->stage[from].kind == TO_C__MAP && p->stage[from].size == size && p->stage[from].part) return from;
+    return -1;
+}
+
+/* Deals calls out to stages: a loop for maps of one size, a stage for any other call. */
+static void to_c__stages(to_c__printer *p)
+{
+    for (size_t c = 0; c < p->n_calls && !p->result.status; c++) {
+        const to_c__call *call = &p->call[c];
+        if (!call->needed) continue;
+        const int loop = to_c__is_loop(call), block = p->value[call->value].block, parts = loop ? p->value[call->value].size / block : 1;
+        for (int part = 0; part < parts; part++) {
+            int stage = loop ? to_c__find_loop(p, call, part, block) : -1;
+            const int item = TO_C__ADD(p, item, n_items, items_room);
+            if (item >= 0 && stage < 0 && (stage = TO_C__ADD(p, stage, n_stages, stages_room)) >= 0) {
+                p->stage[stage].kind = call->op->kind;
+                p->stage[stage].size = block;
+                p->stage[stage].call = (int)c;
+                p->stage[stage].part = loop;
+            }
+            if (item < 0 || stage < 0) return;
+            p->item[item].call = (int)c;
+            p->item[item].part = part;
+            p->item[item].stage = stage;
+            p->value[to_c__made_by(p, &p->item[item])].made = stage;
+        }
+    }
+}
+
+/* A stage reads a value from memory, maybe by whole vectors. */
+static void to_c__read(to_c__printer *p, const to_c__operand *operand, int stage, int vectors)
+{
+    to_c__value *v = &p->value[operand->value];
+    const int whole = operand->offset % v->block == 0 && (operand->size == v->block || operand->size == v->size);
+    if (stage > v->last) v->last = stage;
+    v->in_memory = 1;
+    if (vectors) {
+        v->slack |= !whole;
+        if (v->is != TO_C__MADE) v->copied |= v->size % 16 || operand->size % 16 || operand->offset % 16;
+    }
+}
+
+/* Finds what is read from memory, and until when; the last first, so that what only unused parts read is unused too. */
+static void to_c__readers(to_c__printer *p)
+{
+    for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
+        to_c__read(p, &p->end[i], (int)p->n_stages, 0);
+        p->value[p->end[i].value].copied |= p->value[p->end[i].value].is == TO_C__STATE;
+    }
+    for (size_t i = p->n_items; i-- > 0;) {
+        const to_c__item *item = &p->item[i];
+        const to_c__call *call = &p->call[item->call];
+        to_c__value *made = &p->value[to_c__made_by(p, item)];
+        if (!to_c__is_loop(call)) made->in_memory = 1;
+        if (!made->in_memory && !made->is_read) continue;
+        for (int k = 0; k < call->n_in; k++) {
+            const to_c__operand operand = to_c__operand_of(p, call, k, item->part);
+            if (p->value[operand.value].made == item->stage && to_c__is_loop(call)) p->value[operand.value].is_read = 1;
+            else to_c__read(p, &operand, item->stage, to_c__reads_vectors(p, call, k));
+        }
+        if (call->op->kind == TO_C__CONV || (call->op->kind == TO_C__LINEAR && call->out.rank > 1)) made->slack = 1; /* lines end in vectors */
+    }
+}
+
+static int to_c__room(int count, int block, int slack, int width)
+{
+    return count * ((block + width - 1) / width * width) + slack * (width - 1);
+}
+
+/* Tells whether one room is as large as another for vectors of any width. */
+static int to_c__holds(const to_c__slot *slot, const to_c__value *v)
+{
+    for (int w = 0; w < TO_C__WIDTHS; w++)
+        if (to_c__room(slot->count, slot->block, slot->slack, to_c__widths[w]) < to_c__room(v->size / v->block, v->block, v->slack, to_c__widths[w]))
+            return 0;
+    return 1;
+}
+
+static to_c__value to_c__value_like(const to_c__slot *slot)
+{
+    to_c__value v;
+    memset(&v, 0, sizeof v);
+    v.size = slot->count * slot->block;
+    v.block = slot->block;
+    v.slack = slot->slack;
+    return v;
+}
+
+/* Gives a value a slot of which no other value is in use: the smallest that holds it, else one that grows, else a new one. */
+static void to_c__place(to_c__printer *p, int value)
+{
+    to_c__value *v = &p->value[value];
+    int best = -1, grows = -1;
+    for (int i = 0; i < (int)p->n_slots; i++) {
+        const to_c__slot *slot = &p->slot[i];
+        const to_c__value as_slot = to_c__value_like(slot);
+        const to_c__slot as_value = { v->size / v->block, v->block, v->slack, 0 };
+        if (slot->free_from > v->made) continue;
+        if (to_c__holds(slot, v)) best = best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
+        else if (to_c__holds(&as_value, &as_slot)) grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block ? i : grows;
+    }
+    if (best < 0 && grows < 0) grows = TO_C__ADD(p, slot, n_slots, slots_room);
+    if (best < 0 && grows < 0) return;
+    v->slot = best < 0 ? grows : best;
+    if (best < 0) {
+        p->slot[grows].count = v->size / v->block;
+        p->slot[grows].block = v->block;
+        p->slot[grows].slack = v->slack;
+    }
+    p->slot[v->slot].free_from = v->last + 1;
+}
+
+static int to_c__needs_slot(const to_c__value *v)
+{
+    return v->part < 0 && (v->is == TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != TO_C__CONSTANT && v->in_memory && v->copied);
+}
+
+static void to_c__slots(to_c__printer *p)
+{
+    for (int stage = -1; stage < (int)p->n_stages; stage++)
+        for (size_t i = 0; i < p->n_values; i++)
+            if (p->value[i].made == stage && to_c__needs_slot(&p->value[i])) to_c__place(p, (int)i);
+    for (size_t i = 0; i < p->n_slots; i++)
+        p->result.work_bytes += sizeof(float) * (size_t)(p->slot[i].count * p->slot[i].block);
+}
+
+/* Chooses the widest vector that pays: half as wide is better where vectors would be half empty. */
+static void to_c__choose_width(to_c__printer *p)
+{
+    double cost[TO_C__WIDTHS] = { 0, 0, 0, 0 };
+    for (size_t i = 0; i < p->n_items; i++) {
+        const to_c__call *call = &p->call[p->item[i].call];
+        const to_c__value *v = &p->value[call->value];
+        const int is_product = call->op->kind == TO_C__LINEAR;
+        const double each = is_product ? 1.0 + to_c__in(p, call, 0)->size : 20.0;
+        if (!is_product && !to_c__is_loop(call)) continue;
+        for (int w = 1; w < TO_C__WIDTHS; w++)
+            cost[w] += each * to_c__room(is_product ? v->size / v->block : 1, v->block, 0, to_c__widths[w]) / to_c__widths[w];
+    }
+    p->widest = cost[3] < 0.85 * cost[2] ? 16 : cost[2] < 0.85 * cost[1] ? 8 : 4;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------- */
+
+typedef struct to_c__string { char text[160]; } to_c__string;
+
+static to_c__string to_c__format(const char *format, ...)
+{
+    to_c__string s;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s.text, sizeof s.text, format, args);
+    va_end(args);
+    return s;
+}
+
+static to_c__string to_c__name_of(const to_c__value *v)
+{
+    return to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
+}
+
+/* Where an operand's floats are, as an expression. */
+static to_c__string to_c__address(to_c__printer *p, const to_c__operand *operand);
+
+/* Finds the weights of a form, or adds them. Those of rows and columns are a part of a parameter. */
+static int to_c__weight_of(to_c__printer *p, const to_c__weight *wanted)
+{
+    for (size_t i = 0; i < p->n_weights; i++) {
+        const to_c__weight *w = &p->weight[i];
+        if (w->form == wanted->form && w->block == wanted->block && w->from == wanted->from && w->inner == wanted->inner &&
+            w->columns == wanted->columns && w->transposed == wanted->transposed && w->value == wanted->value &&
+            w->param.id == wanted->param.id) return (int)i;
+    }
+    const int added = TO_C__ADD(p, weight, n_weights, weights_room);
+    if (added >= 0) p->weight[added] = *wanted;
+    return added < 0 ? 0 : added;
+}
+/* Weights of a parameter: rows of so many columns. */
+static int to_c__param_weight(to_c__printer *p, fold_param param, int form, int from, int inner, int columns, int transposed, int block)
+{
+    to_c__weight w;
+    memset(&w, 0, sizeof w);
+    w.form = form;
+    w.block = block;
+    w.from = from;
+    w.inner = inner;
+    w.columns = columns;
+    w.transposed = transposed;
+    w.value = -1;
+    w.param = param;
+    if (!fold_param_value(p->m, param))
+        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize", fold_param_name(p->m, param));
+    return to_c__weight_of(p, &w);
+}
+
+static to_c__string to_c__address(to_c__printer *p, const to_c__operand *operand)
+{
+    const to_c__value *v = &p->value[operand->value];
+    const int part = operand->offset / v->block, rest = operand->offset % v->block;
+    to_c__string at, more = to_c__format("%s", "");
+    if (v->is == TO_C__CONSTANT) {
+        to_c__weight w;
+        memset(&w, 0, sizeof w);
+        w.block = w.columns = v->size;
+        w.inner = 1;
+        w.value = operand->value;
+        w.param = v->param;
+        at = to_c__format("@w%d", to_c__weight_of(p, &w));
+    } else if (v->is == TO_C__MADE || (v->copied && v->in_memory)) at = to_c__name_of(v);
+    else if (v->is == TO_C__STATE) at = to_c__format("s->%s", p->desc->state[v->port].name);
+    else at = to_c__format("%s", p->desc->in[v->port].name);
+    if (part && v->block % 16) more = to_c__format(" + %d * @PAD(%d)", part, v->block);
+    else if (part) more = to_c__format(" + %d", part * v->block);
+    return rest ? to_c__format("%s%s + %d", at.text, more.text, rest) : to_c__format("%s%s", at.text, more.text);
+}
+
+/* An operand's place, of a call that is no loop. */
+static to_c__string to_c__place_of(to_c__printer *p, const to_c__call *call, int i)
+{
+    const to_c__operand operand = to_c__operand_of(p, call, i, 0);
+    return to_c__address(p, &operand);
+}
+static int to_c__in_size(const to_c__printer *p, const to_c__call *call, int i) { return to_c__in(p, call, i)->size; }
+
+/* "@PAD(20)", or the number where it is whole vectors of any width. */
+static to_c__string to_c__padded(int count, int block)
+{
+    if (block % 16 == 0) return to_c__format("%d", count * block);
+    return count > 1 ? to_c__format("%d * @PAD(%d)", count, block) : to_c__format("@PAD(%d)", block);
+}
+static to_c__string to_c__padded_value(const to_c__value *v)
+{
+    return to_c__padded(v->size / v->block, v->block);
+}
+
+static void to_c__put_shape(to_c__printer *p, const fold_shape *shape)
+{
+    for (int k = 0; k < shape->rank; k++) to_c__put(p, k ? " x %d" : "[%d", shape->dim[k]);
+    to_c__put(p, "]");
+}
+
+/* "/" "* t5 [64]: linear of lstm.W, in lstm *" "/" */
+static void to_c__put_comment(to_c__printer *p, const to_c__call *call, int value)
+{
+    to_c__put(p, "    /* %s ", to_c__name_of(&p->value[value]).text);
+    to_c__put_shape(p, &call->out);
+    to_c__put(p, ": ");
+    to_c__comment(p, call->name);
+    for (int i = 0; i < 2 && call->param[i].id; i++) {
+        to_c__put(p, i ? ", " : " of ");
+        to_c__comment(p, fold_param_name(p->m, call->param[i]));
+    }
+    if (call->cell) to_c__put(p, ", in ");
+    to_c__comment(p, call->cell);
+    to_c__put(p, " */\n");
+}
+
+/* The pointer by which a value is named. */
+static void to_c__declare(to_c__printer *p, int value)
+{
+    const to_c__value *v = &p->value[value];
+    if (v->slot >= 0) to_c__put(p, "    float *const %s = m%d;\n", to_c__name_of(v).text, v->slot);
+}
+
+/* Zeros behind what was written, where whole vectors are read. */
+static void to_c__put_rest(to_c__printer *p, const to_c__value *v, int whole)
+{
+    const char *name = to_c__name_of(v).text;
+    (void)name;
+    if (!whole && v->size % 16)
+        to_c__put(p, "    @zeros(%s, %d, %s%s);\n", to_c__name_of(v).text, v->size, to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
+    else if (v->slack)
+        to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", to_c__name_of(v).text, to_c__padded_value(v).text, to_c__padded_value(v).text);
+}
+
+/* -- loops of maps -- */
+
+/* An operand of a map as an expression. */
+static to_c__string to_c__lane(to_c__printer *p, const to_c__call *call, int i, int part, int stage)
+{
+    const to_c__operand operand = to_c__operand_of(p, call, i, part);
+    const to_c__value *v = &p->value[operand.value];
+    if (v->made == stage && v->is == TO_C__MADE) return to_c__format("v%s", to_c__name_of(v).text + 1);
+    if (operand.size == 1) {
+        to_c__operand whole = operand;
+        whole.offset = 0;
+        return to_c__format("@ALL((%s)[%d])", to_c__address(p, &whole).text, operand.offset);
+    }
+    return to_c__format("@LOAD(%s + i)", to_c__address(p, &operand).text);
+}
+
+/* Writes a map's text with its operands. */
+static void to_c__put_map(to_c__printer *p, const to_c__op *op, const to_c__string in[3], float number)
+{
+    char text[32];
+    if (p->scanning) to_c__scan(p, op->text);
+    for (const char *at = op->text; *at; at++) {
+        const int is_word = at > op->text && ((at[-1] >= 'A' && at[-1] <= 'Z') || at[-1] == '@');
+        const int goes_on = at[1] >= 'A' && at[1] <= 'Z';
+        if (*at >= 'A' && *at <= 'C' && !is_word && !goes_on) to_c__put(p, "%s", in[*at - 'A'].text);
+        else if (*at == 'S' && !is_word && !goes_on) to_c__put(p, "%s", to_c__float(number, text));
+        else to_c__put(p, "%c", *at);
+    }
+}
+
+static void to_c__put_loop(to_c__printer *p, int stage)
+{
+    for (size_t i = 0; i < p->n_items; i++)
+        if (p->item[i].stage == stage) {
+            const int value = to_c__made_by(p, &p->item[i]);
+            if (p->value[value].in_memory) to_c__declare(p, value);
+        }
+    to_c__put(p, "    for (i = 0; i < %s; i += @WIDTH) {\n", to_c__padded(1, p->stage[stage].size).text);
+    for (size_t i = 0; i < p->n_items; i++) {
+        const to_c__item *item = &p->item[i];
+        const to_c__call *call = &p->call[item->call];
+        to_c__string in[3];
+        if (item->stage != stage) continue;
+        const to_c__value *v = &p->value[to_c__made_by(p, item)];
+        if (!v->in_memory && !v->is_read) continue;
+        for (int k = 0; k < call->n_in && k < 3; k++) in[k] = to_c__lane(p, call, k, item->part, stage);
+        to_c__put(p, "        const @V v%s = ", to_c__name_of(v).text + 1);
+        to_c__put_map(p, call->op, in, call->number);
+        to_c__put(p, ";");
+        if (call->cell) to_c__put(p, " /* ");
+        to_c__comment(p, call->cell);
+        if (call->cell) to_c__put(p, " */");
+        to_c__put(p, "\n");
+        if (v->in_memory) to_c__put(p, "        @STORE(%s + i, v%s);\n", to_c__name_of(v).text, to_c__name_of(v).text + 1);
+    }
+    to_c__put(p, "    }\n");
+    for (size_t i = 0; i < p->n_items; i++)
+        if (p->item[i].stage == stage && p->value[to_c__made_by(p, &p->item[i])].in_memory)
+            to_c__put_rest(p, &p->value[to_c__made_by(p, &p->item[i])], 1);
+}
+
+/* -- products -- */
+
+/* A few columns: each input is followed by zeros up to a multiple of sixteen. */
+static void to_c__put_few(to_c__printer *p, const char *to, const char *from, int columns, const char *x, int inner, int weight)
+{
+    const int room = (inner + 15) / 16 * 16;
+    if (room == inner) {
+        to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", to, from, columns, x, room, weight);
+        return;
+    }
+    to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room, x, inner, room);
+    to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", to, from, columns, room, weight);
+}
+
+static void to_c__put_linear(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__value *v = &p->value[call->value];
+    const int columns = call->attr[TO_C__OUTPUTS], starts = call->attr[TO_C__STARTS], segments = call->n_in - starts;
+    const int inner = to_c__in(p, call, 0)->shape.dim[to_c__in(p, call, 0)->shape.rank - 1], lines = to_c__in_size(p, call, 0) / inner;
+    const int narrow = to_c__has_lanes(p, call), block = lines > 1 ? columns : v->block;
+    const to_c__string name = to_c__name_of(v), to = lines > 1 ? to_c__format("%s + i * %d", name.text, columns) : name;
+    to_c__string from = to_c__format("0"), x;
+    int row = call->attr[TO_C__FIRST_ROW];
+    if (starts) from = to_c__place_of(p, call, segments);
+    if (starts && lines > 1) from = to_c__format("%s + i * %d", to_c__place_of(p, call, segments).text, columns);
+    if (call->param[1].id) from = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, columns, 0, block));
+    if (lines > 1) to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
+    for (int s = 0; s < segments; s++, from = to) {
+        const int width = lines > 1 ? inner : to_c__in_size(p, call, s);
+        const int weight = to_c__param_weight(p, call->param[0], narrow ? TO_C__COLUMNS : TO_C__ROWS, row, width, columns,
+                                              call->attr[TO_C__TRANSPOSED], block);
+        row += width;
+        x = to_c__place_of(p, call, s);
+        if (lines > 1) x = to_c__format("%s + i * %d", to_c__place_of(p, call, s).text, inner);
+        if (narrow) to_c__put_few(p, to.text, from.text, columns, x.text, width, weight);
+        else to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", to.text, from.text, to_c__padded(columns / block, block).text, x.text, width, weight);
+    }
+    if (lines > 1) to_c__put(p, "    }\n");
+    to_c__put_rest(p, v, !narrow && lines == 1);
+}
+
+/* -- other ops: plain loops over values in memory -- */
+
+/* A value seen as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
+typedef struct to_c__axis { int outer, length, inner; } to_c__axis;
+static to_c__axis to_c__around(const fold_shape *shape, int axis)
+{
+    to_c__axis around = { 1, 1, 1 };
+    if (axis == FOLD_ALL) around.length = to_c__size(shape);
+    for (int k = 0; k < shape->rank && axis != FOLD_ALL; k++) *(k < axis ? &around.outer : k == axis ? &around.length : &around.inner) *= shape->dim[k];
+    return around;
+}
+
+/* A sum of values that lie side by side: blocks of 512 at most, joined by pairs. `x` names their first. */
+static void to_c__put_sum(to_c__printer *p, const char *x, int from, int count)
+{
+    int left = 512;
+    if (count <= 512) {
+        to_c__put(p, "@sum(%s + %d, %d)", x, from, count);
+        return;
+    }
+    while (left < count - left) left *= 2;
+    to_c__put(p, "(");
+    to_c__put_sum(p, x, from, left);
+    to_c__put(p, " + ");
+    to_c__put_sum(p, x, from + left, count - left);
+    to_c__put(p, ")");
+}
+
+/* A sum of values `inner` apart, from `first` on, 32 at most one after the other. */
+static void to_c__put_apart_sum(to_c__printer *p, const char *x, int first, int count, int inner)
+{
+    int left = 32;
+    if (count <= 32) {
+        to_c__put(p, "@apart(%s + %d, %d, %d)", x, first * inner, count, inner);
+        return;
+    }
+    while (left < count - left) left *= 2;
+    to_c__put(p, "(");
+    to_c__put_apart_sum(p, x, first, left, inner);
+    to_c__put(p, " + ");
+    to_c__put_apart_sum(p, x, first + left, count - left, inner);
+    to_c__put(p, ")");
+}
+
+/* The sum of a line: `x` names its first value. */
+static void to_c__put_line_sum(to_c__printer *p, const char *x, const to_c__axis *axis)
+{
+    if (axis->inner == 1) to_c__put_sum(p, x, 0, axis->length);
+    else to_c__put_apart_sum(p, x, 0, axis->length, axis->inner);
+}
+
+static void to_c__put_concat(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__axis whole = to_c__around(&call->out, call->attr[0]);
+    const to_c__string to = to_c__name_of(&p->value[call->value]);
+    for (int i = 0, at = 0; i < call->n_in; i++) {
+        const int part = to_c__in_size(p, call, i) / whole.outer;
+        if (whole.outer == 1) to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, to_c__place_of(p, call, i).text, part);
+        else to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text, at,
+                       whole.length * whole.inner, to_c__place_of(p, call, i).text, part, part);
+        at += part;
+    }
+}
+
+static void to_c__put_slice(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__axis whole = to_c__around(&to_c__in(p, call, 0)->shape, call->attr[0]);
+    const int part = call->attr[2] * whole.inner;
+    to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n", whole.outer,
+              to_c__name_of(&p->value[call->value]).text, part, to_c__place_of(p, call, 0).text, call->attr[1] * whole.inner,
+              whole.length * whole.inner, part);
+}
+
+/* Loops over all elements of a shape, with an index i0, i1, ... for each axis. */
+static void to_c__put_nest(to_c__printer *p, const fold_shape *shape)
+{
+    to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "", shape->rank > 3 ? ", i3" : "");
+    for (int k = 0; k < shape->rank; k++) to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
+}
+/* An element's index, from steps for each axis. */
+static to_c__string to_c__index(const fold_shape *shape, const int step[TO_C__AXES])
+{
+    to_c__string index = to_c__format("0");
+    for (int k = 0; k < shape->rank; k++)
+        if (step[k]) index = to_c__format("%s + i%d * %d", index.text, k, step[k]);
+    return index;
+}
+static void to_c__steps(const fold_shape *shape, int step[TO_C__AXES])
+{
+    for (int k = shape->rank, at = 1; k-- > 0; at *= shape->dim[k]) step[k] = at;
+}
+
+static void to_c__put_transpose(to_c__printer *p, const to_c__call *call)
+{
+    int to[TO_C__AXES], from[TO_C__AXES];
+    to_c__steps(&call->out, to);
+    to_c__steps(&to_c__in(p, call, 0)->shape, from);
+    const int swapped = from[call->attr[0]];
+    from[call->attr[0]] = from[call->attr[1]];
+    from[call->attr[1]] = swapped;
+    to_c__put_nest(p, &call->out);
+    to_c__put(p, "            %s[%s] = (%s)[", to_c__name_of(&p->value[call->value]).text, to_c__index(&call->out, to).text, to_c__place_of(p, call, 0).text);
+    to_c__put(p, "%s];\n    }\n", to_c__index(&call->out, from).text);
+}
+
+/* A map whose operands repeat along axes. */
+static void to_c__put_broadcast(to_c__printer *p, const to_c__call *call)
+{
+    static const struct { const char *name, *text; } plain[] = {
+        { "minimum", "a < b || a != a ? a : b" }, { "maximum", "a > b || a != a ? a : b" }
+    };
+    const char *text = call->op->text;
+    int step[TO_C__AXES];
+    to_c__put_nest(p, &call->out);
+    to_c__put(p, "        {\n");
+    for (int i = 0; i < call->n_in; i++) {
+        const fold_shape *shape = &to_c__in(p, call, i)->shape;
+        for (int k = call->out.rank, at = 1; k-- > 0;) {
+            const int axis = k - (call->out.rank - shape->rank), dim = axis < 0 ? 1 : shape->dim[axis];
+            step[k] = dim == 1 ? 0 : at;
+            at *= dim;
+        }
+        to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i], to_c__place_of(p, call, i).text, to_c__index(&call->out, step).text);
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(plain[i].name, call->op->name)) text = plain[i].text;
+    to_c__steps(&call->out, step);
+    to_c__put(p, "            %s[%s] = ", to_c__name_of(&p->value[call->value]).text, to_c__index(&call->out, step).text);
+    for (; *text; text++) to_c__put(p, "%c", *text == 'A' ? 'a' : *text == 'B' ? 'b' : *text);
+    to_c__put(p, ";\n        }\n    }\n");
+}
+
+static void to_c__put_softmax(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__axis axis = to_c__around(&call->out, call->out.rank - 1);
+    const to_c__string to = to_c__name_of(&p->value[call->value]), from = to_c__place_of(p, call, 0);
+    const int log = call->op->kind == TO_C__LOG_SOFTMAX;
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n", axis.outer, from.text, axis.length, to.text, axis.length);
+    to_c__put(p, "        const float most = @largest(source, %d), sum = @exp_sum(target, source, most, %d);\n", axis.length, axis.length);
+    to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n" : "        const float factor = 1.0f / sum;\n        int k;\n");
+    to_c__put(p, log ? "        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n    }\n" : "        for (k = 0; k < %d; k++) target[k] *= factor;\n    }\n", axis.length);
+}
+
+/* What a line gives: `x` names its first value, `y` its result. */
+static void to_c__put_line(to_c__printer *p, const char *name, const to_c__axis *axis)
+{
+    const int length = axis->length, inner = axis->inner;
+    char text[32];
+    const char *share = to_c__float(1.0f / (float)length, text);
+    if (!strcmp(name, "amax") || !strcmp(name, "amin")) {
+        to_c__put(p, "            target[j] = @first_of(source, %d, %d, %s);\n", length, inner, strcmp(name, "amax") ? "-1.0f" : "1.0f");
+    } else if (!strcmp(name, "prod")) {
+        to_c__put(p, "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] *= source[k * %d];\n", length, inner);
+    } else if (!strcmp(name, "logsumexp")) {
+        to_c__put(p, "            const float most = @first_of(source, %d, %d, 1.0f), shift = most - most == 0.0f ? most : most != most ? most : 0.0f;\n", length, inner);
+        to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - shift)));\n            target[j] = @first(@log(@ALL(", length, inner);
+        if (inner == 1) to_c__put_sum(p, "line", 0, length);
+        else to_c__put_apart_sum(p, "line", 0, length, 1);
+        to_c__put(p, "))) + shift;\n");
+    } else {
+        to_c__put(p, "            target[j] = ");
+        to_c__put_line_sum(p, "source", axis);
+        to_c__put(p, ";\n");
+        if (strcmp(name, "sum") != 0) to_c__put(p, "            target[j] *= %s;\n", share);
+    }
+    if (strcmp(name, "variance") != 0) return;
+    to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= line[k];\n            target[j] = ", length, inner);
+    if (inner == 1) to_c__put_sum(p, "line", 0, length);
+    else to_c__put_apart_sum(p, "line", 0, length, 1);
+    to_c__put(p, ";\n            target[j] *= %s;\n", share);
+}
+
+static void to_c__put_reduce(to_c__printer *p, const to_c__call *call)
+{
+    const char *name = call->op->name;
+    const to_c__axis axis = to_c__around(&to_c__in(p, call, 0)->shape, call->attr[0]);
+    const int has_line = !strcmp(name, "variance") || !strcmp(name, "logsumexp"), counts = has_line || !strcmp(name, "prod");
+    if (has_line) to_c__put(p, "    {\n    float line[%d];\n", axis.length);
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n", axis.outer, to_c__name_of(&p->value[call->value]).text,
+              axis.inner, counts ? ", k" : "");
+    to_c__put(p, "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n", axis.inner, to_c__place_of(p, call, 0).text,
+              axis.length * axis.inner);
+    to_c__put_line(p, name, &axis);
+    to_c__put(p, "        }\n    }\n%s", has_line ? "    }\n" : "");
+}
+
+static void to_c__put_cumsum(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__axis axis = to_c__around(&call->out, call->attr[0]);
+    const char *text = "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n        int k;\n";
+    const int size = axis.length * axis.inner;
+    to_c__put(p, text, axis.outer, to_c__place_of(p, call, 0).text, size, to_c__name_of(&p->value[call->value]).text, size);
+    to_c__put(p, "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + source[k];\n    }\n", size, axis.inner, axis.inner);
+}
+
+static void to_c__put_norm(to_c__printer *p, const to_c__call *call)
+{
+    char share[32], epsilon[32];
+    const int centred = call->n_in > 2, count = call->out.dim[call->out.rank - 1];
+    to_c__float(1.0f / (float)count, share);
+    to_c__float(call->number, epsilon);
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *gain = %s;\n", to_c__size(&call->out) / count,
+              to_c__place_of(p, call, 0).text, count, to_c__place_of(p, call, 1).text);
+    to_c__put(p, "        float *target = %s + i * %d, factor;\n        int k;\n", to_c__name_of(&p->value[call->value]).text, count);
+    if (centred) {
+        to_c__put(p, "        const float *bias = %s;\n        const float shift = -(", to_c__place_of(p, call, 2).text);
+        to_c__put_sum(p, "source", 0, count);
+        to_c__put(p, " * %s);\n        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n        source = target;\n", share, count);
+    }
+    to_c__put(p, "        factor = @first(@root(@ALL(@dot_of(source, source, %d) * %s + %s)));\n        factor = 1.0f / factor;\n", count, share, epsilon);
+    to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n", count);
+    to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n" : "            target[k] = target[k] * gain[k];\n        }\n    }\n");
+}
+
+static void to_c__put_matmul(to_c__printer *p, const to_c__call *call)
+{
+    const fold_shape *left = &to_c__in(p, call, 0)->shape, *right = &to_c__in(p, call, 1)->shape;
+    const int count = left->rank == 3 ? left->dim[0] : 1, rows = left->rank == 1 ? 1 : left->dim[left->rank - 2];
+    const int inner = left->dim[left->rank - 1], columns = right->rank == 1 ? 1 : right->dim[right->rank - 1];
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *factors = %s + i / %d * %d;\n", count * rows,
+              to_c__place_of(p, call, 0).text, inner, to_c__place_of(p, call, 1).text, rows, inner * columns);
+    to_c__put(p, "        float *target = %s + i * %d;\n        int j, k;\n", to_c__name_of(&p->value[call->value]).text, columns);
+    if (to_c__is_narrow(inner, columns)) {
+        to_c__put(p, "        float column[%d];\n        for (j = 0; j < %d; j++) {\n", inner, columns);
+        to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n", inner, columns, inner);
+        return;
+    }
+    to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = 0.0f;\n        for (k = 0; k < %d; k++)\n", columns, inner);
+    to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], target[j]);\n    }\n", columns, columns);
+}
+
+/* -- windows that move over a grid or a line -- */
+
+typedef struct to_c__filter {
+    int height, width, channels, tall, wide, stride, dilation, above, left, lines, columns, outputs;
+} to_c__filter;
+static to_c__filter to_c__filter_of(const fold_shape *in, const to_c__call *call)
+{
+    const int grid = in->rank == 3, *attr = call->attr;
+    to_c__filter filter;
+    filter.height = grid ? in->dim[0] : 1;
+    filter.width = in->dim[in->rank - 2];
+    filter.channels = in->dim[in->rank - 1];
+    filter.tall = attr[0] & 0x7fff;
+    filter.wide = attr[0] >> 16;
+    filter.stride = attr[1] & 0x7fff;
+    filter.dilation = attr[1] >> 16;
+    filter.above = grid ? attr[2] : 0;
+    filter.left = attr[2];
+    filter.outputs = attr[3] ? attr[3] : filter.channels;
+    filter.lines = grid ? call->out.dim[0] : 1;
+    filter.columns = call->out.dim[call->out.rank - 2];
+    return filter;
+}
+
+/* Taps of one position that lie in x, for filters and pools of single channels. */
+static void to_c__put_taps(to_c__printer *p, const to_c__call *call, const to_c__filter *filter, const char *begin, const char *tap, const char *end)
+{
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target = %s + i * %d;\n", filter->lines * filter->columns,
+              to_c__place_of(p, call, 0).text, to_c__name_of(&p->value[call->value]).text, filter->channels);
+    to_c__put(p, "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, seen = 0;\n", filter->columns, filter->stride,
+              filter->above, filter->columns, filter->stride, filter->left);
+    to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) {\n", filter->channels, begin, filter->tall * filter->wide);
+    to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n", filter->wide, filter->dilation, filter->wide, filter->dilation);
+    to_c__put(p, "            const float *from = source + (row * %d + column) * %d;\n", filter->width, filter->channels);
+    to_c__put(p, "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n            seen++;\n", filter->height, filter->width);
+    to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = %s;\n        }\n        %s\n    }\n", filter->channels, tap, end);
+}
+
+static void to_c__put_pool(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__filter filter = to_c__filter_of(&to_c__in(p, call, 0)->shape, call);
+    const int mean = call->op->kind == TO_C__MEAN_POOL;
+    const to_c__string end = to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
+    to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)", mean ? "from[j] + target[j]" : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
+                   mean ? end.text : "(void)seen;");
+}
+
+/* A filter that mixes channels: products of patches of x, whose padding is copied. */
+static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_c__filter *filter)
+{
+    const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across, length = across * filter->channels;
+    const int copied = runs > 1 && length < 16, whole = runs * length, narrow = to_c__is_narrow(whole, filter->outputs);
+    const int pitch = (filter->width + 2 * filter->left) * filter->channels, padded = (filter->height + 2 * filter->above) * pitch;
+    const to_c__string to = to_c__name_of(&p->value[call->value]);
+    to_c__string bias = to_c__format("0");
+    if (call->param[1].id) bias = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, filter->outputs, 0, filter->outputs));
+    to_c__put(p, "    {\n    const float *source = %s;\n", to_c__place_of(p, call, 0).text);
+    if (filter->left) {
+        to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded, filter->height);
+        to_c__put(p, "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n    source = padded;\n", filter->above, pitch, filter->left * filter->channels,
+                  filter->width * filter->channels, filter->width * filter->channels);
+    }
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n", filter->lines * filter->columns, filter->columns,
+              filter->stride * pitch, filter->columns, filter->stride * filter->channels);
+    to_c__put(p, "        float *target = %s + i * %d;\n", to.text, filter->outputs);
+    const int patches = copied || (narrow && runs == 1);
+    if (patches) to_c__put(p, "        float patch[%d];\n", whole);
+    for (int run = 0; run < runs; run++) {
+        const to_c__string from = to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch + run % (runs / filter->tall) * filter->dilation * filter->channels);
+        if (patches) {
+            to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length, from.text, length);
+            if (run + 1 < runs) continue;
+        }
+        const int row = patches ? 0 : run * length, inner = patches ? whole : length;
+        const int weight = to_c__param_weight(p, call->param[0], narrow ? TO_C__COLUMNS : TO_C__ROWS, row, inner, filter->outputs, 0, filter->outputs);
+        const char *begin = row ? "target" : bias.text;
+        if (narrow) to_c__put_few(p, "target", begin, filter->outputs, patches ? "patch" : from.text, inner, weight);
+        else to_c__put(p, "        @products(target, %s, @PAD(%d), %s, %d, @w%d);\n", begin, filter->outputs, patches ? "patch" : from.text, inner, weight);
+    }
+    to_c__put(p, "    }\n    }\n");
+}
+
+static void to_c__put_conv(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__filter filter = to_c__filter_of(&to_c__in(p, call, 0)->shape, call);
+    to_c__string begin = to_c__format("0.0f"), tap;
+    if (call->attr[3]) {
+        to_c__put_filter(p, call, &filter);
+        return;
+    }
+    if (call->param[1].id) begin = to_c__format("@w%d[j]", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, filter.channels, 0, filter.channels));
+    tap = to_c__format("@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
+                       to_c__param_weight(p, call->param[0], TO_C__ROWS, 0, filter.tall * filter.wide, filter.channels, 0, filter.channels), filter.channels);
+    to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
+}
+
+/* -- ops of your own -- */
+
+static int to_c__write_own(const void *bytes, size_t size, void *user)
+{
+    to_c__printer *p = (to_c__printer *)user;
+    char text[2] = { 0, 0 };
+    for (size_t i = 0; i < size; i++) {
+        text[0] = ((const char *)bytes)[i];
+        to_c__text(p, text);
+    }
+    return p->stopped;
+}
+
+static void to_c__put_own(to_c__printer *p, const to_c__call *call)
+{
+    fold_seen seen = call->seen;
+    seen.out[0] = &call->out;
+    to_c__put(p, "    {\n");
+    for (int i = 0; i < call->n_in; i++) {
+        seen.in[i] = &to_c__in(p, call, i)->shape;
+        to_c__put(p, "        const float *own_in%d = %s;\n", i, to_c__place_of(p, call, i).text);
+    }
+    to_c__put(p, "        float *own_out = %s;\n", to_c__name_of(&p->value[call->value]).text);
+    if (p->desc->own(&seen, to_c__write_own, p, p->desc->own_user))
+        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: to_c_desc.own does not know it", call->name);
+    to_c__put(p, "    }\n");
+}
+
+static void to_c__put_call(to_c__printer *p, const to_c__call *call)
+{
+    const to_c__string to = to_c__name_of(&p->value[call->value]);
+    to_c__put_comment(p, call, call->value);
+    to_c__declare(p, call->value);
+    switch (call->op->kind) {
+    case TO_C__LINEAR: to_c__put_linear(p, call); return;
+    case TO_C__MAP: to_c__put_broadcast(p, call); break;
+    case TO_C__MATMUL: to_c__put_matmul(p, call); break;
+    case TO_C__CONV: to_c__put_conv(p, call); break;
+    case TO_C__MAX_POOL:
+    case TO_C__MEAN_POOL: to_c__put_pool(p, call); break;
+    case TO_C__DOT:
+        to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, to_c__place_of(p, call, 0).text, to_c__place_of(p, call, 1).text, to_c__in_size(p, call, 0));
+        break;
+    case TO_C__SOFTMAX:
+    case TO_C__LOG_SOFTMAX: to_c__put_softmax(p, call); break;
+    case TO_C__REDUCE: to_c__put_reduce(p, call); break;
+    case TO_C__CUMSUM: to_c__put_cumsum(p, call); break;
+    case TO_C__NORM: to_c__put_norm(p, call); break;
+    case TO_C__CONCAT: to_c__put_concat(p, call); break;
+    case TO_C__SLICE: to_c__put_slice(p, call); break;
+    case TO_C__TRANSPOSE: to_c__put_transpose(p, call); break;
+    case TO_C__PICK: to_c__put(p, "    %s[0] = (%s)[%d];\n", to.text, to_c__place_of(p, call, 0).text, (int)call->seen.data); break;
+    default: to_c__put_own(p, call); break;
+    }
+    to_c__put_rest(p, &p->value[call->value], 0);
+}
+
+/* -- weights -- */
+
+static float to_c__weight_at(const to_c__printer *p, const to_c__weight *w, int row, int column)
+{
+    if (w->form == TO_C__AS_IS) return p->value[w->value].constant[column];
+    const float *values = fold_param_value(p->m, w->param);
+    const fold_shape shape = fold_param_shape(p->m, w->param);
+    if (!w->transposed) return values[(size_t)(w->from + row) * (size_t)w->columns + (size_t)column];
+    return values[(size_t)column * (size_t)(to_c__size(&shape) / w->columns) + (size_t)(w->from + row)];
+}
+
+/* Writes a run of floats, and zeros up to whole vectors, or to a multiple of sixteen. */
+static void to_c__put_floats(to_c__printer *p, const to_c__weight *w, int row, int column, int count, int down)
+{
+    char text[32];
+    for (int i = 0; i < count; i++) {
+        const float value = down ? to_c__weight_at(p, w, row + i, column) : to_c__weight_at(p, w, row, column + i);
+        if (!(value - value == 0.0f)) /* an infinity or a NaN */
+            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN", w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+        to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", to_c__float(value, text));
+    }
+    if (down) for (int i = count; i % 16; i++) to_c__put(p, " 0.0f,");
+    else if (count % 16) to_c__put(p, " @REST_%d", count % 16);
+}
+
+static void to_c__put_weight(to_c__printer *p, int index)
+{
+    const to_c__weight *w = &p->weight[index];
+    const int slack = w->form == TO_C__AS_IS && p->value[w->value].slack, columns = w->form == TO_C__COLUMNS;
+    to_c__put(p, "/* ");
+    to_c__comment(p, w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+    if (w->form == TO_C__ROWS) to_c__put(p, " [%d x %d]", w->inner, w->columns);
+    if (w->from) to_c__put(p, ", from row %d on", w->from);
+    if (columns) to_c__put(p, " [%d x %d], column by column", w->inner, w->columns);
+    if (columns) to_c__put(p, " */\nstatic @ALIGNED const float @w%d[%d] = {", index, w->columns * ((w->inner + 15) / 16 * 16));
+    else to_c__put(p, " */\nstatic @ALIGNED const float @w%d[%d * %s%s] = {", index, w->inner, to_c__padded(w->columns / w->block, w->block).text, slack ? " + @WIDTH - 1" : "");
+    for (int row = 0; row < (columns ? w->columns : w->inner) && !p->stopped && !p->result.status; row++)
+        for (int block = 0; block < (columns ? 1 : w->columns / w->block); block++)
+            if (columns) to_c__put_floats(p, w, 0, row, w->inner, 1);
+            else to_c__put_floats(p, w, row, block * w->block, w->block, 0);
+    to_c__put(p, "\n};\n");
+    p->result.weight_bytes += p->scanning ? 0 : sizeof(float) * (size_t)w->inner * (size_t)w->columns;
+}
+
+/* Zeros that fill up parts of n columns to whole vectors. */
+static void to_c__put_rests(to_c__printer *p)
+{
+    int used[16] = { 0 };
+    for (size_t i = 0; i < p->n_weights; i++)
+        if (p->weight[i].form != TO_C__COLUMNS) used[p->weight[i].block % 16] = 1;
+    for (int w = 1; w < TO_C__WIDTHS; w++) {
+        const int width = to_c__widths[TO_C__WIDTHS - w];
+        to_c__put(p, w == 1 ? "#if @WIDTH == %d\n" : "#elif @WIDTH == %d\n", width);
+        for (int n = 1; n < 16; n++) {
+            if (!used[n]) continue;
+            to_c__put(p, "#define @REST_%d", n);
+            for (int i = n; i % width; i++) to_c__put(p, " 0.0f,");
+            to_c__put(p, "\n");
+        }
+    }
+    to_c__put(p, "#else\n");
+    for (int n = 1; n < 16; n++)
+        if (used[n]) to_c__put(p, "#define @REST_%d\n", n);
+    to_c__put(p, "#endif\n\n");
+}
+
+/* -- the file -- */
+
+static int to_c__agents(const to_c__printer *p) { return p->desc->agents > 1 ? p->desc->agents : 1; }
+
+static void to_c__put_arguments(to_c__printer *p)
+{
+    const char *open = "";
+    if (p->desc->n_state) to_c__put(p, "@state *s"), open = ", ";
+    for (int i = 0; i < p->desc->n_in; i++, open = ", ") to_c__put(p, "%sconst float *%s", open, p->desc->in[i].name);
+    for (int i = 0; i < p->desc->n_out; i++, open = ", ") to_c__put(p, "%sfloat *%s", open, p->desc->out[i].name);
+    if (!*open) to_c__put(p, "void");
+}
+
+static void to_c__put_declarations(to_c__printer *p)
+{
+    const to_c_desc *desc = p->desc;
+    to_c__put(p, "/* Made by fold.h's examples/to_c.h");
+    if (desc->source) to_c__put(p, " from ");
+    to_c__comment(p, desc->source);
+    to_c__put(p, ".\n");
+    for (int i = 0; i < desc->n_in + desc->n_out; i++) {
+        const to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
+        const fold_shape shape = fold_node_shape(p->f, port->node);
+        to_c__put(p, "   %s %s ", i < desc->n_in ? "reads " : "writes", port->name);
+        to_c__put_shape(p, &shape);
+        to_c__put(p, "\n");
+    }
+    if (to_c__agents(p) > 1) to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", to_c__agents(p));
+    to_c__put(p, "   Other files include it behind #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
+    to_c__put(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    if (desc->n_state) to_c__put(p, "typedef struct @state {\n");
+    for (int i = 0; i < desc->n_state; i++) {
+        const fold_shape shape = fold_node_shape(p->f, desc->state[i].node);
+        to_c__put(p, "    float %s[%d];\n", desc->state[i].name, to_c__size(&shape));
+        p->result.state_bytes += p->scanning ? 0 : sizeof(float) * (size_t)to_c__size(&shape);
+    }
+    if (desc->n_state) to_c__put(p, "} @state;\n/* Begins anew%s. */\nvoid @reset(@state *s);\n", to_c__agents(p) > 1 ? ", one agent" : "");
+    to_c__put(p, "/* Makes a step. */\nvoid @step(");
+    to_c__put_arguments(p);
+    to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
+    to_c__put(p, "#include <string.h> /* memcpy */\n#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)\n#include <immintrin.h>\n");
+    to_c__put(p, "#elif defined(__aarch64__) && defined(__ARM_NEON)\n#include <arm_neon.h>\n#endif\n\n");
+}
+
+static void to_c__put_step(to_c__printer *p)
+{
+    const to_c_desc *desc = p->desc;
+    to_c__put(p, to_c__agents(p) > 1 ? "static void @one(" : "void @step(");
+    to_c__put_arguments(p);
+    to_c__put(p, ")\n{\n");
+    for (size_t i = 0; i < p->n_slots; i++)
+        to_c__put(p, "    @ALIGNED float m%d[%s%s];\n", (int)i, to_c__padded(p->slot[i].count, p->slot[i].block).text,
+                  p->slot[i].slack ? " + @WIDTH - 1" : "");
+    to_c__put(p, "    int i;\n");
+    for (int i = 0; i < desc->n_in; i++) to_c__put(p, "    (void)%s;\n", desc->in[i].name);
+    for (size_t i = 0; i < p->n_values; i++) {
+        const to_c__value *v = &p->value[i];
+        to_c__operand direct;
+        if (v->is == TO_C__MADE || v->slot < 0) continue;
+        to_c__declare(p, (int)i);
+        memset(&direct, 0, sizeof direct);
+        to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", to_c__name_of(v).text, v->is == TO_C__STATE ? "s->" : "",
+                  (v->is == TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
+    }
+    for (int stage = 0; stage < (int)p->n_stages && !p->result.status; stage++)
+        if (p->stage[stage].part) to_c__put_loop(p, stage);
+        else to_c__put_call(p, &p->call[p->stage[stage].call]);
+    for (int i = 0; i < desc->n_out + desc->n_state; i++) {
+        const to_c__operand *end = &p->end[i];
+        to_c__put(p, "    memcpy(%s%s, %s, %d * sizeof(float));\n", i < desc->n_out ? "" : "s->",
+                  i < desc->n_out ? desc->out[i].name : desc->state[i - desc->n_out].name, to_c__address(p, end).text, end->size);
+    }
+    to_c__put(p, "    (void)i;\n}\n\n");
+}
+
+static void to_c__put_agents(to_c__printer *p)
+{
+    const to_c_desc *desc = p->desc;
+    const char *open = "";
+    to_c__put(p, "void @step(");
+    to_c__put_arguments(p);
+    to_c__put(p, ")\n{\n    int agent;\n    for (agent = 0; agent < %d; agent++)\n        @one(", to_c__agents(p));
+    if (desc->n_state) to_c__put(p, "s + agent"), open = ", ";
+    for (int i = 0; i < desc->n_in + desc->n_out; i++, open = ", ") {
+        const to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
+        const fold_shape shape = fold_node_shape(p->f, port->node);
+        to_c__put(p, "%s%s + agent * %d", open, port->name, to_c__size(&shape));
+    }
+    to_c__put(p, ");\n}\n\n");
+}
+
+static void to_c__put_reset(to_c__printer *p)
+{
+    char text[32];
+    to_c__put(p, "void @reset(@state *s)\n{\n    memset(s, 0, sizeof *s);\n");
+    for (int i = 0; i < p->desc->n_state; i++) {
+        const float *values = fold_value(p->f, p->desc->state[i].node);
+        const fold_shape shape = fold_node_shape(p->f, p->desc->state[i].node);
+        for (int k = 0; values && k < to_c__size(&shape); k++)
+            if (values[k] != 0.0f) to_c__put(p, "    s->%s[%d] = %s;\n", p->desc->state[i].name, k, to_c__float(values[k], text));
+    }
+    to_c__put(p, "}\n\n");
+}
+
+static void to_c__put_file(to_c__printer *p)
+{
+    to_c__put_declarations(p);
+    to_c__put(p, "#define @WIDEST %d\n", p->widest);
+    for (size_t i = 0; i < sizeof to_c__head / sizeof *to_c__head; i++) to_c__text(p, to_c__head[i]);
+    for (size_t i = 0; i < sizeof p->wanted && !p->scanning; i++) {
+        if (!p->wanted[i]) continue;
+        if (to_c__helpers[i].only) to_c__put(p, "#if %s\n", to_c__helpers[i].only);
+        to_c__text(p, to_c__helpers[i].text);
+        to_c__put(p, to_c__helpers[i].only ? "#endif\n\n" : "\n");
+    }
+    to_c__put_rests(p);
+    for (size_t i = 0; i < p->n_weights; i++) to_c__put_weight(p, (int)i);
+    to_c__put(p, "\n");
+    if (p->desc->n_state) to_c__put_reset(p);
+    to_c__put_step(p);
+    if (to_c__agents(p) > 1) to_c__put_agents(p);
+    to_c__put(p, "#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)\n#pragma GCC pop_options\n#endif\n");
+    to_c__put(p, "#endif /* @DECLARATIONS */\n");
+    to_c__flush(p);
+}
+
+to_c_desc to_c_desc_default(void)
+{
+    to_c_desc desc;
+    memset(&desc, 0, sizeof desc);
+    return desc;
+}
+
+static void to_c__plan(to_c__printer *p)
+{
+    const to_c_desc *desc = p->desc;
+    to_c__resolve(p);
+    p->end = (to_c__operand *)calloc((size_t)(desc->n_out + desc->n_state) + 1, sizeof *p->end);
+    if (!p->end) to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory");
+    for (int i = 0; i < desc->n_out + desc->n_state && !p->result.status; i++) {
+        const to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
+        const fold_shape shape = fold_node_shape(p->f, port->node);
+        if (to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name, &p->end[i]) &&
+            i >= desc->n_out && to_c__size(&shape) != p->end[i].size)
+            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, to_c__size(&shape), p->end[i].size);
+    }
+    if (!p->result.status) to_c__mark(p);
+    if (!p->result.status) to_c__cut(p);
+    if (!p->result.status) to_c__stages(p);
+    if (p->result.status) return;
+    to_c__readers(p);
+    to_c__slots(p);
+    to_c__choose_width(p);
+}
+
+static void to_c__free(to_c__printer *p)
+{
+    free(p->value);
+    free(p->call);
+    free(p->operand);
+    free(p->id);
+    free(p->end);
+    free(p->stage);
+    free(p->item);
+    free(p->slot);
+    free(p->weight);
+}
+
+to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *user)
+{
+    const to_c_desc none = to_c_desc_default();
+    to_c__printer p;
+    memset(&p, 0, sizeof p);
+    p.f = f;
+    p.m = fold_ctx_model(f);
+    p.desc = desc ? desc : &none;
+    p.name = p.desc->name ? p.desc->name : "network";
+    p.write = write;
+    p.user = user;
+    p.stopped = !write;
+    if (!f || !desc) to_c__fail(&p, FOLD_BAD_ARGUMENT, "to_c: no context, or no desc");
+    else to_c__check_names(&p);
+    const fold_status seen = p.result.status ? FOLD_OK : fold_ctx_visit(f, to_c__see, &p);
+    if (seen) to_c__fail(&p, seen, "to_c: the recording cannot be visited");
+    if (!p.result.status) to_c__plan(&p);
+    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) to_c__put_file(&p); /* first it finds what is called */
+    if (p.stopped) to_c__fail(&p, FOLD_IO, "to_c: the writer stopped");
+    to_c__free(&p);
+    return p.result;
+}
+#endif /* TO_C_IMPLEMENTATION */
