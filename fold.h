@@ -277,6 +277,10 @@ FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 /* Hands out the next `size` bytes and returns how many: fewer at the end, or when reading fails. */
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
+/* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
+typedef void fold_task(int i, void *user);
+typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
+
 /* ==== 4 model ============================================================================ */
 /* A model holds parameters, cells and ops of your own. Make one by fold_model_new(NULL), and add parameters
    by fold_weight_new and its kin, or with layers (section 12). Contexts share it (section 5). */
@@ -294,6 +298,11 @@ typedef struct fold_model_desc {
                             fails: prints the message, or is a place for a breakpoint. It must not use the
                             model or the context. NULL: none */
     void *error_user;
+    int threads;         /* spreads the steps of optimisers over so many threads, to the same bits, as
+                            fold_ctx_desc.threads spreads runs. Steps of small models stay on the caller's.
+                            0, 1: all do */
+    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; without it there is one thread */
+    void *pool;          /* handed to parallel_for */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
@@ -498,10 +507,6 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *
 /* ==== 5 context ========================================================================== */
 /* A context holds one recording and runs it. Make one by fold_ctx_new, with `training` set if it is to train,
    and call fold_ctx_reset before each new recording: it keeps the memory. */
-
-/* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
-typedef void fold_task(int i, void *user);
-typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 typedef struct fold_ctx_desc {
     int training;           /* lets fold_backward be called. A default context can only run forward */
@@ -11281,6 +11286,9 @@ struct fold_model {
     uint64_t steps; /* steps that its optimiser made */
     int rule;       /* whose state it is: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
+    fold_parallel_for *parallel_for; /* NULL: steps are made on one thread */
+    void *pool;
+    int threads;
 #endif
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
     fold_memory tracing; /* it lies there; zero: in the model's memory */
@@ -11384,6 +11392,9 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 #ifndef FOLD_INFERENCE
     for (int i = 0; i < FOLD__RATE_SETS; i++)
         m->set_rate[i] = m->set_decay[i] = 1;
+    m->parallel_for = settings.threads > 1 ? settings.parallel_for : NULL;
+    m->pool = settings.pool;
+    m->threads = settings.threads;
 #endif
     return m;
 }
@@ -24994,33 +25005,86 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* Updates one parameter, all of it or the rows of a lookup table that were touched, and its packs. It goes by
-   blocks of rows, which are still in cache when they are packed. */
-static void fold__step_param(fold_model *m, const fold__param_data *param, const fold__step *settings,
-                             int decoupled)
+/* Tells what lanes make of a step. The rows of all parameters lie end to end. A lane has the blocks of rows
+   that begin in its share: a block is still in cache when it is packed. */
+typedef struct fold__stepping {
+    fold_model *model;
+    fold__step step;
+    int decoupled;
+    size_t floats; /* counts those of all rows that are updated */
+    int lanes;
+} fold__stepping;
+
+/* Counts the rows that a step updates: all of a parameter, or those of a lookup table that were touched. */
+static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *param)
 {
-    const int rows = param->shape.dim[0],
-              packed = param->pack != FOLD__NO_PACK || param->pack_t != FOLD__NO_PACK;
-    const int block = packed && param->shape.rank > 1 ? FOLD__STEP_ROWS : rows;
-    fold__step step = *settings;
+    return !fold__trainable(m, param) ? 0
+           : fold__is_sparse(param)   ? param->touched
+                                      : (size_t)param->shape.dim[0];
+}
+
+/* Updates some of these rows, and their packs. A table's are packed when all lanes are done. */
+static void fold__step_param(const fold__stepping *stepping, const fold__param_data *param, size_t from,
+                             size_t to)
+{
+    fold_model *m = stepping->model;
+    fold__step step = stepping->step;
     step.rate *= m->set_rate[param->rate_set];
     step.decay *= m->set_decay[param->rate_set];
-    if (decoupled) {
+    if (stepping->decoupled) {
         step.shrink = step.rate * step.decay;
         step.decay = 0;
     }
-    if (fold__is_sparse(param)) {
-        for (uint32_t touch = 0; touch < param->touched; touch++)
-            fold__step_rows(m, param, &step, fold__touched(m)[param->touched_at + touch], 1);
-        if (param->touched)
-            fold__refresh_packs(m, param);
-        return;
+    const int packed = param->pack != FOLD__NO_PACK || param->pack_t != FOLD__NO_PACK;
+    for (size_t row = from; fold__is_sparse(param) && row < to; row++)
+        fold__step_rows(m, param, &step, fold__touched(m)[param->touched_at + row], 1);
+    for (size_t row = from, count; !fold__is_sparse(param) && row < to; row += count) {
+        count = packed && param->shape.rank > 1 ? fold__min_size(to - row, FOLD__STEP_ROWS) : to - row;
+        fold__step_rows(m, param, &step, row, count);
+        fold__refresh_rows(m, param, (int)row, (int)count);
     }
-    for (int first = 0; first < rows; first += block) {
-        const int count = rows - first < block ? rows - first : block;
-        fold__step_rows(m, param, &step, (size_t)first, (size_t)count);
-        fold__refresh_rows(m, param, first, count);
+}
+
+/* Returns the first of so many rows that begins at or behind a place, in floats from the first one on, and
+   with which a block begins. */
+static size_t fold__row_behind(size_t rows, size_t width, size_t place)
+{
+    const size_t block = width * FOLD__STEP_ROWS;
+    return fold__min_size(rows, (place + block - 1) / block * FOLD__STEP_ROWS);
+}
+
+static void fold__step_lane(int lane, void *user)
+{
+    const fold__stepping *stepping = (const fold__stepping *)user;
+    const fold__fp saved = fold__fp_enter();
+    const size_t share = stepping->floats / (size_t)stepping->lanes + 1, from = share * (size_t)lane;
+    size_t at = 0;
+    for (uint32_t index = 0; index < stepping->model->n_params; index++) {
+        const fold__param_data *param = &fold__params(stepping->model)[index];
+        const size_t rows = fold__stepped_rows(stepping->model, param),
+                     width = param->size / (size_t)param->shape.dim[0], begin = at;
+        at += rows * width;
+        if (at > from && begin < from + share)
+            fold__step_param(stepping, param, fold__row_behind(rows, width, from > begin ? from - begin : 0),
+                             fold__row_behind(rows, width, from + share - begin));
     }
+    fold__fp_leave(saved);
+}
+
+/* Makes a step of all parameters, on threads if that pays. A float takes about as long as 16 products. */
+static void fold__step_all(fold__stepping *stepping)
+{
+    fold_model *m = stepping->model;
+    for (uint32_t index = 0; index < m->n_params; index++) {
+        const fold__param_data *param = &fold__params(m)[index];
+        stepping->floats += fold__stepped_rows(m, param) * (param->size / (size_t)param->shape.dim[0]);
+    }
+    stepping->lanes =
+        m->parallel_for && fold__worth_sharing(16.0 * (double)stepping->floats) ? m->threads : 1;
+    if (stepping->lanes > 1)
+        m->parallel_for(stepping->lanes, fold__step_lane, stepping, m->pool);
+    else
+        fold__step_lane(0, stepping);
 }
 
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
@@ -25081,18 +25145,19 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
         return m->error.status;
     const fold__fp saved = fold__fp_enter();
     fold__settle_step(step, fold__steps_of(m, step->rule) + 1);
+    fold__fp_leave(saved);
     if (step->states)
         fold__set_rule(m, step->rule);
+    fold__stepping stepping = { m, *step, decoupled, 0, 1 };
+    fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
-        if (!fold__trainable(m, param)) {
+        if (!fold__trainable(m, param))
             fold__clear_grad(m, param);
-            continue;
-        }
-        fold__step_param(m, param, step, decoupled);
+        else if (fold__is_sparse(param) && param->touched)
+            fold__refresh_packs(m, param);
         fold__forget_grad(m, param);
     }
-    fold__fp_leave(saved);
     m->steps++;
     m->version++;
     return FOLD_OK;

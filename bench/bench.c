@@ -28,6 +28,10 @@
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
+/* How long the timed batches take where each lane has a processor, and what part of that runs while the other lanes wait. */
+static double step_of(const side *a) { return a->whole - a->lanes + a->longest; }
+static double alone_of(const side *a) { return (a->whole - a->lanes) / step_of(a); }
+
 static void print_result(const bench *b, const side *a, const measured *m, const char *other)
 {
     const result r = result_of(a, b);
@@ -47,6 +51,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
                r.stage[OPTIMISE] * per_unit, batches, (double)arena * 1e-6);
         if (other) printf("  %.3f x %s", m->ratio, other);
         if (a->traced > 0) printf("  %.1f %% %s", 100 * a->share / a->traced, a->share_of);
+        if (a->lanes > 0) printf("  %d threads: %.1f %% alone, %.2f x", b->o->threads, 100 * alone_of(a), a->whole / step_of(a));
         putchar('\n');
         return;
     }
@@ -68,6 +73,7 @@ static void print_result(const bench *b, const side *a, const measured *m, const
            b->s.cells ? "true" : "false", a->timed);
     if (other) printf(",\"compare\":\"%s\",\"ratio\":%.4f", other, m->ratio);
     if (a->traced > 0) printf(",\"share_of\":\"%s\",\"share\":%.4f", a->share_of, a->share / a->traced);
+    if (a->lanes > 0) printf(",\"alone\":%.4f,\"reach\":%.4f", alone_of(a), a->whole / step_of(a));
     if (a->schedule == MANUAL && b->training) printf(",\"gradient_error\":%.3g", a->error);
     printf(",\"checksum\":\"%016llx\"}\n", (unsigned long long)a->checksum);
 }
@@ -141,11 +147,13 @@ static const char usage[] =
     "  --isa avx512|avx2|portable    --dedupe on|off    --plan-cache on|off    --group-bytes N\n"
     "  --block on|off        on: each recording in a new context in a block of exactly the size that it was measured to need\n"
     "  --replay on|off       on: the same recording again by fold_replay\n"
+    "  --in-turn on|off      on: what threads share runs lane by lane on one processor; tells what part of a step runs alone, and how many\n"
+    "                        times as fast as one thread those --threads would be that never wait for each other or for memory\n"
     "  --weights float|bf16|int8  bf16, int8: in 16 or 8 bits, for inference; --compare floats beside it\n"
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
-    "  --json                one object a line    --clock wall|processor (the latter: of one thread)\n"
+    "  --json                one object a line    --clock wall|processor (the latter: of one thread, or --in-turn)\n"
     "  --export PATH         nothing is timed: writes PATH.values and, of the first batch, PATH.outputs; in training these are\n"
     "                        losses, and PATH.gradients those of their mean. Wants --workload and --mode\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
@@ -214,6 +222,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--dedupe")) o.dedupe = on_off(name, value);
         else if (!strcmp(name, "--plan-cache")) o.plan_cache = on_off(name, value);
         else if (!strcmp(name, "--replay")) o.replay = on_off(name, value);
+        else if (!strcmp(name, "--in-turn")) o.in_turn = on_off(name, value);
         else if (!strcmp(name, "--block")) o.block = on_off(name, value);
         else if (!strcmp(name, "--weights")) o.bits = bits_of(value);
         else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
@@ -225,7 +234,7 @@ static options parse(int argc, char **argv)
     if (o.mode && strcmp(o.mode, "infer") && strcmp(o.mode, "train")) die("no such mode: ", o.mode);
     if (o.threads < 1 || o.threads > 64) die("1 to 64 threads", "");
     if (o.export && (!o.workload || !o.mode)) die("--export is of one --workload and --mode", "");
-    if (o.threads > 1 && now_clock != CLOCK_MONOTONIC) die("the processor's clock is of one thread", "");
+    if (o.threads > 1 && !o.in_turn && now_clock != CLOCK_MONOTONIC) die("the processor's clock is of one thread", "");
     if (o.threads > 1 && (o.schedule >= EAGER || o.compare >= EAGER)) die("eager and manual are of one thread", "");
     return o;
 }

@@ -10,7 +10,7 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 typedef struct options {
     const char *workload, *mode, *isa, *share, *export;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, replay, block, sorted, bits, frames, threads, seed;
+    int compare, json, dedupe, plan_cache, replay, block, sorted, bits, frames, threads, in_turn, seed;
     size_t group_bytes;
     double seconds;
     sizes s;
@@ -52,6 +52,7 @@ typedef struct side {
     double error;    /* of gradients written by hand */
     const char *share_of;
     double traced, share; /* microseconds of timed runs by their traces, and those of batches that options.share names */
+    double whole, lanes, longest; /* seconds of timed batches; of what threads share in them; of the longest lane each time */
     manual by_hand;
 } side;
 
@@ -67,8 +68,24 @@ static uint64_t clock_ns(void *user)
 {
     struct timespec t;
     (void)user;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(now_clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Runs what threads share as if there was one processor, lane by lane, and takes the time of all and of the longest. The step on
+   threads that never wait for memory or for each other takes whole - lanes + longest. */
+static void lanes_in_turn(int n, void (*task)(int lane, void *user), void *user, void *pool)
+{
+    side *a = (side *)pool;
+    double longest = 0;
+    for (int lane = 0; lane < n; lane++) {
+        const double start = now_seconds();
+        task(lane, user);
+        const double took = now_seconds() - start;
+        a->lanes += took;
+        if (took > longest) longest = took;
+    }
+    a->longest += longest;
 }
 
 static void open_context(side *a)
@@ -87,6 +104,10 @@ static void open_side(side *a, const bench *b, schedule how)
     model.seed = (uint64_t)b->o->seed;
     model.isa = b->o->isa;
     model.inference = !b->training;
+    if (b->o->threads > 1 && !b->o->in_turn && !(a->pool = fold_pool_new(b->o->threads))) die("no threads to be had", "");
+    model.threads = ctx.threads = b->o->threads;
+    model.parallel_for = ctx.parallel_for = b->o->in_turn ? lanes_in_turn : fold_pool_for;
+    model.pool = ctx.pool = b->o->in_turn ? (void *)a : a->pool;
     a->model = fold_model_new(&model);
     if (!a->model) die("out of memory", "");
     if (fold_model_status(a->model)) die(fold_model_message(a->model), "");
@@ -107,13 +128,6 @@ static void open_side(side *a, const bench *b, schedule how)
     ctx.zone = b->o->zone;
     ctx.zone_user = b->o->zone_user;
     ctx.trace_bytes = b->o->share ? (size_t)1 << 20 : 0;
-    if (b->o->threads > 1) {
-        a->pool = fold_pool_new(b->o->threads);
-        if (!a->pool) die("no threads to be had", "");
-        ctx.threads = b->o->threads;
-        ctx.parallel_for = fold_pool_for;
-        ctx.pool = a->pool;
-    }
     a->desc = ctx;
     open_context(a);
     a->of = (times *)take(NULL, (size_t)b->rotation, sizeof *a->of);
@@ -239,6 +253,7 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
 {
     const recording *r = &b->data[which];
     const int together = a->schedule == EAGER && !hash ? 1 : r->n_samples;
+    const double lanes = a->lanes, longest = a->longest;
     double t[N_STAGES] = { 0 };
     if (a->schedule == MANUAL) manual_batch(&a->by_hand, r, b->training, &t[SCHEDULE], &t[RUN], hash);
     else if (b->o->replay && a->recorded && !hash && a->schedule != EAGER) replay_samples(a, t);
@@ -261,6 +276,10 @@ static double run_batch(side *a, const bench *b, int which, int timed, uint64_t 
         for (int k = 0; k < N_STAGES; k++) of->stage[k][of->n % MAX_REPEATS] = t[k];
         of->n++;
         a->timed++;
+        a->whole += t[WHOLE];
+    } else {
+        a->lanes = lanes;
+        a->longest = longest;
     }
     return t[WHOLE];
 }

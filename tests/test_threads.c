@@ -451,6 +451,99 @@ static void test_savers(void)
     fold_model_free(m);
 }
 
+/* ---- steps of optimisers ------------------------------------------------------------------ */
+
+enum { STEP_IN = 50, STEP_OUT = 333 };
+typedef struct stepped {
+    fold_model *m;
+    fold_param words, weight, bias, frozen, last;
+} stepped;
+typedef struct lanes { /* runs lanes from the last on, and counts them */
+    int times, most;
+} lanes;
+
+static void backwards(int n, fold_task *task, void *user, void *pool)
+{
+    lanes *seen = (lanes *)pool;
+    seen->times++;
+    seen->most = n;
+    for (int i = n - 1; i >= 0; i--) task(i, user);
+}
+static stepped new_stepped(int threads, fold_parallel_for *parallel_for, void *pool, int width)
+{
+    stepped s;
+    fold_model_desc d = fold_model_desc_default();
+    d.threads = threads;
+    d.parallel_for = parallel_for;
+    d.pool = pool;
+    s.m = fold_model_new(&d);
+    s.words = fold_table_new(s.m, "words", 40, STEP_IN);
+    s.weight = fold_weight_new(s.m, "weight", STEP_IN, width);
+    s.bias = fold_bias_new(s.m, "bias", width);
+    s.frozen = fold_weight_new(s.m, "frozen", width, 5);
+    s.last = fold_bias_new(s.m, "last", 5);
+    fold_param_freeze(s.m, s.frozen, 1);
+    CHECK_SAYS(!fold_model_status(s.m), "%s", fold_model_message(s.m));
+    return s;
+}
+/* The loss of a few words, whose rows alone change, before each of the steps. */
+static void step(const stepped *s, int rule, int nth, float *loss)
+{
+    const fold_sgd sgd = { 0.1f, nth % 2 ? 0.9f : 0, 0.01f };
+    const fold_adagrad adagrad = { 0.1f, 0, 0 };
+    const fold_rmsprop rmsprop = { 0.01f, 0, 0, 0.1f };
+    const fold_adam adam = { 0.01f, 0, 0, 0, 0.1f, nth % 2 };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    fold_ctx *f = fold_ctx_new(s->m, &d);
+    fold_node losses[3];
+    for (int i = 0; i < 3; i++) {
+        const fold_node x = fold_lookup(f, s->words, (7 * nth + 11 * i) % 40);
+        const fold_node y = fold_linear(f, fold_tanh(f, fold_linear(f, x, s->weight, s->bias)), s->frozen, s->last);
+        losses[i] = fold_softmax_xent(f, y, i);
+    }
+    const fold_node mean = fold_mean_n(f, losses, 3);
+    CHECK_INT(fold_backward(f, mean), FOLD_OK);
+    *loss = *fold_value(f, mean);
+    fold_ctx_free(f);
+    CHECK_INT(rule == 0   ? fold_sgd_step(s->m, &sgd)
+              : rule == 1 ? fold_adagrad_step(s->m, &adagrad)
+              : rule == 2 ? fold_rmsprop_step(s->m, &rmsprop)
+                          : fold_adam_step(s->m, &adam), FOLD_OK);
+}
+static void test_steps(void)
+{
+    for (int threads = 2; threads <= 7; threads += 1 + (threads > 2)) {
+        lanes seen = { 0, 0 };
+        const stepped one = new_stepped(0, NULL, NULL, STEP_OUT), many = new_stepped(threads, backwards, &seen, STEP_OUT);
+        for (int rule = 0; rule < 4; rule++)
+            for (int nth = 0; nth < 4; nth++) {
+                int count;
+                float want, got;
+                step(&one, rule, nth, &want);
+                step(&many, rule, nth, &got);
+                CHECK_BITS(&got, &want, 1);
+                const float *values = fold_model_values(one.m, &count);
+                CHECK_BITS(fold_model_values(many.m, NULL), values, count);
+            }
+        CHECK_INT(seen.times, 16);
+        CHECK_INT(seen.most, threads);
+        fold_model_free(one.m);
+        fold_model_free(many.m);
+    }
+}
+static void test_small_steps(void) /* small ones stay on the caller's thread, and so do all without a parallel_for */
+{
+    lanes seen = { 0, 0 };
+    float loss;
+    const stepped small = new_stepped(2, backwards, &seen, 1), alone = new_stepped(2, NULL, NULL, STEP_OUT);
+    step(&small, 3, 0, &loss);
+    step(&alone, 3, 0, &loss);
+    CHECK_INT(seen.times, 0);
+    fold_model_free(small.m);
+    fold_model_free(alone.m);
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -458,6 +551,8 @@ int main(int argc, char **argv)
     check_run("models side by side", test_models_apart);
     check_run("a pool waits for its tasks", test_pool_waits);
     check_run("a pool trains to the same bits", test_pool);
+    check_run("steps of optimisers on threads", test_steps);
+    check_run("small steps stay on one thread", test_small_steps);
     check_run("a pool with nothing to do", test_nothing);
     check_run("no pool", test_no_pool);
     check_run("a pool without room", test_pool_without_room);
