@@ -712,7 +712,7 @@ FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives 
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest along an axis */
 FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest along an axis */
 FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* gives the sum of (x - mean)^2 / n */
-FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* gives log sum e^x */
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; a list: by row */
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multiplies, one after the other */
 /* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
@@ -1016,7 +1016,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      norms, losses, fold_slice, fold_split and fold_reshape are those of a row.
    - Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a list is
      the same for every row. A value that depends on no list stays one value, inside a cell too.
-   - In element-wise ops a node beside a list has at most the rank of a row, else it is an error. Then take its
+   - In element-wise ops a node beside a list has no more axes than a row, else it is an error. Then take its
      rows by fold_list_unstack, or make one value of the list by fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
      Dropout draws once a call, and its mask depends on the row's index.
@@ -1072,6 +1072,28 @@ FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, in
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows);
+
+/* Go over the rows of a list, each value of a row apart: scores of a choice among n rows are a list of [1],
+   those of several choices [heads]. They have the bits of fold_softmax and its kin of a vector [n]. In lists
+   those go over each row on its own, and so does fold_list_softmax_xent. A list of 0 rows gives one of 0 rows;
+   its logsumexp is an error, and its entropy is 0. They are not for a cell's body. */
+FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* gives e^x / sum e^x, a list */
+FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* gives x - log sum e^x, a list */
+FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* gives log sum e^x, one value */
+FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
+/* Gives the cross entropy of choosing one row, -log softmax(x) at row `label`. A label out of range is an
+   error, and so is any of a list of 0 rows. */
+FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
+/* Do the same over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and its
+   logarithm give a list of the edges. The others give one of `rows` rows, which are zeros without edges.
+   label[r] is the edge that row r chooses, so each row must have one. */
+FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
+FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
+FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
+FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const int *to, int edges,
+                                                int rows);
+FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
+                                            int edges, int rows);
 
 /* Computes multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al.
    2017). Head h takes the h-th of `heads` equal parts of every row; scores of queries and keys are divided by
@@ -1729,6 +1751,9 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    nothing to choose or a NaN. For the log-probability of one softmax, give one head. It makes one draw. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
+/* Draws a row of a list of [1], of scores that a run left to be read, as fold_random_softmax draws from as
+   many floats. Returns -1 also when they cannot be read: fold_ctx_message says why. */
+FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
    a weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
@@ -10656,6 +10681,73 @@ static void fold__list_unstack_backward(const fold_op_call *call)
                count * sizeof(float));
 }
 
+/* Returns where the rows of each target begin in their order, which is NULL where they are as they lie. */
+static const int *fold__segments_of(const int *index, int rows, const int **order)
+{
+    *order = index[0] ? NULL : index + 1;
+    return index + 1 + (index[0] ? 0 : rows);
+}
+
+/* Moves a column of `count` rows to a line, or back. */
+static void fold__move_column(const fold_rows *rows, const int *order, int first, int count, int column,
+                              float *line, int back)
+{
+    for (int at = 0; at < count; at++) {
+        float *value = fold__row(rows, order ? order[first + at] : first + at) + column;
+        *(back ? value : &line[at]) = *(back ? &line[at] : value);
+    }
+}
+
+/* Runs an op over vectors along the rows that go to each target: a column of theirs is a line. An op that
+   reduces gives a row for each target, zeros if it has none; the others give one for each row. */
+enum { FOLD__LINES_OVER_ROWS = 5 };
+static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
+
+static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int reduces, int backward)
+{
+    const int rows = call->lengths[0], width = fold__in_size(call, 0), *order;
+    const int *start = fold__segments_of(fold__engine_of(call)->index, rows, &order);
+    fold__lines lines = FOLD__ALL_ZERO;
+    float **const line[FOLD__LINES_OVER_ROWS] = { &lines.in, &lines.out, &lines.dout, &lines.din,
+                                                  &lines.scratch };
+    for (int i = 0; i < FOLD__LINES_OVER_ROWS; i++)
+        *line[i] = call->scratch + i * (ptrdiff_t)(rows + 1);
+    lines.kernels = fold__engine_of(call)->kernels;
+    lines.axis.inner = 1;
+    for (int target = 0; reduces ? target < call->rows : start[target] < rows; target++)
+        for (int column = 0; column < width; column++) {
+            const int first = start[target], length = start[target + 1] - first;
+            const int *out_order = reduces ? NULL : order;
+            const int out_first = reduces ? target : first, out_count = reduces ? 1 : length;
+            lines.axis.length = length;
+            lines.out[0] = 0;
+            if (reduces || !backward)
+                fold__move_column(&call->in[0], order, first, length, column, lines.in, 0);
+            if (backward) {
+                fold__move_column(&call->out[0], out_order, out_first, out_count, column, lines.out, 0);
+                fold__move_column(&call->dout[0], out_order, out_first, out_count, column, lines.dout, 0);
+            }
+            if (length)
+                over(&lines);
+            if (backward)
+                fold__move_column(&call->din[0], order, first, length, column, lines.din, 1);
+            else
+                fold__move_column(&call->out[0], out_order, out_first, out_count, column, lines.out, 1);
+        }
+}
+#define FOLD__OVER_ROWS(name, reduces)                                  \
+    static void fold__list_##name##_forward(const fold_op_call *call)   \
+    {                                                                   \
+        fold__over_rows(call, fold__##name##_lines, reduces, 0);        \
+    }                                                                   \
+    static void fold__list_##name##_backward(const fold_op_call *call)  \
+    {                                                                   \
+        fold__over_rows(call, fold__##name##_lines_grad, reduces, 1);   \
+    }
+FOLD__OVER_ROWS(softmax, 0)
+FOLD__OVER_ROWS(log_softmax, 0)
+FOLD__OVER_ROWS(logsumexp, 1)
+
 /* Tells which rows an attention's row sees: it is its second attribute. */
 enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
 
@@ -10861,6 +10953,9 @@ static void fold__attention_step_forward(const fold_op_call *call)
     X(copy, other, 1, 0, NULL, FOLD__FLOW, 0, same)                                                     \
     X(list_take, other, 1, 0, NULL, FOLD__OVER_LISTS, 0, same)                                          \
     X(list_unstack, other, 1, 0, NULL, FOLD__OVER_LISTS, 0, unstack)                                    \
+    X(list_softmax, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__OUT, same)                               \
+    X(list_log_softmax, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__OUT, same)                           \
+    X(list_logsumexp, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__IN | FOLD__OUT, same)                  \
     X(list_attention, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(attention_step, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step)           \
     X(stop, other, 1, 0, NULL, FOLD__NO_GRAD, 0, same)                                                  \
@@ -10907,6 +11002,12 @@ static int fold__attr_is_float(uint32_t op)
     return op < FOLD__OP_COUNT && (fold__op_table[op].flags & FOLD__FLOAT) != 0;
 }
 #endif /* FOLD_NO_TEXT */
+
+/* Tells whether an op goes over the rows of each target: fold__over_rows. */
+static int fold__goes_over_rows(uint32_t op)
+{
+    return op == FOLD__OP_list_softmax || op == FOLD__OP_list_log_softmax || op == FOLD__OP_list_logsumexp;
+}
 
 /* Tells whether an op passes gradient to an input at all. */
 static int fold__differentiable(const fold__op_row *op, int input)
@@ -15804,8 +15905,8 @@ static void fold__turn_index(const int *to, int rows, int count, int *order, int
         order[--start[to[row]]] = row;
 }
 
-/* Places that, as fold__run_segments takes it: whether rows are in order, where those of each target begin,
-   and their order. */
+/* Places that, as fold__segments_of finds it: whether rows are in order, their order unless they are, and
+   where those of each target begin. */
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 2);
@@ -15814,7 +15915,7 @@ static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int c
     int *in_order = (int *)(void *)fold__at_place(f, place), *start = in_order + 1;
     *in_order = fold__is_in_order(to, rows, count, start);
     if (!*in_order)
-        fold__turn_index(to, rows, count, start + count + 1, start);
+        fold__turn_index(to, rows, count, start, start + rows);
     return place;
 }
 
@@ -15879,6 +15980,80 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 {
     const fold_node both[2] = { score, value };
     return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
+}
+
+/* Takes the rows that go to each target or, with -1 targets, all of a list. */
+static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
+                               const int *to, int edges, int count)
+{
+    fold__operand operand;
+    if (!fold__whole_operand_of(f, x, who, &operand))
+        return fold__null;
+    const int rows = (int)f->length[operand.source], all = count < 0,
+              reduces = code->op == FOLD__OP_list_logsumexp;
+    if (!all &&
+        (!fold__each_row_has(f, who, edges, "edges", rows) || !fold__indices_ok(f, who, to, edges, count)))
+        return fold__null;
+    if (all && reduces && !rows)
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
+    const uint32_t place = all ? fold__place_data(f, 3) : fold__place_segments(f, to, rows, count);
+    if (place == FOLD__NONE)
+        return fold__null;
+    const int whole[3] = { 1, 0, rows };
+    if (all)
+        memcpy(fold__at_place(f, place), whole, sizeof whole);
+    return fold__record_whole(f, code, &operand, 1, NULL, reduces ? count : rows, place);
+}
+
+/* The calls over all rows of a list, and over those that go to each of some rows. */
+#define FOLD__ROWS_OPS(name)                                                                               \
+    FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
+    {                                                                                                      \
+        return fold__rows_op(f, &fold__code_list_##name, "list_" #name, x, NULL, 0, -1);                   \
+    }                                                                                                      \
+    FOLD_API fold_node fold_list_##name##_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows) \
+    {                                                                                                      \
+        return fold__count_ok(f, rows, "list_" #name "_to")                                                \
+                   ? fold__rows_op(f, &fold__code_list_##name, "list_" #name "_to", x, to, edges, rows)    \
+                   : fold__null;                                                                           \
+    }
+FOLD__ROWS_OPS(softmax)
+FOLD__ROWS_OPS(log_softmax)
+FOLD__ROWS_OPS(logsumexp)
+
+FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x)
+{
+    const fold_node chance = fold_list_softmax(f, x), logarithm = fold_list_log_softmax(f, x);
+    return fold_neg(f, fold_list_sum(f, fold_mul(f, chance, logarithm)));
+}
+FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
+{
+    const fold_node chance = fold_list_softmax_to(f, x, to, edges, rows),
+                    logarithm = fold_list_log_softmax_to(f, x, to, edges, rows);
+    return fold_neg(f, fold_list_sum_to(f, fold_mul(f, chance, logarithm), to, edges, rows));
+}
+
+FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label)
+{
+    const fold_node logarithm = fold_list_log_softmax(f, x);
+    if (logarithm.id && (label < 0 || label >= fold_list_length(f, x)))
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_choice_xent: label %d, but the list has %d rows",
+                               label, fold_list_length(f, x));
+    return fold_neg(f, fold_list_at(f, logarithm, label));
+}
+
+FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
+                                            int edges, int rows)
+{
+    static const char *const who = "list_choice_xent_to";
+    const fold_node logarithm = fold_list_log_softmax_to(f, x, to, edges, rows);
+    if (!logarithm.id || !fold__indices_ok(f, who, label, rows, edges))
+        return fold__null;
+    for (int row = 0; row < rows; row++)
+        if (to[label[row]] != row)
+            return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: label %d of row %d is an edge to row %d", who,
+                                   label[row], row, to[label[row]]);
+    return fold_neg(f, fold_list_take(f, logarithm, label, rows));
 }
 
 /* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
@@ -18221,6 +18396,8 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
     if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
+    if (fold__goes_over_rows(program.op->op))
+        return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
     const int32_t *attr = program.op->attr;
     const int step = program.op->op == FOLD__OP_attention_step;
     if (!step && program.op->op != FOLD__OP_list_attention)
@@ -20991,8 +21168,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
-    const int count = call->lengths[0], *start = engine->index + 1, *order = start + call->rows + 1;
-    for (int operand = 0; operand < call->n_in && !engine->index[0]; operand++) {
+    const int count = call->lengths[0], *order, *start = fold__segments_of(engine->index, count, &order);
+    for (int operand = 0; operand < call->n_in && order; operand++) {
         for (int which = 0; which <= backward; which++) {
             fold_rows *of = (which ? worker->op_din : worker->op_in) + operand;
             if (fold__absent(of))
@@ -21035,12 +21212,12 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     call->rows = (int)f->length[id];
     call->data = &f->node_data[id];
     worker->kernel_calls++;
-    if (op == FOLD__OP_list_attention || op == FOLD__OP_attention_step)
-        call->scratch = (float *)(void *)worker->free;
-    if (fold__op_of(f->model, op)->flags & FOLD__LIST)
+    if (fold__op_of(f->model, op)->flags & FOLD__LIST) {
         fold__run_segments(worker, &prepared->engine, call, run, backward);
-    else
+    } else {
+        call->scratch = op < FOLD__OP_COUNT ? (float *)(void *)worker->free : call->scratch;
         run(call);
+    }
     worker->free = free;
 }
 
@@ -24752,6 +24929,15 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
         return fold__no_values; /* it has no rows: any address will do */
     return fold__row_to_read(f, &operand, 0);
+}
+
+FOLD_API int fold_random_row(fold_random *random, fold_ctx *f, fold_node scores)
+{
+    const int rows = fold_list_length(f, scores);
+    const float *values = fold_value(f, scores);
+    return values && fold__shape_size(&f->shapes[f->shape[scores.id]].shape) == 1
+               ? fold_random_softmax(random, values, rows)
+               : -1;
 }
 
 #ifndef FOLD_INFERENCE

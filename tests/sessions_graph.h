@@ -104,6 +104,17 @@
     X(list_mean_to, out[0] = fold_list_mean_to(f, in[0], index, indices, rows))                              \
     X(list_max_to, out[0] = fold_list_max_to(f, in[0], index, indices, rows))                                \
     X(list_softmax_mean_to, out[0] = fold_list_softmax_mean_to(f, in[0], in[1], index, indices, rows))       \
+    X(list_softmax, out[0] = fold_list_softmax(f, in[0]))                                                    \
+    X(list_log_softmax, out[0] = fold_list_log_softmax(f, in[0]))                                            \
+    X(list_logsumexp, out[0] = fold_list_logsumexp(f, in[0]))                                                \
+    X(list_softmax_entropy, out[0] = fold_list_softmax_entropy(f, in[0]))                                    \
+    X(list_choice_xent, out[0] = fold_list_choice_xent(f, in[0], i0))                                        \
+    X(list_softmax_to, out[0] = fold_list_softmax_to(f, in[0], index, indices, i1))                          \
+    X(list_log_softmax_to, out[0] = fold_list_log_softmax_to(f, in[0], index, indices, i1))                  \
+    X(list_logsumexp_to, out[0] = fold_list_logsumexp_to(f, in[0], index, indices, rows))                    \
+    X(list_softmax_entropy_to, out[0] = fold_list_softmax_entropy_to(f, in[0], index, indices, rows))        \
+    X(list_choice_xent_to,                                                                                   \
+      out[0] = fold_list_choice_xent_to(f, in[0], index, index + rows, indices - rows, rows))                \
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
@@ -1039,6 +1050,31 @@ static void grow_to(gen *g, int op, int x)
     add_indices(g, rows, n);
 }
 
+/* A choice among rows, or among the edges of each of n rows. */
+static void grow_choice(gen *g, int op, int x)
+{
+    const int to = op >= OP_list_softmax_to, one = op == OP_list_logsumexp || op == OP_list_softmax_entropy || op == OP_list_choice_xent;
+    const int shares = op == OP_list_softmax_to || op == OP_list_log_softmax_to;
+    if (shape_of(g, x).rank == FOLD_MAX_RANK)
+        return;
+    x = soft(g, op == OP_list_logsumexp || op == OP_list_choice_xent ? not_empty(g, x) : x, 9);
+    const int rows = g->to->values[x].rows, n = (rows > 0) + data_below(g, 6);
+    if (!to || shares) {
+        emit_as(g, op, one ? 0 : list_of(g, x), shape_of(g, x), 40, 1, &x);
+        g->last->i[0] = op == OP_list_choice_xent ? data_below(g, rows) : 0;
+        g->last->i[1] = n;
+        if (to)
+            add_indices(g, rows, n);
+        return;
+    }
+    const int chosen = op == OP_list_choice_xent_to, least = n < rows ? n : rows;
+    emit_as(g, op, new_list(g, chosen ? least : n, 0), shape_of(g, x), 40, 1, &x);
+    add_indices(g, chosen ? rows + least : rows, chosen ? least : n);
+    int *label = g->to->indices + g->last->at_index, *edge = label + least;
+    for (int i = 0; i < least && chosen; i++)
+        edge[label[i] = rows - 1 - i] = i; /* each has an edge */
+}
+
 static void grow_attention(gen *g)
 {
     const int heads = 1 + below(g, 2), narrow = heads == 1 && below(g, 2), self = !below(g, 3);
@@ -1172,6 +1208,16 @@ static void grow_lists(gen *g, int op)
     case OP_list_mean_to:
     case OP_list_max_to:
     case OP_list_softmax_mean_to: grow_to(g, op, x); break;
+    case OP_list_softmax:
+    case OP_list_log_softmax:
+    case OP_list_logsumexp:
+    case OP_list_softmax_entropy:
+    case OP_list_choice_xent:
+    case OP_list_softmax_to:
+    case OP_list_log_softmax_to:
+    case OP_list_logsumexp_to:
+    case OP_list_softmax_entropy_to:
+    case OP_list_choice_xent_to: grow_choice(g, op, x); break;
     case OP_list_standardize:
         emit_with(g, op, shape_of(g, x), 9, x, 0, below(g, 2) ? 0.0f : 0.01f);
         break;

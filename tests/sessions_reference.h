@@ -80,6 +80,22 @@
     X(gaussian_entropy, out[0] = ref_normal_entropy(t, in[0]))                                               \
     X(gaussian_log_prob, out[0] = ref_log_density(t, in[0], in[1], in[2]))                                   \
     X(standardize, out[0] = ref_standardize(t, in[0], in[1], in[2], (double)x))                              \
+    X(list_softmax, out[0] = over_rows(t, REF_softmax, in[0]))                                               \
+    X(list_log_softmax, out[0] = over_rows(t, REF_log_softmax, in[0]))                                       \
+    X(list_logsumexp, out[0] = over_rows(t, REF_logsumexp, in[0]))                                           \
+    X(list_softmax_entropy,                                                                                  \
+      out[0] = rows_entropy(t, over_rows(t, REF_softmax, in[0]), over_rows(t, REF_log_softmax, in[0]), NULL, 0)) \
+    X(list_choice_xent,                                                                                      \
+      out[0] = ref_of(t, REF_neg, ref_take(t, over_rows(t, REF_log_softmax, in[0]), item->i, 1, 1)))         \
+    X(list_softmax_to, out[0] = over_rows_to(t, REF_softmax, in[0], index, i1))                              \
+    X(list_log_softmax_to, out[0] = over_rows_to(t, REF_log_softmax, in[0], index, i1))                      \
+    X(list_logsumexp_to, out[0] = over_rows_to(t, REF_logsumexp, in[0], index, rows))                        \
+    X(list_softmax_entropy_to,                                                                               \
+      out[0] = rows_entropy(t, over_rows_to(t, REF_softmax, in[0], index, rows),                             \
+                            over_rows_to(t, REF_log_softmax, in[0], index, rows), index, rows))              \
+    X(list_choice_xent_to,                                                                                   \
+      out[0] = ref_of(t, REF_neg, ref_take(t, over_rows_to(t, REF_log_softmax, in[0], index + rows, rows),   \
+                                           index, rows, 0)))                                                 \
     X(list_standardize, out[0] = standard_reference(t, in[0], (double)x))                                    \
     X(layer_norm,                                                                                            \
       out[0] = ref_norm_by(t, in[0], of_param(t, n, ONES), of_param(t, n, OFFSET), (double)x))               \
@@ -295,6 +311,39 @@ static int standard_reference(ref_tape *t, int x, double epsilon)
 {
     const int mean = ref_of(t, REF_list_mean, x), apart = ref_of_two(t, REF_sub, x, mean);
     return ref_standardize(t, x, mean, ref_of(t, REF_list_mean, ref_of(t, REF_square, apart)), epsilon);
+}
+/* An op over vectors along the rows of a list: of its values as columns. */
+static int over_rows(ref_tape *t, int op, int x)
+{
+    const ref_shape row = t->value[x].shape;
+    const int n = t->value[x].rows;
+    if (!n) return ref_of(t, REF_copy, x);
+    const int stacked = ref_of(t, REF_list_stack, x);
+    const int columns = ref_transpose(t, ref_reshape(t, stacked, ref_shape2(n, ref_size(&row))), 0, 1);
+    if (op == REF_logsumexp) return ref_reshape(t, ref_along(t, op, columns, 1), row);
+    const int turned = ref_transpose(t, ref_of(t, op, columns), 0, 1);
+    return ref_of(t, REF_list_unstack, ref_reshape(t, turned, t->value[stacked].shape));
+}
+/* The same of the edges of each of n rows; shares go back to where their edges are. */
+static int over_rows_to(ref_tape *t, int op, int x, const int *to, int n)
+{
+    const ref_shape row = t->value[x].shape;
+    const int edges = t->value[x].rows;
+    int *part = ref_ints(t, n + 1), *edge = ref_ints(t, edges + 1), *place = ref_ints(t, edges + 1), parts = 0;
+    for (int r = 0, at = 0; r < n; r++) {
+        const int first = at;
+        for (int e = 0; e < edges; e++)
+            if (to[e] == r) edge[place[e] = at++] = e;
+        if (at > first) part[parts++] = over_rows(t, op, ref_take(t, x, edge + first, at - first, 0));
+        else if (op == REF_logsumexp) part[parts++] = ref_input(t, row, REF_NODE, NULL);
+    }
+    const int all = ref_join(t, part, parts, row);
+    return op == REF_logsumexp ? all : ref_take(t, all, place, edges, 0);
+}
+static int rows_entropy(ref_tape *t, int chance, int logarithm, const int *to, int n)
+{
+    const int product = ref_of_two(t, REF_mul, chance, logarithm);
+    return ref_of(t, REF_neg, to ? ref_sum_to(t, REF_list_sum, &product, 1, to, n) : ref_of(t, REF_list_sum, product));
 }
 static const char *const norm_names[] = { "norm_layer", "norm_rms", "norm_fixed" };
 static int row_reference(ref_tape *t, int list, int row)

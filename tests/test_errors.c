@@ -615,6 +615,16 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_list_length, (f, node)) \
     X(NODE, fold_list_take, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_stack, (f, node)) \
+    X(NODE, fold_list_softmax, (f, node)) \
+    X(NODE, fold_list_log_softmax, (f, node)) \
+    X(NODE, fold_list_logsumexp, (f, node)) \
+    X(NODE, fold_list_softmax_entropy, (f, node)) \
+    X(NODE, fold_list_choice_xent, (f, node, g->n)) \
+    X(NODE, fold_list_softmax_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_log_softmax_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_logsumexp_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_softmax_entropy_to, (f, node, g->ints, g->n, g->n)) \
+    X(NODE, fold_list_choice_xent_to, (f, node, g->ints, g->ints, g->n, g->n)) \
     X(NODE, fold_list_unstack, (f, node)) \
     X(NODE, fold_list_sum_to, (f, node, g->ints, g->n, g->n)) \
     X(NODE, fold_list_mean_to, (f, node, g->ints, g->n, g->n)) \
@@ -704,6 +714,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_random_shuffle, (g->random, g->n < 64 ? g->n : 64, g->ints)) \
     X(VOID, fold_random_gaussian, (g->random, g->floats, NULL, g->n < 64 ? g->n : 64, g->floats)) \
     X(VOID, fold_random_softmax, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_random_row, (g->random, f, node)) \
     X(VOID, fold_random_softmax_n, (g->random, g->floats, NULL, g->n < 64 ? g->n : 64, g->ints)) \
     X(VOID, fold_random_weighted, (g->random, g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \

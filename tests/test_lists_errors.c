@@ -164,7 +164,7 @@ static void mistaken_arguments(void)
     static mistakes x;
     open_mistakes(&x);
     fold_ctx *f = x.f;
-    static const int low[3] = { 0, -1, 2 }, high[3] = { 0, 2, 6 };
+    static const int low[3] = { 0, -1, 2 }, high[3] = { 0, 2, 6 }, goes[3] = { 0, 0, 1 }, ends[2] = { 2, 0 };
     static const float data[4] = { 0 };
     const fold_shape hollow = { 2, { 3, 0, 0, 0 } };
     BAD(fold_list_input(f, data, -1, vector), BAD_ARGUMENT, "list_input", "-1");
@@ -190,6 +190,17 @@ static void mistaken_arguments(void)
     BAD(fold_list_take(f, x.l3, high, 3), BAD_ARGUMENT, "index 6 of row 2", "[0, 3)");
     BAD(fold_list_take(f, x.l0, high, 1), BAD_ARGUMENT, "index 0", "[0, 0)");
     BAD(fold_list_take(f, x.l3, NULL, 1), BAD_ARGUMENT, "list_take", "NULL");
+    BAD(fold_list_logsumexp(f, x.l0), BAD_SHAPE, "list_logsumexp: a list of 0 rows has none", "");
+    BAD(fold_list_softmax(f, x.v), BAD_SHAPE, "list_softmax", "single value");
+    BAD(fold_list_choice_xent(f, x.score3, 3), BAD_ARGUMENT, "list_choice_xent: label 3, but the list has 3 rows", "");
+    BAD(fold_list_choice_xent(f, x.score3, -1), BAD_ARGUMENT, "list_choice_xent: label -1", "");
+    BAD(fold_list_choice_xent(f, x.l0, 0), BAD_ARGUMENT, "list_choice_xent: label 0, but the list has 0 rows", "");
+    BAD(fold_list_softmax_to(f, x.score3, goes, 3, -1), BAD_ARGUMENT, "list_softmax_to", "-1");
+    BAD(fold_list_log_softmax_to(f, x.score3, low, 2, 3), BAD_ARGUMENT, "list_log_softmax_to: 2 edges for 3 rows", "");
+    BAD(fold_list_logsumexp_to(f, x.score3, high, 3, 5), BAD_ARGUMENT, "list_logsumexp_to: index 6 of row 2", "[0, 5)");
+    BAD(fold_list_softmax_entropy_to(f, x.score3, NULL, 3, 3), BAD_ARGUMENT, "list_softmax_to", "NULL");
+    BAD(fold_list_choice_xent_to(f, x.score3, high, goes, 3, 3), BAD_ARGUMENT, "list_choice_xent_to: index 6 of row 2", "[0, 3)");
+    BAD(fold_list_choice_xent_to(f, x.score3, ends, goes, 3, 2), BAD_ARGUMENT, "list_choice_xent_to: label 2 of row 0 is an edge to row 1", "");
     BAD(fold_list_take(f, x.l3, high, -1), BAD_ARGUMENT, "list_take", "-1");
     BAD(fold_list_sum_to(f, x.l3, low, 3, 3), BAD_ARGUMENT, "list_sum_to", "-1");
     BAD(fold_list_mean_to(f, x.l3, high, 3, 6), BAD_ARGUMENT, "list_mean_to: index 6", "[0, 6)");
@@ -278,7 +289,7 @@ static void mistaken_caches(void)
 }
 
 /* In a body a value stands for one row: only the reductions are there, for the elements of a list. */
-enum { IN_BODY = 16 };
+enum { IN_BODY = 17 };
 static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     static const int index[2] = { 0, 0 };
@@ -301,6 +312,7 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     case 12: out[0] = fold_attention_step(f, &cache, in[0], in[0], in[0]); break;
     case 13: out[0] = fold_list_stack(f, in[0]); break;
     case 14: out[0] = fold_list_unstack(f, in[0]); break;
+    case 15: out[0] = fold_list_softmax(f, in[0]); break;
     default: out[0] = fold_list_sum(f, in[0]);
     }
 }
@@ -308,7 +320,7 @@ static void mistaken_bodies(void)
 {
     static const char *const words[IN_BODY] = { "list_input", "list_input_ref", "list_lookup", "list", "list_join", "list_at",
                                                 "list_take", "list_sum_to", "attention", "list_pick", "list_softmax_xent",
-                                                "list_attention_to", "attention_step", "list_stack", "list_unstack", "list_sum" };
+                                                "list_attention_to", "attention_step", "list_stack", "list_unstack", "list_softmax", "list_sum" };
     for (int i = 0; i < IN_BODY; i++) {
         fold_cell_desc d = fold_cell_desc_default();
         fold_model *m = fold_model_new(NULL);

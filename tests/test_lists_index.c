@@ -64,6 +64,33 @@ static fold_node stacks(play *p)
     return fold_add(f, fold_square(f, fold_mean(f, of_all, FOLD_ALL)), totals(p, y, 9));
 }
 
+/* Choices among rows, and among the edges of each row: some have none, one has most. */
+static fold_node choices(play *p)
+{
+    fold_ctx *f = p->f;
+    const int n = p->size;
+    int to[MAX_ROWS], label[MAX_ROWS];
+    fold_node y[14];
+    const fold_node x = see(p, fold_tanh(f, some_list(p, n))), score = see(p, fold_scale(f, fold_dot(f, x, some_node(p)), 5));
+    some_indices(p, to, n, 4);
+    y[0] = see(p, fold_list_softmax(f, score));
+    y[1] = see(p, fold_list_softmax(f, x));
+    y[2] = see(p, fold_list_log_softmax(f, fold_slice(f, x, 0, 1, 3))); /* a window */
+    y[3] = see(p, fold_list_softmax_entropy(f, x));
+    for (int i = 0; i < 2; i++) {
+        y[4 * i + 4] = see(p, fold_list_softmax_to(f, x, to, n, 6));
+        y[4 * i + 5] = see(p, fold_list_log_softmax_to(f, score, to, n, 6));
+        y[4 * i + 6] = see(p, fold_list_logsumexp_to(f, x, to, n, 6));
+        y[4 * i + 7] = see(p, fold_list_softmax_entropy_to(f, fold_slice(f, x, 0, 1, 3), to, n, 6));
+        for (int k = 0; k < n; k++) to[k] = k / 8; /* then in order */
+    }
+    if (!n) return totals(p, y, 12);
+    for (int k = 0; k < n; k++) to[label[n - 1 - k] = k] = n - 1 - k;
+    y[12] = see(p, fold_list_logsumexp(f, score));
+    y[13] = see(p, fold_list_choice_xent_to(f, x, label, to, n, n));
+    return fold_add(f, fold_list_choice_xent(f, score, n / 2), totals(p, y, 14));
+}
+
 /* One list to another: unsorted, with rows that nothing goes to, with none at all. */
 static fold_node sums_to(play *p)
 {
@@ -519,6 +546,86 @@ static void lists_as_values(void)
         fold_ctx_free(f);
         fold_model_free(m);
     }
+}
+
+/* -- choices among rows are those among the values of a vector, bit for bit ---------------------------------------------- */
+
+enum { CHOICES = 4, MOST_CHOICES = 300 };
+static fold_node choice(fold_ctx *f, int op, fold_node x, int listed)
+{
+    switch (op) {
+    case 0: return listed ? fold_list_softmax(f, x) : fold_softmax(f, x);
+    case 1: return listed ? fold_list_log_softmax(f, x) : fold_log_softmax(f, x);
+    case 2: return listed ? fold_list_logsumexp(f, x) : fold_logsumexp(f, x, 0);
+    default: return listed ? fold_list_softmax_entropy(f, x) : fold_softmax_entropy(f, x);
+    }
+}
+
+/* Value and gradient of x; the rows of a list have one value, or it is the first of two. */
+static void run_choice(fold_ctx *f, int op, const float *x, const float *weight, int n, int listed, float *to)
+{
+    float wide[2 * MOST_CHOICES];
+    fold_node loss;
+    fold_ctx_reset(f);
+    for (int i = 0; i < n; i++) wide[2 * i] = x[i], wide[2 * i + 1] = -3 * x[i];
+    const fold_node in = listed == 0   ? fold_input(f, x, n)
+                         : listed == 1 ? fold_list_input(f, x, n, fold_shape1(1))
+                                       : fold_list_input(f, wide, n, fold_shape1(2));
+    const fold_node all = choice(f, op, in, listed), y = listed == 2 ? fold_slice(f, all, 0, 0, 1) : all;
+    const int list = fold_list_length(f, y) >= 0, count = op < 2 ? n : 1;
+    CHECK_INT(list, listed && op < 2);
+    loss = fold_mul(f, y, list ? fold_list_input(f, weight, n, fold_shape1(1)) : fold_input(f, weight, count));
+    fold_keep(f, y);
+    fold_keep_grad(f, in);
+    loss = list ? fold_list_sum(f, loss) : fold_sum(f, loss, FOLD_ALL);
+    if (!CHECK_SAYS(!fold_backward(f, loss) && !fold_read(f, &y, 1, to), "%d rows: %s", n, fold_ctx_message(f))) return;
+    for (int i = 0; i < n; i++) to[count + i] = fold_grad(f, in)[listed == 2 ? 2 * i : i];
+}
+static void choices_are_vectors(void)
+{
+    static const int lengths[] = { 1, 2, 17, MOST_CHOICES };
+    static float want[2 * MOST_CHOICES], got[2 * MOST_CHOICES], x[MOST_CHOICES], weight[MOST_CHOICES];
+    check_random r = { 3 };
+    random_fill(&r, x, MOST_CHOICES, -9, 9);
+    random_fill(&r, weight, MOST_CHOICES, -1, 1);
+    for (int k = 0; k < KERNEL_SETS * 2 * CHOICES; k++) {
+        fold_model *m = kernel_set_model(kernel_set[k / 2 / CHOICES]);
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, k % 2, 0 };
+        const int op = k / 2 % CHOICES;
+        if (!m) continue;
+        fold_ctx *f = open_setting(m, &s, 1);
+        for (int i = 0; i < 8; i++) {
+            const int n = lengths[i / 2], floats = (op < 2 ? n : 1) + n;
+            run_choice(f, op, x, weight, n, 0, want);
+            run_choice(f, op, x, weight, n, 1 + i % 2, got);
+            for (int at = 0; at < floats; at++) /* entropy sums rows in another order than values */
+                CHECK_SAYS(op == 3 ? fabs((double)(got[at] - want[at])) <= 1e-5 : got[at] == want[at],
+                           "%s, op %d of %d rows: float %d is %.9g, of a vector %.9g", kernel_set[k / 2 / CHOICES], op, n, at, (double)got[at], (double)want[at]);
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+/* A draw of a row is a draw of its floats; what cannot be read draws nothing, and says why. */
+static void rows_are_drawn(void)
+{
+    static const float x[5] = { 1, 0, 2, -1, 0.5f };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_random by_row = fold_random_new(1, 2), by_floats = by_row;
+    const fold_node list = fold_list_input(f, x, 5, fold_shape1(1)), y = fold_tanh(f, list);
+    const fold_node wide = fold_list_input(f, x, 2, fold_shape1(2)), none = fold_list_input(f, x, 0, fold_shape1(1));
+    CHECK_INT(fold_random_row(&by_row, f, y), -1);
+    CHECK_TEXT(fold_ctx_message(f), "value");
+    CHECK(!fold_run(f, &y, 1));
+    by_row = by_floats;
+    for (int i = 0; i < 50; i++) CHECK_INT(fold_random_row(&by_row, f, y), fold_random_softmax(&by_floats, fold_value(f, y), 5));
+    CHECK_INT(fold_random_row(&by_row, f, wide), -1);
+    CHECK_INT(fold_random_row(&by_row, f, none), -1);
+    CHECK_INT(fold_random_row(&by_row, f, fold_input(f, x, 1)), -1);
+    fold_ctx_free(f);
+    fold_model_free(m);
 }
 
 /* -- …_to against the ops over nodes, bit for bit --------------------------------------------------------------------- */
@@ -1053,6 +1160,7 @@ int main(int argc, char **argv)
     skip_missing_kernel_sets();
     check_scene("lists by index: take", takes);
     check_scene("lists by index: stacks", stacks);
+    check_scene("lists by index: choices", choices);
     check_scene("lists by index: to", sums_to);
     check_scene("lists by index: attention", attention);
     check_scene("lists by index: attention by edges", attention_to);
@@ -1062,6 +1170,8 @@ int main(int argc, char **argv)
     check_scene("lists by index: labels", labels);
     check_run("lists by index: against references", against_references);
     check_run("lists by index: lists as values", lists_as_values);
+    check_run("lists by index: choices as vectors", choices_are_vectors);
+    check_run("lists by index: rows are drawn", rows_are_drawn);
     check_run("lists by index: goals as nodes", goals_are_nodes);
     check_run("lists by index: few of many", few_of_many);
     check_run("lists by index: edges as takes", edges_are_takes);

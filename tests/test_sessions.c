@@ -1602,7 +1602,10 @@ static void follow_rows(graph *g, int list)
             set_rows(g, g->values[t->out0].list, rows);
         if (t->op == OP_list_at && in->rows > 0 && t->i[0] >= in->rows)
             t->i[0] = in->rows - 1;
-        if (t->op == OP_list_sum_to || t->op == OP_list_mean_to || t->op == OP_list_max_to || t->op == OP_list_softmax_mean_to)
+        if (t->op == OP_list_choice_xent && in->rows > 0 && t->i[0] >= in->rows)
+            t->i[0] = in->rows - 1;
+        if (t->op == OP_list_sum_to || t->op == OP_list_mean_to || t->op == OP_list_max_to || t->op == OP_list_softmax_mean_to ||
+            (t->op >= OP_list_softmax_to && t->op < OP_list_choice_xent_to))
             t->n_indices = in->rows;
         for (int i = 0; i < t->n_indices && t->op == OP_list_take && in->rows > 0; i++)
             g->indices[t->at_index + i] %= in->rows;
@@ -1987,6 +1990,7 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_random_gaussian", "it is a function of numbers alone" },
     { "fold_random_softmax", "it is a function of numbers alone" },
     { "fold_random_softmax_n", "it is a function of numbers alone" },
+    { "fold_random_row", "it is fold_random_softmax of values that were read" },
     { "fold_random_weighted", "it is a function of numbers alone" },
     { "fold_argmax", "it is a function of numbers alone" },
     { "fold_finite", "it is a function of numbers alone" },
