@@ -1075,7 +1075,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 
 /* Go over the rows of a list, each value of a row apart: scores of a choice among n rows are a list of [1],
    those of several choices [heads]. They have the bits of fold_softmax and its kin of a vector [n]. In lists
-   those go over each row on its own, and so does fold_list_softmax_xent. A list of 0 rows gives one of 0 rows;
+   those go over each row on its own, and so does fold_list_softmax_xent. A list of 0 rows gives one of none;
    its logsumexp is an error, and its entropy is 0. They are not for a cell's body. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* gives e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* gives x - log sum e^x, a list */
@@ -3205,10 +3205,7 @@ static int fold__layout_start(const fold__layout *layout, int panel)
 
 /* Tells whether products with a weight are narrow. Their sums are long, and one chain would wait for each of
    its steps, so a sum has FOLD__LANES chains. Else a vector has the sums of as many columns. */
-static int fold__is_narrow(int inner, int columns)
-{
-    return columns < FOLD__LANES && inner > 4 * columns;
-}
+static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
 /* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
 static size_t fold__narrow_stride(int inner)
@@ -3589,7 +3586,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
               spare = tiles->least > 1 ? layout->width : tiles->vector, /* unwanted columns: more go aside */
-              last = product->col + product->columns + spare - 1;
+        last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
         return 1;
@@ -3622,8 +3619,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
         /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
         const int aside = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || aside ? vector : vector - (end - last);
-        at->offset = product->in_place ? (size_t)start
-                                       : (size_t)panel * at->panel_stride + (size_t)(start - base);
+        at->offset =
+            product->in_place ? (size_t)start : (size_t)panel * at->panel_stride + (size_t)(start - base);
         at->to_col = (size_t)(start - first);
         at->from_col = at->started ? at->to_col : 0;
         const fold__tile_fn tile = fold__tile_of(tiles, height, (end - start) / vector, at->last);
@@ -3749,8 +3746,8 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
             for (height = rows - line < FOLD__NARROW_ROWS ? rows - line : FOLD__NARROW_ROWS;
                  !tiles->narrow[height - 1][cols - 1];)
                 height--;
-            tiles->narrow[height - 1][cols - 1](product->seg + segment, row + line, weights,
-                                                stride, lanes + line * cols * FOLD__LANES);
+            tiles->narrow[height - 1][cols - 1](product->seg + segment, row + line, weights, stride,
+                                                lanes + line * cols * FOLD__LANES);
         }
         tiles->add_lanes(total, lanes, rows * cols);
     }
@@ -8649,10 +8646,10 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
     seg.weights = NULL;
     if (fold__is_quantized(param))
         return seg;
-    seg.weights = fold__is_read_in_place(param, transposed)
-                      ? fold__floats_in_place(param) + row * (size_t)columns
-                      : fold__weight_pack(engine, transposed) +
-                            fold__pack_row(engine->kernels, rows, columns, row);
+    seg.weights =
+        fold__is_read_in_place(param, transposed)
+            ? fold__floats_in_place(param) + row * (size_t)columns
+            : fold__weight_pack(engine, transposed) + fold__pack_row(engine->kernels, rows, columns, row);
     return seg;
 }
 
