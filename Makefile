@@ -119,9 +119,10 @@ bench-programs: examples
 	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/PROGRAMS.md
 	sh bench/figures write
 
-# Beside PyTorch, in alternation on the same machine, an hour for all. PEERS: options, such as --workload gru --batch 32
+# Beside PyTorch, and policies beside ONNX Runtime (ONNXRUNTIME names its folder), in alternation on the same machine, an hour for all. PEERS: options, such as --workload gru --batch 32
 bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
+	sh bench/peers/onnx
 
 # Writes bench/RESULTS.md from what the two print here.
 bench-results: bench/bench

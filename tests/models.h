@@ -12,7 +12,7 @@ typedef struct purse { size_t held, most; int left, refused; } purse;
 static inline void *purse_alloc(size_t size, size_t align, void *user)
 {
     purse *p = (purse *)user;
-    if (!p->left) return p->refused++, NULL;
+    if (!p->left) return p->refused++, (void *)0;
     p->left -= p->left > 0;
     p->held += size;
     if (p->held > p->most) p->most = p->held;
