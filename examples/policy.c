@@ -384,15 +384,16 @@ static int check(const char *folder)
 int main(int argc, char **argv)
 {
     settings s = { NULL, NULL, NULL, NULL, NULL, 1, 0, 32, 0 };
-    const option table[] = { option_of_text("FILE", &s.path, "", "the network"),
-                             option_of_whole("--agents", &s.agents, 1, 100000, "that are run at once"),
-                             option_of_text("--in", &s.in, "FILE", "reads observations"),
-                             option_of_text("--out", &s.out, "FILE", "writes actions"),
-                             option_of_flag("--time", &s.time, "measures a step of all agents, replayed"),
-                             option_of_whole("--quantize", &s.bits, 8, 32, "bits of weights: 8, 16 or 32"),
-                             option_of_seed("--seed", &s.seed, "of noise in actions; 0: none"),
-                             option_of_text("--c", &s.c, "FILE", "prints the network as C"),
-                             option_of_text("--check", &s.check, "DIR", "compares with what another program computed") };
+    /* tcc needs the size. */
+    const option table[9] = { option_of_text("FILE", &s.path, "", "the network"),
+                              option_of_whole("--agents", &s.agents, 1, 100000, "that are run at once"),
+                              option_of_text("--in", &s.in, "FILE", "reads observations"),
+                              option_of_text("--out", &s.out, "FILE", "writes actions"),
+                              option_of_flag("--time", &s.time, "measures a step of all agents, replayed"),
+                              option_of_whole("--quantize", &s.bits, 8, 32, "bits of weights: 8, 16 or 32"),
+                              option_of_seed("--seed", &s.seed, "of noise in actions; 0: none"),
+                              option_of_text("--c", &s.c, "FILE", "prints the network as C"),
+                              option_of_text("--check", &s.check, "DIR", "compares with what another program computed") };
     options_read(argc, argv, "Runs the network of an ONNX file.", table, OPTION_COUNT(table));
     if (s.check) return check(s.check);
     if (!s.path && write_file("policy.onnx")) return 1;
