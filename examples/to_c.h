@@ -722,6 +722,7 @@ typedef struct to_c__value {
     int is, port, size, block, part;
     int copy_of;            /* the operand of the copy that it is, or -1 */
     fold_shape shape;
+    int line;               /* a state that moves on: so many floats come in at its end. Its concat, too: it lies in the state */
     int is_ref;             /* it is an input by reference, so no constant */
     fold_node node;
     fold_param param;       /* whose values a constant has */
@@ -1111,6 +1112,43 @@ static void to_c__mark(to_c__printer *p)
     }
 }
 
+static int to_c__reads_vectors(const to_c__printer *p, const to_c__call *call, int i);
+
+/* Counts the operands that read a value, or -1 when one reads whole vectors. */
+static int to_c__count_readers(const to_c__printer *p, int value)
+{
+    int readers = 0;
+    for (size_t c = 0; c < p->n_calls; c++)
+        for (int i = 0; i < p->call[c].n_in && p->call[c].needed; i++) {
+            if (to_c__in(p, &p->call[c], i)->value != value) continue;
+            if (to_c__reads_vectors(p, &p->call[c], i)) return -1;
+            readers++;
+        }
+    return readers;
+}
+
+/* Finds states that move on, such as the lines of a TCN: the next is the state and what comes in behind it, but for the
+   first. They stay where they are, in twice the room, and are moved back when they reach its end. */
+static void to_c__find_lines(to_c__printer *p)
+{
+    for (int i = 0; i < p->desc->n_state; i++) {
+        const to_c__operand *next = &p->end[p->desc->n_out + i];
+        to_c__value *whole = &p->value[next->value], *state;
+        const to_c__call *call = whole->call < 0 ? NULL : &p->call[whole->call];
+        int ends = 0;
+        if (!call || call->op->kind != TO_C__CONCAT || call->n_in != 2) continue;
+        const to_c__operand *first = to_c__in(p, call, 0), *second = to_c__in(p, call, 1);
+        state = &p->value[first->value];
+        for (int k = 0; k < call->attr[0]; k++) ends |= call->out.dim[k] != 1; /* rows that do not lie end to end */
+        for (int k = 0; k < p->desc->n_out + p->desc->n_state; k++)
+            ends |= p->end[k].value == first->value || (k != p->desc->n_out + i && p->end[k].value == next->value);
+        if (ends || state->is != TO_C__STATE || state->port != i || first->size != state->size || next->size != state->size ||
+            next->offset != second->size || to_c__count_readers(p, first->value) != 1 || to_c__count_readers(p, next->value) < 0) continue;
+        state->line = whole->line = second->size;
+        whole->port = i;
+    }
+}
+
 static int to_c__is_loop(const to_c__call *call) { return call->op->kind == TO_C__MAP && !call->broadcasts; }
 
 /* The same of a linear op. */
@@ -1331,7 +1369,7 @@ static void to_c__place(to_c__printer *p, int value)
 
 static int to_c__needs_slot(const to_c__value *v)
 {
-    return v->part < 0 && (v->is == TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != TO_C__CONSTANT && v->in_memory && v->copied);
+    return v->part < 0 && !v->line && (v->is == TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != TO_C__CONSTANT && v->in_memory && v->copied);
 }
 
 static void to_c__slots(to_c__printer *p)
@@ -1479,13 +1517,14 @@ static void to_c__declare(to_c__printer *p, int value)
 {
     const to_c__value *v = &p->value[value];
     if (v->slot >= 0) to_c__put(p, "    float *const %s = m%d;\n", to_c__name_of(v).text, v->slot);
+    if (v->is == TO_C__MADE && v->line)
+        to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", to_c__name_of(v).text, p->desc->state[v->port].name, p->desc->state[v->port].name);
 }
 
 /* Zeros behind what was written, where whole vectors are read. */
 static void to_c__put_rest(to_c__printer *p, const to_c__value *v, int whole)
 {
-    const char *name = to_c__name_of(v).text;
-    (void)name;
+    if (v->line) return;
     if (!whole && v->size % 16)
         to_c__put(p, "    @zeros(%s, %d, %s%s);\n", to_c__name_of(v).text, v->size, to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
     else if (v->slack)
@@ -1650,7 +1689,11 @@ static void to_c__put_concat(to_c__printer *p, const to_c__call *call)
     const to_c__axis whole = to_c__around(&call->out, call->attr[0]);
     const to_c__string to = to_c__name_of(&p->value[call->value]);
     for (int i = 0, at = 0; i < call->n_in; i++) {
-        const int part = to_c__in_size(p, call, i) / whole.outer;
+        const int part = to_c__in_size(p, call, i) / whole.outer, is_there = p->value[call->value].line && !i;
+        if (is_there) {
+            at += part;
+            continue;
+        }
         if (whole.outer == 1) to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, to_c__place_of(p, call, i).text, part);
         else to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text, at,
                        whole.length * whole.inner, to_c__place_of(p, call, i).text, part, part);
@@ -1890,7 +1933,7 @@ static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_
     to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n", filter->lines * filter->columns, filter->columns,
               filter->stride * pitch, filter->columns, filter->stride * filter->channels);
     to_c__put(p, "        float *target = %s + i * %d;\n", to.text, filter->outputs);
-    const int patches = copied || (narrow && runs == 1);
+    const int patches = narrow && (copied || runs == 1);
     if (patches) to_c__put(p, "        float patch[%d];\n", whole);
     for (int run = 0; run < runs; run++) {
         const to_c__string from = to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch + run % (runs / filter->tall) * filter->dilation * filter->channels);
@@ -2077,8 +2120,11 @@ static void to_c__put_declarations(to_c__printer *p)
     if (desc->n_state) to_c__put(p, "typedef struct @state {\n");
     for (int i = 0; i < desc->n_state; i++) {
         const fold_shape shape = fold_node_shape(p->f, desc->state[i].node);
-        to_c__put(p, "    float %s[%d];\n", desc->state[i].name, to_c__size(&shape));
-        p->result.state_bytes += p->scanning ? 0 : sizeof(float) * (size_t)to_c__size(&shape);
+        const int value = p->id[desc->state[i].node.id] - 1, line = p->value[value].line;
+        const int room = line ? 2 * to_c__size(&shape) + line : to_c__size(&shape);
+        to_c__put(p, "    float %s[%d];\n", desc->state[i].name, room);
+        if (line) to_c__put(p, "    int %s_at; /* where it begins in its room; it moves on by %d */\n", desc->state[i].name, line);
+        p->result.state_bytes += p->scanning ? 0 : sizeof(float) * (size_t)room;
     }
     if (desc->n_state) to_c__put(p, "} @state;\n/* Begins anew%s. */\nvoid @reset(@state *s);\n", to_c__agents(p) > 1 ? ", one agent" : "");
     to_c__put(p, "/* Makes a step. */\nvoid @step(");
@@ -2113,6 +2159,14 @@ static void to_c__put_step(to_c__printer *p)
         else to_c__put_call(p, &p->call[p->stage[stage].call]);
     for (int i = 0; i < desc->n_out + desc->n_state; i++) {
         const to_c__operand *end = &p->end[i];
+        const to_c__value *v = &p->value[end->value];
+        const char *name = i < desc->n_out ? "" : desc->state[i - desc->n_out].name;
+        if (i >= desc->n_out && v->line) {
+            to_c__put(p, "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + s->%s_at, %d * sizeof(float));\n", name, v->line, name, end->size,
+                      name, name, name, end->size);
+            to_c__put(p, "        s->%s_at = 0;\n    }\n", name);
+            continue;
+        }
         to_c__put(p, "    memcpy(%s%s, %s, %d * sizeof(float));\n", i < desc->n_out ? "" : "s->",
                   i < desc->n_out ? desc->out[i].name : desc->state[i - desc->n_out].name, to_c__address(p, end).text, end->size);
     }
@@ -2191,6 +2245,7 @@ static void to_c__plan(to_c__printer *p)
             to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, to_c__size(&shape), p->end[i].size);
     }
     if (!p->result.status) to_c__mark(p);
+    if (!p->result.status) to_c__find_lines(p);
     if (!p->result.status) to_c__cut(p);
     if (!p->result.status) to_c__stages(p);
     if (p->result.status) return;
