@@ -1476,7 +1476,7 @@ static int onnx__joins_row(fold_onnx *o)
             continue;
         const int is_linear = before->record == onnx__record_linear && before->n_in == 1 && slot &&
                               fold_param_is_null(before->param[1]);
-        const int is_norm = before->record == onnx__record_layer_norm && before->number[0] + slot <= 1;
+        const int is_norm = before->record == onnx__record_layer_norm && before->number[0] <= slot;
         if (o->node.op->number == onnx__sub || o->node.op->number == onnx__div || !(is_linear || is_norm)) continue;
         onnx__step *step = onnx__new_step(o, before->record, 1, before->n_out);
         if (!step) return 0;

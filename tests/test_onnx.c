@@ -443,6 +443,78 @@ static void contract(void)
     fold_model_free(m);
 }
 
+/* What only moves elements is read past, ops of elements run before it, a weight takes a permutation in, and a norm that is written
+   out is one op: all of that must keep values, also of inner tensors. */
+static void moves(void)
+{
+    static message graph, file;
+    static float weight[12], gain[6] = { 1, 2, 3, 4, 5, 6 }, bias[6] = { 6, 5, 4, 3, 2, 1 };
+    static const float two = 2, epsilon = 0.5f, x[6] = { 1, -2, 3, -4, 5, 7 };
+    static const char *const names[4] = { "turned", "y", "normed", "plain" };
+    const fold_node none = { 0, 0 };
+    float turned[6], y[2] = { 0, 0 }, normed[6], plain[6];
+    double mean = 0, variance = 0;
+    for (int i = 0; i < 12; i++) weight[i] = (float)(i * i % 7) - 2;
+    for (int i = 0; i < 6; i++) mean += (double)x[i] / 6;
+    for (int i = 0; i < 6; i++) variance += ((double)x[i] - mean) * ((double)x[i] - mean) / 6;
+    for (int i = 0; i < 6; i++) {
+        const float before = x[i % 2 * 3 + i / 2]; /* of [2 x 3], transposed */
+        turned[i] = before > 0 ? before : 0.5f * before;
+        for (int k = 0; k < 2; k++) y[k] += turned[i] * weight[2 * i + k];
+        plain[i] = (float)(((double)x[i] - mean) / sqrt(variance + 0.5));
+        normed[i] = plain[i] * gain[i] + bias[i];
+    }
+    graph.size = 0;
+    put_value(&graph, 11, "x", "1 6");
+    put_tensor(&graph, 5, "W", "6 2", weight);
+    put_tensor(&graph, 5, "gain", "6", gain);
+    put_tensor(&graph, 5, "bias", "6", bias);
+    put_tensor(&graph, 5, "two", "", &two);
+    put_tensor(&graph, 5, "epsilon", "", &epsilon);
+    put_whole(&graph, 5, "rows", "1 2 3");
+    put_node(&graph, "Reshape", "x rows", "rows_of_x", "");
+    put_node(&graph, "Transpose", "rows_of_x", "columns", "perm=0,2,1");
+    put_node(&graph, "LeakyRelu", "columns", "turned", "alpha=0.5");
+    put_node(&graph, "Flatten", "turned", "flat", "");
+    put_node(&graph, "Gemm", "flat W", "y", "");
+    put_node(&graph, "ReduceMean", "x", "mean", "axes=1,");
+    put_node(&graph, "Sub", "x mean", "centred", "");
+    put_node(&graph, "Pow", "centred two", "squares", "");
+    put_node(&graph, "ReduceMean", "squares", "variance", "axes=1,");
+    put_node(&graph, "Add", "variance epsilon", "shifted", "");
+    put_node(&graph, "Sqrt", "shifted", "deviation", "");
+    put_node(&graph, "Div", "centred deviation", "plain", "");
+    put_node(&graph, "Mul", "plain gain", "scaled", "");
+    put_node(&graph, "Add", "scaled bias", "normed", "");
+    put_value(&graph, 12, "y", "1 2");
+    put_value(&graph, 12, "normed", "1 6");
+    onnx_file(&file, &graph, 13);
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
+    CHECK_TEXT(fold_model_message(m), "");
+    const float *const wanted[4] = { turned, y, normed, plain };
+    for (int inner = 0; inner < 2; inner++) { /* with inner tensors, and without */
+        fold_onnx_value in = { "x", x, none }, out[4];
+        const int first = !inner, count = inner ? 4 : 2;
+        for (int i = 0; i < 4; i++) out[i].name = names[i];
+        fold_ctx_reset(f);
+        CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, out + first, count), FOLD_OK);
+        for (int i = first; i < first + count; i++) fold_keep(f, out[i].node);
+        CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+        for (int i = first; i < first + count; i++)
+            CHECK_SAYS(difference(fold_value(f, out[i].node), wanted[i], i == 1 ? 2 : 6) < 1e-6, "'%s' differs", names[i]);
+        if (!inner) CHECK_INT(fold_ctx_stats(f).run_nodes, 3); /* leaky_relu, linear and layer_norm */
+    }
+    fold_onnx_value given = { "columns", x, none }, asked = { "y", NULL, none };
+    fold_ctx_reset(f);
+    CHECK_INT(fold_onnx_record(o, f, &given, 1, NULL, &asked, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "onnx: 'columns' is no input");
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------- */
 
 typedef struct refusal { const char *type, *in, *attributes, *message; } refusal;
@@ -583,6 +655,7 @@ int main(int argc, char **argv)
     check_run("the same bits alone, in batches, eager and replayed", same_bits);
     check_run("in blocks, and training", blocks);
     check_run("inputs, outputs and metadata", contract);
+    check_run("moves and norms that are joined", moves);
     check_run("what is refused", refusals);
     check_run("weights in other files", external);
     check_run("misuse", misuse);
