@@ -118,7 +118,7 @@ static const char *const to_c__head[] = {
     "#define @INLINE static inline\n"
     "#define @ALIGNED\n"
     "#elif defined(__OPTIMIZE_SIZE__)\n"
-    "#define @INLINE static __attribute__((noinline, unused))\n"
+    "#define @INLINE static inline __attribute__((unused))\n"
     "#define @ALIGNED __attribute__((aligned(4 * @WIDTH)))\n"
     "#else\n"
     "#define @INLINE static inline __attribute__((always_inline, unused))\n"

@@ -1,7 +1,9 @@
-/* Tests of examples/to_c.h: what it refuses, and files that it prints, which a job of tests/run compiles and runs.
+/* test_to_c.c - networks as C files (examples/to_c.h): what is refused, by its message, and files that are printed, which jobs
+   of tests/run, tests/all and tests/cross compile and run.
 
      cc -O2 -o test_to_c tests/test_to_c.c -lm && ./test_to_c
      ./test_to_c --write FILE.c        eight networks, with what they must give
+     ./test_to_c --write FILE.c policy the policy of examples/policy.h
      ./test_to_c --write FILE.c 0 40   the random recordings of seeds 0 to 39
 
    A written file compares bits with those of fold_replay: those of the kernels of this machine where it has fused
@@ -11,6 +13,7 @@
 #define TO_C_IMPLEMENTATION
 #include "../examples/to_c.h"
 #include "../bench/single.h"
+#include "../examples/policy.h"
 #include "../examples/options.h"
 #include "check.h"
 
@@ -116,6 +119,74 @@ static int write_singles(FILE *file)
         fold_model_free(m);
     }
     write_end(file, calls, SINGLE_NETS);
+    return check.failures;
+}
+
+/* ---- the policy of a small robot ------------------------------------------------------------------ */
+
+/* Runs or prints examples/policy.h. On a Cortex-M what is written tells the clock's ticks of a step, too. */
+static to_c_result policy_of(fold_model *m, const policy *net, trace *t, float (*out)[PORTS * WIDE], FILE *file)
+{
+    static float seen[OBSERVED], memory[HIDDEN];
+    fold_random r = fold_random_new(5, 0);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    to_c_result result;
+    desc.eager = file != NULL;
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    memset(memory, 0, sizeof memory);
+    memset(&result, 0, sizeof result);
+    const fold_node in[2] = { fold_input_ref(f, seen, fold_shape1(OBSERVED)), fold_input_ref(f, memory, fold_shape1(HIDDEN)) };
+    const fold_node step = fold_call(f, net->cell, in, 2), actions = fold_out(f, step, 0), next = fold_out(f, step, 1);
+    if (file) {
+        const to_c_port from = { "observed", in[0], { 0, 0 } }, to = { "actions", actions, { 0, 0 } }, state = { "memory", in[1], next };
+        to_c_desc c = to_c_desc_default();
+        c.name = "policy";
+        c.source = "examples/policy.h";
+        c.in = &from;
+        c.out = &to;
+        c.state = &state;
+        c.n_in = c.n_out = c.n_state = 1;
+        result = to_c(f, &c, fold_to_file, file);
+    } else {
+        fold_keep(f, actions);
+        fold_output_ref(f, next, memory);
+        t->n_in = t->n_out = 1;
+        t->in_size[0] = OBSERVED;
+        t->out_size[0] = ACTIONS;
+        for (int i = 0; i < STEPS; i++) {
+            fold_random_gaussian(&r, NULL, NULL, OBSERVED, seen);
+            memcpy(t->in[i], seen, sizeof seen);
+            CHECK((i ? fold_replay(f) : fold_run(f, NULL, 0)) == FOLD_OK);
+            fold_read(f, &actions, 1, out[i]);
+        }
+    }
+    fold_ctx_free(f);
+    return result;
+}
+
+static int write_policy(FILE *file)
+{
+    static trace t;
+    to_c_result printed;
+    write_begin(file);
+    for (int plain = 0; plain < 2; plain++) {
+        policy net;
+        fold_model_desc desc = fold_model_desc_default();
+        desc.isa = plain ? "portable" : NULL;
+        fold_model *m = fold_model_new(&desc);
+        policy_new(&net, m);
+        if (!plain) printed = policy_of(m, &net, &t, t.fused, file);
+        if (!plain && printed.status) return printf("policy: %s\n", printed.message), 1;
+        policy_of(m, &net, &t, plain ? t.plain : t.fused, NULL);
+        fold_model_free(m);
+    }
+    write_check(file, "policy", &t, 1);
+    fprintf(file, "static unsigned ticks(void)\n{\n#ifdef __thumb__\n"
+                  "    volatile unsigned *const systick = (volatile unsigned *)0xe000e010u;\n"
+                  "    static policy_state s;\n    float out[%d];\n    unsigned before;\n    systick[1] = 0xffffffu;\n    systick[2] = 0;\n    systick[0] = 5;\n"
+                  "    before = systick[2];\n    policy_step(&s, (const float *)(const void *)policy_in, out);\n    return (before - systick[2]) & 0xffffffu;\n#else\n    return 0;\n#endif\n}\n", (int)ACTIONS);
+    write_end(file, "    failed += policy_check();\n    printf(\"RESULT printed ticks=%u\\n\", ticks());\n", 1);
+    printf("RESULT policy weights=%lu state=%lu work=%lu\n", (unsigned long)printed.weight_bytes, (unsigned long)printed.state_bytes, (unsigned long)printed.work_bytes);
     return check.failures;
 }
 
@@ -588,7 +659,7 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "--write")) {
         FILE *file = fopen(argv[2], "w");
         if (!file) return puts("the file cannot be opened"), 1;
-        const int wrong = argc > 4 ? write_random(file, (int)option_whole(argc, argv, 2, 0, 1000000), (int)option_whole(argc, argv, 3, 0, 1000000))
+        const int wrong = argc == 4 && !strcmp(argv[3], "policy") ? write_policy(file) : argc > 4 ? write_random(file, (int)option_whole(argc, argv, 2, 0, 1000000), (int)option_whole(argc, argv, 3, 0, 1000000))
                                    : write_singles(file);
         return fclose(file) || wrong;
     }
