@@ -604,6 +604,8 @@ FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
+/* Records bytes as values, each times `factor`, such as 1 / 255.0f for the observations of a game. */
+FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* records a value, [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
 /* Records n values: 1 at `index`, else 0. */
@@ -1033,6 +1035,9 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records them without a copy: the values must stay unchanged until fold_ctx_reset. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
+/* Records n rows of bytes, as fold_input_bytes does. */
+FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
+                                         float factor);
 /* Looks up n rows of a table; `rows` is copied, and may name a row more than once. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
 /* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
@@ -14748,6 +14753,28 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     return zeros;
 }
 
+/* Appends an input of bytes, each times a factor. */
+static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fold_shape *shape, int rows,
+                                    float factor)
+{
+    const size_t count = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
+    const fold_node input = fold__append_input(f, NULL, shape, rows);
+    float *values = fold_node_is_null(input) ? NULL : fold__at_place(f, f->place[input.id]);
+    const fold__fp saved = fold__fp_enter();
+    for (size_t i = 0; values && i < count; i++)
+        values[i] = factor * (float)bytes[i];
+    fold__fp_leave(saved);
+    return input;
+}
+
+FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor)
+{
+    if (!bytes)
+        return fold__missing_node(f, "input_bytes");
+    return fold__input_fits(f, "input_bytes", &shape) ? fold__append_bytes(f, bytes, &shape, -1, factor)
+                                                      : fold__null;
+}
+
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape)
 {
     return fold__input_fits(f, "input_ref", &shape) ? fold__append_ref(f, "input_ref", values, &shape, -1)
@@ -15632,6 +15659,15 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
         return fold__null;
     return count && !values ? fold__missing_node(f, "list_input")
                             : fold__append_input(f, count ? values : NULL, &row, count);
+}
+
+FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int count, fold_shape row,
+                                         float factor)
+{
+    if (!fold__list_fits(f, "list_input_bytes", &row, count))
+        return fold__null;
+    return count && !bytes ? fold__missing_node(f, "list_input_bytes")
+                           : fold__append_bytes(f, bytes, &row, count, factor);
 }
 
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int count, fold_shape row)

@@ -482,6 +482,8 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_param_is_null, (param)) \
     X(NODE, fold_input, (f, g->floats, g->n)) \
     X(NODE, fold_input_shaped, (f, g->floats, shape)) \
+    X(NODE, fold_input_bytes, (f, (const uint8_t *)g->floats, shape, 0.5f)) \
+    X(NODE, fold_list_input_bytes, (f, (const uint8_t *)g->floats, g->n, shape, 0.5f)) \
     X(NODE, fold_input_ref, (f, g->floats, shape)) \
     X(NODE, fold_constant, (f, 0.5f)) \
     X(NODE, fold_one_hot, (f, g->n, g->n)) \

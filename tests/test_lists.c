@@ -788,6 +788,40 @@ static void dropout_masks(void)
     fold_model_free(m);
 }
 
+/* Bytes become values, as one node and as rows; they are copied, and mistakes are named. */
+static void bytes(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        uint8_t given[6] = { 0, 1, 127, 128, 254, 255 };
+        static const float want[6] = { 0, 1, 127, 128, 254, 255 };
+        const float factor = 1 / 255.0f;
+        const fold_node x[3] = { fold_input_bytes(f, given, fold_shape2(2, 3), factor), fold_list_input_bytes(f, given, 3, fold_shape1(2), 2),
+                                 fold_list_input_bytes(f, NULL, 0, fold_shape1(2), 2) };
+        memset(given, 7, sizeof given);
+        CHECK_INT(fold_run(f, x, 3), FOLD_OK);
+        for (int i = 0; i < 6; i++) {
+            CHECK_NEAR(fold_value(f, x[0])[i], want[i] * factor, 0);
+            CHECK_NEAR(fold_value(f, x[1])[i], 2 * want[i], 0);
+        }
+        CHECK_INT(fold_node_shape(f, x[0]).dim[1], 3);
+        CHECK(fold_list_length(f, x[1]) == 3 && fold_list_length(f, x[2]) == 0);
+        CHECK(fold_node_is_null(fold_input_bytes(f, NULL, fold_shape1(2), 1)));
+        CHECK_TEXT(fold_ctx_message(f), "input_bytes: a pointer is NULL");
+        fold_ctx_reset(f);
+        CHECK(fold_node_is_null(fold_list_input_bytes(f, NULL, 2, fold_shape1(2), 1)));
+        CHECK_TEXT(fold_ctx_message(f), "list_input_bytes: a pointer is NULL");
+        fold_ctx_reset(f);
+        CHECK(fold_node_is_null(fold_input_bytes(f, given, fold_shape1(0), 1)));
+        CHECK_TEXT(fold_ctx_message(f), "input_bytes");
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 /* -- running and reading --------------------------------------------------------------------------------------------- */
 
 static void reading(void)
@@ -1021,6 +1055,7 @@ int main(int argc, char **argv)
     check_run("lists: plans", plans);
     check_run("lists: merged calls", merged_calls);
     check_run("lists: dropout masks", dropout_masks);
+    check_run("lists: bytes", bytes);
     check_run("lists: reading", reading);
     check_run("lists: on top", on_top);
     check_run("lists: many", linear_growth);
