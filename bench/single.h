@@ -96,8 +96,8 @@ static int single_start(single_run *run, const single_net *net, fold_model *m, i
     return fold_ctx_status(run->f) != FOLD_OK;
 }
 
-/* Prints a network by examples/to_c.h. */
-static to_c_result single_print(const single_net *net, fold_model *m, fold_writer *write, void *user)
+/* Prints a network by examples/to_c.h, for some agents. */
+static to_c_result single_print(const single_net *net, fold_model *m, const char *name, int agents, fold_writer *write, void *user)
 {
     static const char *const names[SINGLE_STATES] = { "s0", "s1", "s2", "s3", "s4", "s5", "s6" };
     static single_run run;
@@ -116,7 +116,9 @@ static to_c_result single_print(const single_net *net, fold_model *m, fold_write
         states[i].node = state[i];
         states[i].next = next[i];
     }
-    desc.name = desc.source = net->name;
+    desc.name = name;
+    desc.source = net->name;
+    desc.agents = agents;
     desc.in = &in;
     desc.out = &out;
     desc.state = states;

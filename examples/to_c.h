@@ -203,7 +203,7 @@ static const char *const to_c__head[] = {
 };
 
 /* Functions that are printed where something calls them: one is found by "@name(" in a text. Every text comes behind
-   those that it calls. `vector`: 4: it is there with vectors of four alone; 1: without vectors. */
+   those that it calls. `only` is the condition of the preprocessor under which it is there. */
 typedef struct to_c__helper { const char *name, *only, *text; } to_c__helper;
 static const to_c__helper to_c__helpers[] = {
     { "bits", "@WIDTH == 1",
@@ -754,7 +754,6 @@ enum { TO_C__AS_IS, TO_C__ROWS, TO_C__COLUMNS };
 typedef struct to_c__weight {
     int form, block, from, inner, columns, transposed, value;
     fold_param param;
-    const char *what;
 } to_c__weight;
 
 typedef struct to_c__printer {
@@ -1416,9 +1415,6 @@ static to_c__string to_c__name_of(const to_c__value *v)
     return to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
 }
 
-/* Where an operand's floats are, as an expression. */
-static to_c__string to_c__address(to_c__printer *p, const to_c__operand *operand);
-
 /* Finds the weights of a form, or adds them. Those of rows and columns are a part of a parameter. */
 static int to_c__weight_of(to_c__printer *p, const to_c__weight *wanted)
 {
@@ -1450,6 +1446,7 @@ static int to_c__param_weight(to_c__printer *p, fold_param param, int form, int 
     return to_c__weight_of(p, &w);
 }
 
+/* Where an operand's floats are, as an expression. */
 static to_c__string to_c__address(to_c__printer *p, const to_c__operand *operand)
 {
     const to_c__value *v = &p->value[operand->value];
@@ -2147,10 +2144,8 @@ static void to_c__put_step(to_c__printer *p)
     for (int i = 0; i < desc->n_in; i++) to_c__put(p, "    (void)%s;\n", desc->in[i].name);
     for (size_t i = 0; i < p->n_values; i++) {
         const to_c__value *v = &p->value[i];
-        to_c__operand direct;
         if (v->is == TO_C__MADE || v->slot < 0) continue;
         to_c__declare(p, (int)i);
-        memset(&direct, 0, sizeof direct);
         to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", to_c__name_of(v).text, v->is == TO_C__STATE ? "s->" : "",
                   (v->is == TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
     }

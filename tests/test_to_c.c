@@ -101,6 +101,22 @@ static void run_single(int index, const char *isa, trace *t, float (*out)[PORTS 
     fold_model_free(m);
 }
 
+/* Three agents of one network, each with the inputs of one step later. Behind gru_8, whose numbers they must give. */
+static int write_agents(FILE *file)
+{
+    fold_model *m = fold_model_new(NULL);
+    const single_net net = single_new(m, 5);
+    const to_c_result printed = single_print(&net, m, "agents", 3, fold_to_file, file);
+    if (printed.status) return printf("agents: %s\n", printed.message), 1;
+    fprintf(file, "static int agents_check(void)\n{\n    static agents_state s[3];\n    float in[3], out[3];\n    int wrong = 0, step, i;\n"
+                  "    for (i = 0; i < 3; i++) agents_reset(&s[i]);\n    for (step = 0; step < %d; step++) {\n"
+                  "        for (i = 0; i < 3; i++) {\n            if (step == i) agents_reset(&s[i]);\n            memcpy(&in[i], gru_8_in[step < i ? 0 : step - i], sizeof in[i]);\n        }\n"
+                  "        agents_step(s, in, out);\n        for (i = 0; i < 3 && i <= step; i++) wrong += differs(out[i], gru_8_want[step - i][0]);\n    }\n"
+                  "    if (wrong) printf(\"agents: %%d outputs differ\\n\", wrong);\n    return wrong != 0;\n}\n", (int)STEPS);
+    fold_model_free(m);
+    return 0;
+}
+
 static int write_singles(FILE *file)
 {
     static trace t;
@@ -109,7 +125,7 @@ static int write_singles(FILE *file)
     for (int i = 0; i < SINGLE_NETS; i++) {
         fold_model *m = fold_model_new(NULL);
         const single_net net = single_new(m, i);
-        const to_c_result printed = single_print(&net, m, fold_to_file, file);
+        const to_c_result printed = single_print(&net, m, net.name, 1, fold_to_file, file);
         if (printed.status) return printf("%s: %s\n", net.name, printed.message), 1;
         if (!strcmp(net.name, "lstm_16")) CHECK(printed.weight_bytes + printed.state_bytes < 6000);
         run_single(i, NULL, &t, t.fused);
@@ -118,7 +134,9 @@ static int write_singles(FILE *file)
         snprintf(calls + strlen(calls), sizeof calls - strlen(calls), "    failed += %s_check();\n", net.name);
         fold_model_free(m);
     }
-    write_end(file, calls, SINGLE_NETS);
+    snprintf(calls + strlen(calls), sizeof calls - strlen(calls), "    failed += agents_check();\n");
+    if (write_agents(file)) return 1;
+    write_end(file, calls, SINGLE_NETS + 1);
     return check.failures;
 }
 
@@ -646,7 +664,7 @@ static void sizes(void)
 {
     fold_model *m = fold_model_new(NULL);
     const single_net net = single_new(m, 2);
-    const to_c_result printed = single_print(&net, m, nowhere, NULL);
+    const to_c_result printed = single_print(&net, m, net.name, 1, nowhere, NULL);
     CHECK(printed.status == FOLD_OK);
     CHECK(printed.weight_bytes == sizeof(float) * (17 * 64 + 64 + 16 + 1));
     CHECK(printed.state_bytes == sizeof(float) * 32);
