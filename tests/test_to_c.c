@@ -590,6 +590,8 @@ static void expect(fold_ctx *f, fold_node x, fold_node y, fold_status status, co
 static void own_forward(const fold_op_call *c) { (void)c; }
 static const char *own_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out) { return (void)n_in, (void)attr, out[0] = in[0], (const char *)NULL; }
 
+static int prints_none(const fold_seen *seen, fold_writer *write, void *writer, void *user) { return (void)write, (void)writer, (void)user, seen->own != NULL; }
+
 static void refused(void)
 {
     static const float ones[4] = { 1, 1, 1, 1 };
@@ -614,6 +616,13 @@ static void refused(void)
     expect(f, x, fold_sum_n(f, pair, 2), FOLD_BAD_ARGUMENT, "sum_n cannot be printed: lists are of any length");
     expect(f, x, fold_list_sum(f, fold_list_input(f, ones, 2, fold_shape1(2))), FOLD_BAD_ARGUMENT, "sum_n cannot be printed");
     expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is an op of your own");
+    const to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
+    to_c_desc desc = to_c_desc_default();
+    desc.own = prints_none;
+    desc.in = &from;
+    desc.out = &y;
+    desc.n_in = desc.n_out = 1;
+    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: to_c_desc.own does not know it") != NULL);
     expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_BAD_ARGUMENT, "'huge' has an infinity or a NaN");
     expect(f, fold_tanh(f, x), x, FOLD_BAD_ARGUMENT, "input 'x' is no node of fold_input_ref or fold_input");
     expect(f, x, x, FOLD_OK, "");
