@@ -1289,6 +1289,12 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, f
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
+/* Unrolls one over the rows of a list, and gives the outputs h as a list. They have the bits of fold_unroll of
+   the rows as nodes. last NULL: the final state is not wanted. Of 0 rows it is the beginning. In place of
+   that, fold_recurrent_apply of a list makes one step of each row on its own. */
+FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
+                                    const fold_state *begin, fold_state *last);
+
 /* Describes a dense array of uneven sequences, which must not change until fold_ctx_reset. */
 typedef enum fold_layout {
     FOLD_LAYOUT_NTC, /* [samples x steps x width] */
@@ -1326,6 +1332,9 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
    output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
+/* Does the same with the rows of a list, and gives what the top layer gives as a list. */
+FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
+                                       const fold_state *begin, fold_state *last);
 
 /* A step of your own sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
    every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
@@ -13264,6 +13273,7 @@ typedef struct fold__list {
     const fold__operand *elems; /* the components of a body's list, */
     const fold__operand *whole; /* or a whole list for each component */
     uint32_t elements;          /* how many rows a component has */
+    int of_steps;               /* `first` is the context's steps, which may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14224,14 +14234,14 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
         *offset = list->whole[component].offset | FOLD__WHOLE_LIST;
         return;
     }
-    if (!list->first) {
+    const fold_node *const first = list->of_steps ? f->steps : list->first;
+    if (!first) {
         *source = list->elems[component].source + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
         *offset = list->elems[component].offset;
         return;
     }
-    const uint32_t id = component == 1 && list->second
-                            ? list->second[element].id
-                            : list->first[element * list->step + (size_t)component].id;
+    const uint32_t id = component == 1 && list->second ? list->second[element].id
+                                                       : first[element * list->step + (size_t)component].id;
     *source = f->source[id];
     *offset = f->offset[id] | (fold__is_list(f, id) ? FOLD__WHOLE_LIST : 0);
     if (fold__kind_of(f, *source) == FOLD__PARAM)
@@ -15737,7 +15747,8 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
            fold__fail(f, FOLD_BAD_SHAPE, "%s: it takes a list, and this is a single value", who);
 }
 
-FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
+/* Joins nodes or, where x is NULL, those of the context's steps, which may move meanwhile. */
+static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
     uint32_t row_shape = 0;
@@ -15747,11 +15758,9 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     if (!count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
                                "list_join: nothing to join: fold_list_input makes an empty list");
-    if (!x)
-        return fold__missing_node(f, "list_join");
     for (int i = 0; i < count; i++) {
         fold__operand operand;
-        if (!fold__input_of(f, x, i, "list_join", &operand) ||
+        if (!fold__input_of(f, x ? x : f->steps, i, "list_join", &operand) ||
             ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source)))
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
@@ -15769,12 +15778,18 @@ FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
     if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
     fold__list list = fold__list_of(x, NULL, 1, count);
+    list.of_steps = !x;
     list.elements = (uint32_t)rows;
     fold__ask_list_op(f, &request, &fold__code_copy, 1, &list);
     request.list_shape[0] = row_shape;
     request.lists = 1;
     request.form = FOLD__ROW_BY_ROW;
     return fold__record(f, &request);
+}
+
+FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
+{
+    return count > 0 && !x ? fold__missing_node(f, "list_join") : fold__join_list(f, x, count);
 }
 
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
@@ -26226,18 +26241,17 @@ static int fold__stack_cells(const fold_rnn_stack *stack)
     return fine ? stack->layers * stack->directions : 0;
 }
 
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
-                                          int count, const fold_state *begin, fold_node *out,
-                                          fold_state *last)
+/* Makes room for so many steps, and for what is made of them. */
+static int fold__room_for_steps(fold_ctx *f, int count)
 {
-    const int cells = fold__stack_cells(stack);
-    const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    if (!cells && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is NULL, or was not made by fold_rnn_stack_new");
-    const int fine = fold__unroll_length(f, x, count) && fold__need(f, FOLD__ARRAY_STEPS, 2 * size + 1, 1);
-    if (fine && count)
-        memcpy(f->steps, x, size);
-    for (int i = 0; i < cells; i++) {
+    return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
+}
+
+/* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
+static void fold__unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, int count, int fine,
+                               const fold_state *begin, fold_state *last)
+{
+    for (int i = 0; i < fold__stack_cells(stack); i++) {
         const int reverse = i % stack->directions;
         const fold_state end =
             fine ? fold__stack_direction(f, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL)
@@ -26245,13 +26259,77 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
         if (last)
             last[i] = end;
         if (fine && count && reverse == stack->directions - 1)
-            memcpy(f->steps, f->steps + count, size);
+            memcpy(f->steps, f->steps + count, (size_t)count * sizeof *f->steps);
     }
+}
+
+static int fold__is_stack(fold_ctx *f, const fold_rnn_stack *stack)
+{
+    return fold__stack_cells(stack) ||
+           fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is NULL, or was not made by fold_rnn_stack_new");
+}
+
+FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
+                                          int count, const fold_state *begin, fold_node *out,
+                                          fold_state *last)
+{
+    const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
+    const int fine =
+        fold__is_stack(f, stack) && fold__unroll_length(f, x, count) && fold__room_for_steps(f, count);
+    if (fine && count)
+        memcpy(f->steps, x, size);
+    fold__unroll_stack(f, stack, count, fine, begin, last);
     if (out && size && fold__broken(f))
         memset(out, 0, size);
     else if (out && size)
         memcpy(out, f->steps, size);
     return fold_ctx_status(f);
+}
+
+/* Makes the rows of a list the steps; returns how many, or -1 with an error. */
+static int fold__steps_of_list(fold_ctx *f, const char *who, fold_node x)
+{
+    fold__operand operand;
+    if (!fold__list_operand_of(f, x, who, &operand))
+        return -1;
+    const int count = (int)f->length[operand.source];
+    for (int step = 0; step < count && fold__room_for_steps(f, count); step++) {
+        const fold_node row = fold_list_at(f, x, step);
+        f->steps[step] = row;
+    }
+    return fold__broken(f) ? -1 : count;
+}
+
+/* Makes a list of the first `count` steps; without any, one of rows of this width. */
+static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
+{
+    return fold__broken(f) ? fold__null
+           : count         ? fold__join_list(f, NULL, count)
+                           : fold_list_input(f, NULL, 0, fold_shape1(width));
+}
+
+FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
+                                       const fold_state *begin, fold_state *last)
+{
+    const int count = fold__is_stack(f, stack) ? fold__steps_of_list(f, "rnn_stack_list", x) : -1;
+    fold__unroll_stack(f, stack, count, count >= 0, begin, last);
+    return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
+}
+
+FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fold_node x, int reverse,
+                                    const fold_state *begin, fold_state *last)
+{
+    fold_state state;
+    const int count =
+        fold__unroll_begin(f, layer, begin, &state) ? fold__steps_of_list(f, "unroll_list", x) : -1;
+    for (int step = 0; step < count; step++) {
+        const int at = reverse ? count - 1 - step : step;
+        state = fold_recurrent_apply(f, layer, f->steps[at], state);
+        f->steps[at] = state.h;
+    }
+    if (last)
+        *last = fold__broken(f) ? fold__no_state : state;
+    return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
 FOLD__ZEROS_BY_DEFAULT(fold_unroll_desc)

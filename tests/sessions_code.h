@@ -656,6 +656,12 @@ static void unroll(fold_ctx *f, const fold_recurrent *r, int reverse, const fold
                    fold_node *out, int n_out) {
     put(fold_unroll(f, r, x, n, reverse, NULL, out), out + n, n_out - n);
 }
+static void unroll_list(fold_ctx *f, const fold_recurrent *r, int reverse, fold_node x, fold_node *out, int n_out) {
+    fold_state last = { { 0, 0 }, { 0, 0 } };
+    out[0] = fold_unroll_list(f, r, x, reverse, NULL, &last);
+    last.h = fold_scale(f, last.h, 2);
+    put(last, out + 1, n_out - 1);
+}
 )
 /* Two states: what was seen so far, and its mean. */
 CODE(steps,

@@ -115,6 +115,8 @@
     X(list_softmax_entropy_to, out[0] = fold_list_softmax_entropy_to(f, in[0], index, indices, rows))        \
     X(list_choice_xent_to,                                                                                   \
       out[0] = fold_list_choice_xent_to(f, in[0], index, index + rows, indices - rows, rows))                \
+    X(unroll_list, unroll_list(f, layer, i1, in[0], out, outs))                                              \
+    X(rnn_stack_list, out[0] = fold_rnn_stack_list(f, &n->stack, in[0], NULL, NULL))                         \
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
@@ -1050,6 +1052,20 @@ static void grow_to(gen *g, int op, int x)
     add_indices(g, rows, n);
 }
 
+/* The final state is a node. */
+static void grow_unroll_list(gen *g, int op)
+{
+    const int x = some_list(g, fold_shape1(hidden), ANY_LIST), kind = below(g, RECURRENT), stacked = op == OP_rnn_stack_list;
+    emit_as(g, op, list_of(g, x), fold_shape1(stacked ? 2 * hidden : hidden), 1, 1, &x);
+    g->last->i[0] = kind;
+    g->last->i[1] = below(g, 2);
+    g->made = 0;
+    if (!stacked)
+        add_output(g, fold_shape1(hidden), 2);
+    if (!stacked && kind == LSTM)
+        add_output(g, fold_shape1(hidden), 50);
+}
+
 /* A choice among rows, or among the edges of each of n rows. */
 static void grow_choice(gen *g, int op, int x)
 {
@@ -1191,7 +1207,8 @@ static void grow_lists(gen *g, int op)
 {
     const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_list ||
                       op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
-                      op == OP_attention_step || op == OP_transformer_step || op == OP_list_unstack;
+                      op == OP_attention_step || op == OP_transformer_step || op == OP_list_unstack ||
+                      op == OP_unroll_list || op == OP_rnn_stack_list;
     const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
     switch (op) {
     case OP_list: grow_list_of_nodes(g); break;
@@ -1218,6 +1235,8 @@ static void grow_lists(gen *g, int op)
     case OP_list_logsumexp_to:
     case OP_list_softmax_entropy_to:
     case OP_list_choice_xent_to: grow_choice(g, op, x); break;
+    case OP_unroll_list:
+    case OP_rnn_stack_list: grow_unroll_list(g, op); break;
     case OP_list_standardize:
         emit_with(g, op, shape_of(g, x), 9, x, 0, below(g, 2) ? 0.0f : 0.01f);
         break;

@@ -96,6 +96,8 @@
     X(list_choice_xent_to,                                                                                   \
       out[0] = ref_of(t, REF_neg, ref_take(t, over_rows_to(t, REF_log_softmax, in[0], index + rows, rows),   \
                                            index, rows, 0)))                                                 \
+    X(unroll_list, unroll_list_reference(t, i0, i1, in[0], out, outs))                                       \
+    X(rnn_stack_list, stack_list_reference(t, in[0], out))                                                   \
     X(list_standardize, out[0] = standard_reference(t, in[0], (double)x))                                    \
     X(layer_norm,                                                                                            \
       out[0] = ref_norm_by(t, in[0], of_param(t, n, ONES), of_param(t, n, OFFSET), (double)x))               \
@@ -311,6 +313,32 @@ static int standard_reference(ref_tape *t, int x, double epsilon)
 {
     const int mean = ref_of(t, REF_list_mean, x), apart = ref_of_two(t, REF_sub, x, mean);
     return ref_standardize(t, x, mean, ref_of(t, REF_list_mean, ref_of(t, REF_square, apart)), epsilon);
+}
+static int rows_apart(ref_tape *t, int x, int *row)
+{
+    const int n = t->value[x].rows;
+    for (int i = 0; i < n; i++) {
+        int *at = ref_ints(t, 1);
+        *at = i;
+        row[i] = ref_take(t, x, at, 1, 1);
+    }
+    return n;
+}
+static void unroll_list_reference(ref_tape *t, int kind, int reverse, int x, int *out, int outs)
+{
+    int row[REF_STEPS];
+    const int n = rows_apart(t, x, row);
+    ref_state last = ref_unroll(t, step_of(kind), recurrent_names[kind], row, n, reverse, ref_zeros(t, hidden), row);
+    last.h = ref_with(t, REF_scale, last.h, 2); /* the list reads it, too */
+    put_reference(last, out + 1, outs - 1);
+    out[0] = ref_join(t, row, n, ref_shape1(hidden));
+}
+static void stack_list_reference(ref_tape *t, int x, int *out)
+{
+    int row[REF_STEPS];
+    const int n = rows_apart(t, x, row);
+    ref_stack(t, ref_lstm_step, "stack", row, n, hidden, 2, row, NULL);
+    out[0] = ref_join(t, row, n, ref_shape1(2 * hidden));
 }
 /* An op over vectors along the rows of a list: of its values as columns. */
 static int over_rows(ref_tape *t, int op, int x)

@@ -1016,6 +1016,99 @@ static void rows_are_nodes(void)
     fold_model_free(n.m);
 }
 
+/* Recurrence over a list in one call: both directions, from a state, over windows and looked-up rows. */
+static fold_node unrolled_lists(play *p)
+{
+    fold_ctx *f = p->f;
+    const net *n = p->n;
+    int word[MAX_ROWS];
+    fold_node y[7];
+    fold_state last[2];
+    const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), one = some_node(p);
+    const fold_state begin = { one, fold_tanh(f, one) };
+    for (int i = 0; i < p->size; i++) word[i] = random_below(&p->random, WORDS);
+    y[0] = see(p, fold_unroll_list(f, &n->gru, x, 0, NULL, &last[0]));
+    y[1] = see(p, fold_unroll_list(f, &n->lstm, y[0], 1, &begin, &last[1]));
+    y[2] = see(p, fold_unroll_list(f, &n->lstm, fold_list_lookup(f, n->words, word, p->size), 0, NULL, NULL));
+    y[3] = see(p, fold_unroll_list(f, &n->gru, fold_slice(f, fold_concat2(f, x, y[1]), 0, 3, WIDTH), 0, NULL, NULL));
+    y[4] = see(p, last[0].h);
+    y[5] = last[1].h;
+    y[6] = last[1].c;
+    return totals(p, y, 7);
+}
+
+/* One call over a list has the bits of a call over its rows as nodes: values, final states, gradients. */
+enum { MOST_STEPS = 300, STEP_FLOATS = 3 * MOST_STEPS * WIDTH + 8 * WIDTH };
+typedef struct recurrent_net { fold_model *m; fold_recurrent rnn, lstm; fold_rnn_stack one_way, two_way; } recurrent_net;
+
+static int keep_floats(fold_ctx *f, fold_node x, float *to, int gradient)
+{
+    const fold_shape shape = fold_node_shape(f, x);
+    const int rows = fold_list_length(f, x), floats = (rows < 0 ? 1 : rows) * shape.dim[0];
+    if (gradient) memcpy(to, fold_grad(f, x), (size_t)floats * sizeof *to);
+    else CHECK_SAYS(!fold_read(f, &x, 1, to), "%s", fold_ctx_message(f));
+    return floats;
+}
+
+static int run_recurrent(fold_ctx *f, const recurrent_net *n, int kind, int steps, int listed, float *to)
+{
+    static float x[MOST_STEPS * WIDTH], weight[2 * MOST_STEPS * WIDTH];
+    static fold_node row[MOST_STEPS], out[MOST_STEPS];
+    const fold_rnn_stack *stack = kind == 3 ? &n->one_way : &n->two_way;
+    const fold_recurrent *layer = kind == 0 ? &n->rnn : &n->lstm;
+    fold_state last[4];
+    const int stacked = kind >= 3, width = kind == 4 ? 2 * WIDTH : WIDTH, reverse = kind == 2;
+    check_random r = { 21 };
+    random_fill(&r, x, MOST_STEPS * WIDTH, -1, 1);
+    random_fill(&r, weight, 2 * MOST_STEPS * WIDTH, -1, 1);
+    memset(last, 0, sizeof last);
+    fold_ctx_reset(f);
+    fold_grads_clear(n->m);
+    const fold_node list = fold_list_input(f, x, steps, vector);
+    fold_node all;
+    for (int i = 0; i < steps && !listed; i++) row[i] = fold_list_at(f, list, i);
+    if (listed && stacked) all = fold_rnn_stack_list(f, stack, list, NULL, last);
+    else if (listed) all = fold_unroll_list(f, layer, list, reverse, NULL, last);
+    else if (stacked) fold_rnn_stack_apply(f, stack, row, steps, NULL, out, last);
+    else last[0] = fold_unroll(f, layer, row, steps, reverse, NULL, out);
+    if (!listed) all = steps ? fold_list_join(f, out, steps) : fold_list_input(f, x, 0, fold_shape1(width));
+    CHECK_SAYS(fold_list_length(f, all) == steps && fold_node_shape(f, all).dim[0] == width, "%s", fold_ctx_message(f));
+    fold_keep(f, all);
+    fold_keep(f, last[0].h);
+    fold_keep_grad(f, list);
+    const fold_node weighed = fold_dot(f, all, fold_list_input(f, weight, steps, fold_shape1(width)));
+    const fold_node loss = fold_add(f, fold_list_sum(f, weighed), fold_sum(f, last[0].h, FOLD_ALL));
+    if (!CHECK_SAYS(!fold_backward(f, loss), "%d steps: %s", steps, fold_ctx_message(f))) return 0;
+    int at = keep_floats(f, all, to, 0), count;
+    at += keep_floats(f, last[0].h, to + at, 0);
+    if (steps) at += keep_floats(f, list, to + at, 1);
+    const float *grads = fold_model_grads(n->m, &count);
+    memcpy(to + at, grads, (size_t)count * sizeof *to);
+    return at + count;
+}
+static void lists_are_unrolled(void)
+{
+    static const int lengths[] = { 0, 1, 2, 17, MOST_STEPS };
+    static float want[STEP_FLOATS + 20000], got[STEP_FLOATS + 20000];
+    for (int k = 0; k < KERNEL_SETS * 2; k++) {
+        recurrent_net n;
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, k % 2, 0 };
+        if (!(n.m = kernel_set_model(kernel_set[k / 2]))) continue;
+        n.rnn = fold_rnn_new(n.m, "rnn", WIDTH, WIDTH);
+        n.lstm = fold_lstm_new(n.m, "lstm", WIDTH, WIDTH);
+        n.one_way = fold_rnn_stack_new(n.m, "one", fold_gru_new, WIDTH, WIDTH, 2, 0);
+        n.two_way = fold_rnn_stack_new(n.m, "two", fold_lstm_new, WIDTH, WIDTH, 2, 1);
+        fold_ctx *f = open_setting(n.m, &s, 1);
+        for (int i = 0; i < 25; i++) {
+            const int kind = i / 5, steps = lengths[i % 5], floats = run_recurrent(f, &n, kind, steps, 0, want);
+            CHECK_INT(run_recurrent(f, &n, kind, steps, 1, got), floats);
+            if (!CHECK_BITS(got, want, floats)) printf("    kind %d, %d steps, %s\n", kind, steps, kernel_set[k / 2]);
+        }
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1044,7 +1137,9 @@ int main(int argc, char **argv)
     check_scene("lists: no rows", nothing_at_all);
     check_scene("lists: stacks", stacks);
     check_scene("lists: unrolled", unrolled);
+    check_scene("lists: unrolled in one call", unrolled_lists);
     check_scene("lists: stopped gradients", stopped);
+    check_run("lists: unrolled as nodes", lists_are_unrolled);
     check_run("lists: as single nodes", lists_are_rows);
     check_run("lists: rows are nodes", rows_are_nodes);
     check_run("lists: printing", printing);

@@ -137,6 +137,10 @@ static void mistaken_kinds(void)
     BAD(fold_list_at(f, x.v, 0), BAD_SHAPE, "list_at", "list");
     BAD(fold_list_take(f, x.v, to, 2), BAD_SHAPE, "list_take", "list");
     BAD(fold_list_stack(f, x.v), BAD_SHAPE, "list_stack", "list");
+    BAD(fold_unroll_list(f, &x.n.gru, x.v, 0, NULL, NULL), BAD_SHAPE, "unroll_list: it takes a list", "");
+    BAD(fold_unroll_list(f, &x.n.lstm, x.wide3, 0, NULL, NULL), BAD_SHAPE, "lstm", "[7]");
+    BAD(fold_unroll_list(f, NULL, x.l3, 0, NULL, NULL), BAD_ARGUMENT, "unroll: the cell is null", "");
+    BAD(fold_rnn_stack_list(f, NULL, x.l3, NULL, NULL), BAD_ARGUMENT, "rnn_stack: it is NULL", "");
     BAD(fold_list_unstack(f, x.l3), BAD_SHAPE, "list_unstack: takes a value, and this is a list", "[6]");
     BAD(fold_list_sum(f, x.v), BAD_SHAPE, "list_sum", "list");
     BAD(fold_list_mean(f, x.v), BAD_SHAPE, "list_mean", "list");
