@@ -1289,9 +1289,9 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, f
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls one over the rows of a list, and gives the outputs h as a list. They have the bits of fold_unroll of
-   the rows as nodes. last NULL: the final state is not wanted. Of 0 rows it is the beginning. In place of
-   that, fold_recurrent_apply of a list makes one step of each row on its own. */
+/* Unrolls one over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of the
+   rows as nodes. last NULL: the final state is not wanted. Without rows that is the beginning. In place of
+   it, fold_recurrent_apply of a list makes one step of each row on its own. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
