@@ -706,9 +706,7 @@ static const to_c__op to_c__ops[] = {
 };
 /* What messages say of ops that are not printed. */
 static const struct { const char *name, *why; } to_c__refused[] = {
-    { "sum_n", "lists are of any length" }, { "mean_n", "lists are of any length" }, { "max_n", "lists are of any length" },
-    { "softmax_mean_n", "lists are of any length" }, { "list_take", "lists are of any length" },
-    { "list_attention", "lists are of any length" }, { "attention_step", "its cache grows" },
+    { "list_take", "lists are of any length" }, { "list_attention", "lists are of any length" }, { "attention_step", "its cache grows" },
     { "dropout", "random numbers are for training" }, { "softmax_xent", "losses are for training" },
     { "softmax_kl", "losses are for training" }, { "bce", "losses are for training" }, { "squared_error", "losses are for training" },
     { "huber", "losses are for training" }, { "hinge", "losses are for training" }
@@ -911,13 +909,12 @@ static const to_c__op *to_c__find(const char *name)
 
 static void to_c__refuse(to_c__printer *p, const fold_seen *seen)
 {
+    const char *why = seen->own ? "it is an op of your own" : "to_c.h does not know it";
+    if (seen->rows >= 0 || seen->n_list) why = "lists are of any length";
     for (size_t i = 0; i < sizeof to_c__refused / sizeof *to_c__refused; i++)
-        if (!strcmp(to_c__refused[i].name, seen->name)) {
-            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, to_c__refused[i].why);
-            return;
-        }
-    to_c__fail(p, FOLD_BAD_ARGUMENT, seen->is_cell ? "to_c: %.60s is a cell: record in an eager context, where its ops are calls"
-                                                   : "to_c: %.60s cannot be printed: it is an op of your own", seen->name);
+        if (!strcmp(to_c__refused[i].name, seen->name)) why = to_c__refused[i].why;
+    if (seen->is_cell) to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s is a cell: record in an eager context, where its ops are calls", seen->name);
+    else to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, why);
 }
 
 static void to_c__see_call(to_c__printer *p, const fold_seen *seen)
@@ -1010,11 +1007,9 @@ static int to_c__locate(to_c__printer *p, fold_node node, const char *what, cons
             found->value = (int)i;
             found->offset = (int)(at - p->value[i].constant);
         }
-    if (at && found->value < 0 && shape.rank && (found->value = to_c__value_of(p, node.id, &shape, TO_C__CONSTANT)) >= 0)
-        p->value[found->value].constant = at; /* a constant that nothing else reads */
     to_c__behind_copy(p, found);
     if (at && shape.rank && found->value >= 0) return 1;
-    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is a list, or nothing that a call of this recording makes", what, name ? name : "");
+    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that a call of this recording makes or reads", what, name ? name : "");
     return 0;
 }
 

@@ -463,7 +463,10 @@ static void grow(grown *g, fold_ctx *f, uint64_t seed)
         else if (kind < 11) grow_reduction(g);
         else grow_window(g);
     }
-    for (g->n_out = 0; g->n_out < 1 + below(g, 2); g->n_out++) g->out[g->n_out] = g->node[g->n - 1 - (g->n_out && g->n > 3 ? below(g, 3) : 0)];
+    for (g->n_out = 0; g->n_out < 1 + below(g, 2); g->n_out++) {
+        g->out[g->n_out] = g->node[g->n - 1 - (g->n_out && g->n > 3 ? below(g, 3) : 0)];
+        fold_neg(f, g->out[g->n_out]); /* reads it: a leaf that nothing reads is no part of a recording */
+    }
 }
 
 static fold_model *grown_model(grown *g, uint64_t seed, const char *isa)
@@ -615,6 +618,8 @@ static void refused(void)
     expect(f, x, fold_softmax_xent(f, x, 1), FOLD_BAD_ARGUMENT, "softmax_xent cannot be printed: losses are for training");
     expect(f, x, fold_sum_n(f, pair, 2), FOLD_BAD_ARGUMENT, "sum_n cannot be printed: lists are of any length");
     expect(f, x, fold_list_sum(f, fold_list_input(f, ones, 2, fold_shape1(2))), FOLD_BAD_ARGUMENT, "sum_n cannot be printed");
+    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 0), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists are of any length");
+    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 1), FOLD_BAD_ARGUMENT, "output 'y' is of a list");
     expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is an op of your own");
     const to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
     to_c_desc desc = to_c_desc_default();
