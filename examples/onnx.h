@@ -1,4 +1,5 @@
-/* onnx.h - reads networks from ONNX files, such as the policy.onnx that robots and games ship, by calls of fold.h alone.
+/* onnx.h - reads networks from ONNX files, such as the policy.onnx that robots and games ship, by calls of
+   fold.h alone.
 
    In one C or C++ file:  #define ONNX_IMPLEMENTATION
                           #include "onnx.h"                          // behind fold.h
@@ -11,26 +12,29 @@
        fold_run(f, &out.node, 1);                                     // all agents together
        const float *actions = fold_value(f, out.node);
 
-   Opening reads the file once. Its weights become parameters of the model, under their names in the file. The rest
-   becomes a list of steps, of which all shapes are known: an axis whose length the file leaves open, such as the batch,
-   becomes 1. Recording walks the steps that an output needs, for one sample. So any number of agents batches, and the
-   network is run, replayed, trained on, quantised and saved like any other. A batch that the file fixes to more than 1
-   stays one sample. Where another axis is open, such as the length of a sequence, a binding tells its length.
+   Opening reads the file once. Its weights become parameters of the model, under their names in the file.
+   The rest becomes a list of steps, of which all shapes are known: an axis whose length the file leaves
+   open, such as the batch, becomes 1. Recording walks the steps that an output needs, for one sample. So
+   any number of agents batches, and the network is run, replayed, trained on, quantised and saved like any
+   other. A batch that the file fixes to more than 1 stays one sample. Where another axis is open, such as
+   the length of a sequence, a binding tells its length.
 
-   Values are those of the file, in its shapes. A state is an input and an output by name: hand in what came out, or
-   zeros to begin anew. The parameters can train, but those that are subtracted or divided by, such as statistics of
-   observations, and those that the file computes from others, are frozen.
+   Values are those of the file, in its shapes. A state is an input and an output by name: hand in what
+   came out, or zeros to begin anew. The parameters can train, but those that are subtracted or divided by,
+   such as statistics of observations, and those that the file computes from others, are frozen.
 
-   Ops that draw random numbers take them from a fold_random, or do without: then normal and uniform numbers
-   are their mean, and a choice is the most probable one. So an action without noise is its mean. Names of tensors that feed such ops, such as
-   logits, can be asked for like outputs.
+   Ops that draw random numbers take them from a fold_random, or do without: then normal and uniform
+   numbers are their mean, and a choice is the most probable one. So an action without noise is its mean.
+   Names of tensors that feed such ops, such as logits, can be asked for like outputs.
 
-   Errors: a file that is broken, or has something that is not read, is refused. The error of the model names the op, the
-   node and the reason. What is computed in half or double precision there is computed in float here.
+   Errors: a file that is broken, or has something that is not read, is refused. The error of the model
+   names the op, the node and the reason. What is computed in half or double precision there is computed in
+   float here.
 
-   It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and works in every build
-   of fold.h. Erf, Pow by values that are not constant, and the noise of choices call libm, so their bits are those of
-   libm. No gradient passes through Pow by such values, comparisons, and choices. */
+   It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and
+   works in every build of fold.h. Erf, Pow by values that are not constant, and the noise of choices call
+   libm, so their bits are those of libm. No gradient passes through Pow by such values, comparisons, and
+   choices. */
 
 #ifndef ONNX_H
 #define ONNX_H
@@ -55,20 +59,20 @@ typedef struct fold_onnx_tensor {
 typedef struct fold_onnx_binding {
     const char *name;
     const float *values;             /* read while the file is opened; NULL: it stays an input */
-    int has_shape;                   /* 0: the shape is that of the file, with 1 for every axis that is not told */
+    int has_shape; /* 0: the shape is that of the file, with 1 for every axis that is not told */
     int rank, dim[FOLD_ONNX_RANK];
 } fold_onnx_binding;
 
 typedef struct fold_onnx_desc {
-    const char *prefix;              /* comes before the names of parameters: "left." lets a model hold several files */
+    const char *prefix; /* comes before the names of parameters: "left." lets a model hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
 } fold_onnx_desc;
 fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Opens a file; desc NULL is the default. Weights that the file keeps in other files are read beside it. Returns NULL when
-   it cannot be read: the model has the error. */
+/* Opens a file; desc NULL is the default. Weights that the file keeps in other files are read beside it.
+   Returns NULL when it cannot be read: the model has the error. */
 fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc);
 #endif
 /* Opens a file that lies in memory, which is not read any more when the call returns. */
@@ -93,15 +97,15 @@ typedef struct fold_onnx_value {
     const float *values;
     fold_node node;
 } fold_onnx_value;
-/* Records one sample: gives each of `out` the node of the tensor that it names, which may be an inner one. Only inputs that
-   these need must be there. Noise can be an input too, by the name of the random op's output; else it is drawn from
-   chance, and NULL is no noise. Two threads must not record the same o at once.
+/* Records one sample: gives each of `out` the node of the tensor that it names, which may be an inner one.
+   Only inputs that these need must be there. Noise can be an input too, by the name of the random op's
+   output; else it is drawn from chance, and NULL is no noise. Two threads must not record the same o at once.
    Errors are those of the context: a name that is not in the file, an input that is missing. */
-fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in, fold_random *chance,
-                             fold_onnx_value *out, int n_out);
+fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
+                             fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
-/* Prints one of the ops that fold_onnx_record adds to those of fold.h: it is the `own` of a to_c_desc (examples/to_c.h).
-   Returns 1 for an op that it cannot print, such as Erf. */
+/* Prints one of the ops that fold_onnx_record adds to those of fold.h: it is the `own` of a to_c_desc
+   (examples/to_c.h). Returns 1 for an op that it cannot print, such as Erf. */
 int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 #endif
 
@@ -134,7 +138,8 @@ typedef struct onnx__arena { onnx__chunk *first; size_t used; } onnx__arena;
 /* A type of ONNX: how raw values lie, and the field and wire of values that are listed. */
 typedef struct onnx__type { int type, size, is_integer, field, wire; } onnx__type;
 enum { ONNX__VARINT = 0, ONNX__EIGHT = 1, ONNX__BYTES = 2, ONNX__FOUR = 5 }; /* protobuf's wires */
-enum { ONNX__FLOAT = 1, ONNX__INT32 = 6, ONNX__INT64 = 7, ONNX__BOOL = 9, ONNX__HALF = 10, ONNX__DOUBLE = 11 };
+enum { ONNX__FLOAT = 1, ONNX__INT32 = 6, ONNX__INT64 = 7 };
+enum { ONNX__BOOL = 9, ONNX__HALF = 10, ONNX__DOUBLE = 11 };
 static const onnx__type onnx__types[] = {
     { ONNX__FLOAT, 4, 0, 4, ONNX__FOUR },   { ONNX__DOUBLE, 8, 0, 10, ONNX__EIGHT },
     { ONNX__HALF, 2, 0, 5, ONNX__VARINT },  { ONNX__INT64, 8, 1, 7, ONNX__VARINT },
@@ -160,7 +165,8 @@ typedef struct onnx__value {
     int wanted, given;
 } onnx__value;
 
-/* Brings a value into another shape and order, when it is read or made. Most are windows, or do nothing at all. */
+/* Brings a value into another shape and order, when it is read or made. Most are windows, or do nothing at
+   all. */
 typedef struct onnx__move {
     fold_shape shape;
     int from, count;          /* the window */
@@ -213,8 +219,13 @@ typedef struct onnx__node { /* that is being read */
 } onnx__node;
 
 /* A parameter that was made of a value, in one of the forms. */
-typedef struct onnx__weight { int value, form; float scale; fold_shape shape; fold_param param; } onnx__weight;
-enum { ONNX__AS_IT_IS, ONNX__TURNED, ONNX__ZEROS, ONNX__ONES, ONNX__OF_STEP }; /* OF_STEP + n: the n-th step's own */
+typedef struct onnx__weight {
+    int value, form;
+    float scale;
+    fold_shape shape;
+    fold_param param;
+} onnx__weight;
+enum { ONNX__AS_IT_IS, ONNX__TURNED, ONNX__ZEROS, ONNX__ONES, ONNX__OF_STEP }; /* + n: the n-th step's own */
 typedef struct onnx__pair { const char *key, *text; } onnx__pair;
 
 struct fold_onnx {
@@ -257,7 +268,8 @@ static int onnx__fail(fold_onnx *o, fold_status status, const char *format, ...)
     va_start(args, format);
     fold_format(reason, sizeof reason, format, args);
     va_end(args);
-    if (o->node.type) onnx__format(text, sizeof text, "onnx: %.40s '%.60s': %s", o->node.type, o->node.name, reason);
+    if (o->node.type)
+        onnx__format(text, sizeof text, "onnx: %.40s '%.60s': %s", o->node.type, o->node.name, reason);
     else onnx__format(text, sizeof text, "onnx: %s", reason);
     o->failed = 1;
     if (o->f) fold_ctx_fail(o->f, status, text);
@@ -435,8 +447,9 @@ static double onnx__decode(int type, uint64_t bits)
     }
 }
 
-/* Numbers of a repeated field, packed or one by one: writes the first `most`, and returns how many there are. */
-static int onnx__numbers(fold_onnx *o, onnx__span from, int number, const onnx__type *type, double *out, int most)
+/* Numbers of a repeated field, packed or one by one: writes the first `most`, returns how many there are. */
+static int onnx__numbers(fold_onnx *o, onnx__span from, int number, const onnx__type *type, double *out,
+                         int most)
 {
     const int wire = type->wire, size = wire == ONNX__FOUR ? 4 : 8;
     onnx__field field;
@@ -448,7 +461,8 @@ static int onnx__numbers(fold_onnx *o, onnx__span from, int number, const onnx__
         if (!alone && field.wire != ONNX__BYTES) return onnx__broken(o, &from);
         while (alone || packed.at < packed.end) {
             uint64_t bits = field.value;
-            if (!alone && wire == ONNX__VARINT && !onnx__varint(&packed, &bits)) return onnx__broken(o, &from);
+            if (!alone && wire == ONNX__VARINT && !onnx__varint(&packed, &bits))
+                return onnx__broken(o, &from);
             if (!alone && wire != ONNX__VARINT) {
                 if (packed.end - packed.at < size) return onnx__broken(o, &from);
                 bits = onnx__little(packed.at, size);
@@ -473,7 +487,10 @@ static int *onnx__place(const fold_onnx *o, const char *name)
     while (o->named[at & mask] >= 0 && strcmp(o->values[o->named[at & mask]].name, name)) at++;
     return &o->named[at & mask];
 }
-static int onnx__find(const fold_onnx *o, const char *name) { return o && name && *name ? *onnx__place(o, name) : -1; }
+static int onnx__find(const fold_onnx *o, const char *name)
+{
+    return o && name && *name ? *onnx__place(o, name) : -1;
+}
 
 /* The value of a name, which is added when it is new. An empty name is none, -1. */
 static int onnx__name(fold_onnx *o, const char *name)
@@ -507,7 +524,8 @@ static fold_shape onnx__plain_shape(const int *dim, int rank)
     for (int k = 0; k < rank; k++) shape.dim[k] = dim[k];
     return shape;
 }
-/* fold.h's shape of a value has no axes of 1 in front, so that shapes meet as they do in the file. Rank 0: too many axes. */
+/* fold.h's shape of a value has no axes of 1 in front, so that shapes meet as they do in the file. Rank 0:
+   too many axes. */
 static fold_shape onnx__shape(const int *dim, int rank)
 {
     while (rank > 1 && *dim == 1) rank--, dim++;
@@ -535,7 +553,10 @@ static double onnx__number(const onnx__constant *constant, int i)
     const size_t size = (size_t)constant->type->size;
     return onnx__decode(constant->type->type, onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
-static int onnx__is_fixed(const fold_onnx *o, int value) { return value >= 0 && o->values[value].origin == ONNX__FIXED; }
+static int onnx__is_fixed(const fold_onnx *o, int value)
+{
+    return value >= 0 && o->values[value].origin == ONNX__FIXED;
+}
 
 /* Takes a constant of one value; 0 when it is none. */
 static int onnx__scalar(const fold_onnx *o, int value, double *number)
@@ -630,7 +651,8 @@ static int onnx__read_listed(fold_onnx *o, onnx__span tensor, onnx__value *value
 {
     const int there = onnx__numbers(o, tensor, type->field, type, NULL, 0);
     if (o->failed) return 0;
-    if (there != value->count) return ONNX__REFUSE(o, "%d values, its shape tells of %d", there, value->count);
+    if (there != value->count)
+        return ONNX__REFUSE(o, "%d values, its shape tells of %d", there, value->count);
     double *numbers = value->constant.numbers = ONNX__PASSING(o, double, there);
     if (numbers) onnx__numbers(o, tensor, type->field, type, numbers, there);
     return numbers != NULL;
@@ -682,7 +704,10 @@ static int onnx__attribute(fold_onnx *o, const char *name, int number, onnx__fie
     return 0;
 }
 /* A whole number; one that is no int becomes the nearest. */
-static int onnx__near(double number) { return number < -INT_MAX ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number; }
+static int onnx__near(double number)
+{
+    return number < -INT_MAX ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number;
+}
 static int onnx__whole(fold_onnx *o, const char *name, int otherwise)
 {
     onnx__field field;
@@ -704,7 +729,8 @@ static int onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_in && 
 static int onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i] >= 0; }
 static onnx__value *onnx__out(fold_onnx *o) { return &o->values[o->node.out[0]]; }
 
-/* A list of whole numbers, of an attribute or a constant input. Returns how many; -1: it is not there; -2: an error. */
+/* A list of whole numbers, of an attribute or a constant input. Returns how many; -1: it is not there; -2: an
+   error. */
 static int onnx__list(fold_onnx *o, const char *name, int input, int *out, int most)
 {
     onnx__field field;
@@ -754,8 +780,8 @@ static int onnx__takes_floats(fold_onnx *o)
 
 /* ---- views ------------------------------------------------------------------------------------ */
 
-/* Says where every element of a result comes from: from the sum over its axes of at[axis][index], or, if one of them is -1,
-   from nowhere. Everything that only moves elements is such a view. */
+/* Says where every element of a result comes from: from the sum over its axes of at[axis][index], or, if one
+   of them is -1, from nowhere. Everything that only moves elements is such a view. */
 typedef struct onnx__view { int rank, count[FOLD_ONNX_RANK], *at[FOLD_ONNX_RANK]; float pad; } onnx__view;
 
 static int *onnx__view_axis(fold_onnx *o, onnx__view *view, int axis, int count, int step)
@@ -772,10 +798,14 @@ static onnx__view onnx__view_of(fold_onnx *o, const int *dim, int rank)
     onnx__view view;
     memset(&view, 0, sizeof view);
     view.rank = rank;
-    for (int k = rank, step = 1; k-- > 0 && !o->failed; step *= dim[k]) onnx__view_axis(o, &view, k, dim[k], step);
+    for (int k = rank, step = 1; k-- > 0 && !o->failed; step *= dim[k])
+        onnx__view_axis(o, &view, k, dim[k], step);
     return view;
 }
-static onnx__view onnx__all_of(fold_onnx *o, const onnx__value *value) { return onnx__view_of(o, value->dim, value->rank); }
+static onnx__view onnx__all_of(fold_onnx *o, const onnx__value *value)
+{
+    return onnx__view_of(o, value->dim, value->rank);
+}
 
 /* Axis i of the result is axis order[i]. */
 static onnx__view onnx__permuted(fold_onnx *o, const int *dim, int rank, const int *order)
@@ -832,8 +862,8 @@ static int onnx__same_shape(fold_shape a, fold_shape b)
     return a.rank == b.rank && !memcmp(a.dim, b.dim, (size_t)a.rank * sizeof *a.dim);
 }
 
-/* Finds the parameter that a value is in this form, or makes it and returns its values, to be written until onnx__end. Returns
-   NULL for one that was found, and after an error. */
+/* Finds the parameter that a value is in this form, or makes it and returns its values, to be written until
+   onnx__end. Returns NULL for one that was found, and after an error. */
 static float *onnx__parameter(fold_onnx *o, onnx__weight wanted, unsigned uses, int frozen, fold_param *param)
 {
     fold_param_desc desc = fold_param_desc_default();
@@ -850,7 +880,8 @@ static float *onnx__parameter(fold_onnx *o, onnx__weight wanted, unsigned uses, 
             if (frozen) fold_param_freeze(o->model, *param, 1);
             return NULL;
         }
-        onnx__format(name, sizeof name, "%s%s.%d", prefix, value->name, o->n_weights); /* only the first form has the name */
+        /* only the first form has the name alone */
+        onnx__format(name, sizeof name, "%s%s.%d", prefix, value->name, o->n_weights);
     }
     if (o->n_weights == 2 * o->most_values) return ONNX__REFUSE(o, "too many parameters"), (float *)0;
     desc.name = name;
@@ -870,7 +901,8 @@ static int onnx__end(fold_onnx *o, fold_param param)
 }
 
 /* A parameter of `scale` times a view of a constant. */
-static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view, unsigned uses, int frozen, fold_param *param)
+static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view, unsigned uses, int frozen,
+                       fold_param *param)
 {
     const onnx__value *value = &o->values[wanted.value];
     int index[FOLD_ONNX_RANK] = { 0 };
@@ -886,7 +918,8 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
 static int onnx__use_constant(fold_onnx *o, int index, int frozen)
 {
     onnx__value *value = &o->values[index];
-    const fold_shape shape = onnx__shape(value->dim, value->rank), kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
+    const fold_shape shape = onnx__shape(value->dim, value->rank),
+                     kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
     const onnx__weight wanted = { index, ONNX__AS_IT_IS, 1, kept, { 0, 0 } };
     const onnx__view view = onnx__all_of(o, value);
     if (frozen && !fold_param_is_null(value->param)) fold_param_freeze(o->model, value->param, 1);
@@ -920,7 +953,8 @@ static int onnx__fill(fold_onnx *o, int beside, int count, int form, fold_param 
 /* ---- moves ------------------------------------------------------------------------------------ */
 
 /* Ops of fold.h's kind. Their attributes are the dimensions of the result. */
-static const char *onnx__infer_attributes(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
+static const char *onnx__infer_attributes(const fold_shape *in, int n_in, const int32_t *attr,
+                                          fold_shape *out)
 {
     (void)in, (void)n_in;
     for (out[0].rank = 0; out[0].rank < FOLD_MAX_RANK && attr[out[0].rank]; out[0].rank++)
@@ -934,8 +968,8 @@ static fold_node onnx__apply_own(fold_ctx *f, fold_op op, const fold_node *in, i
     return fold_op_apply(f, op, in, n_in, attr, 0);
 }
 typedef void onnx__kernel(const fold_op_call *c);
-static int onnx__own_op(fold_onnx *o, const char *name, int n_in, onnx__kernel *forward, onnx__kernel *backward,
-                        const void *user, fold_op *op)
+static int onnx__own_op(fold_onnx *o, const char *name, int n_in, onnx__kernel *forward,
+                        onnx__kernel *backward, const void *user, fold_op *op)
 {
     fold_op_desc desc = fold_op_desc_default();
     desc.name = name;
@@ -968,7 +1002,8 @@ static void onnx__move_row(const onnx__move *move, const float *in, float *out)
 static void onnx__move_forward(const fold_op_call *c)
 {
     const onnx__move *move = (const onnx__move *)c->user;
-    for (int row = 0; row < c->rows; row++) onnx__move_row(move, fold_row(&c->in[0], row), fold_row(&c->out[0], row));
+    for (int row = 0; row < c->rows; row++)
+        onnx__move_row(move, fold_row(&c->in[0], row), fold_row(&c->out[0], row));
 }
 static void onnx__move_backward(const fold_op_call *c)
 {
@@ -1009,7 +1044,8 @@ static int onnx__is_permutation(fold_onnx *o, const int *source, int count, int 
     return seen != NULL;
 }
 /* Makes the move that takes its `count` elements from where source tells, among `all` values. */
-static onnx__move *onnx__new_move(fold_onnx *o, const int *source, int count, int all, float pad, fold_shape shape)
+static onnx__move *onnx__new_move(fold_onnx *o, const int *source, int count, int all, float pad,
+                                  fold_shape shape)
 {
     onnx__move *move = source && !o->failed ? ONNX__KEPT(o, onnx__move, 1) : NULL;
     if (!shape.rank) return onnx__too_many_axes(o, FOLD_MAX_RANK), (onnx__move *)0;
@@ -1028,7 +1064,9 @@ static onnx__move *onnx__new_move(fold_onnx *o, const int *source, int count, in
         move->has_pad |= runs[i] < 0;
     }
     move->source = runs;
-    return runs && onnx__own_op(o, "onnx move", 1, onnx__move_forward, onnx__move_backward, move, &move->op) ? move : NULL;
+    return runs && onnx__own_op(o, "onnx move", 1, onnx__move_forward, onnx__move_backward, move, &move->op)
+               ? move
+               : NULL;
 }
 
 static fold_node onnx__reshape(fold_ctx *f, fold_node x, fold_shape shape)
@@ -1046,7 +1084,8 @@ static fold_node onnx__part(fold_ctx *f, fold_node x, int from, int count)
 static fold_node onnx__apply_move(fold_ctx *f, const onnx__move *move, fold_node x)
 {
     if (!move->is_window) return onnx__apply_own(f, move->op, &x, 1, move->shape);
-    if (move->from || move->count != onnx__elements(fold_node_shape(f, x))) x = onnx__part(f, x, move->from, move->count);
+    if (move->from || move->count != onnx__elements(fold_node_shape(f, x)))
+        x = onnx__part(f, x, move->from, move->count);
     return onnx__reshape(f, x, move->shape);
 }
 
@@ -1098,7 +1137,8 @@ static int onnx__base(const fold_onnx *o, int index, onnx__move **move)
     return *move ? onnx__maker(o, index)->in[0].value : index;
 }
 
-/* Where each element of a view lies. A view of what was only moved is one of what it was moved from: index becomes that. */
+/* Where each element of a view lies. A view of what was only moved is one of what it was moved from: index
+   becomes that. */
 static int *onnx__trace(fold_onnx *o, int *index, const onnx__view *view, int *count)
 {
     const onnx__move *move = onnx__move_of(o, *index);
@@ -1113,11 +1153,13 @@ static int *onnx__trace(fold_onnx *o, int *index, const onnx__view *view, int *c
 }
 
 /* Sets what a step reads: a view, or NULL for the value as it is. */
-static int onnx__reads_view(fold_onnx *o, onnx__step *step, int i, int index, const onnx__view *view, fold_shape shape)
+static int onnx__reads_view(fold_onnx *o, onnx__step *step, int i, int index, const onnx__view *view,
+                            fold_shape shape)
 {
     int count;
     if (o->failed || !step) return 0;
-    if (onnx__is_fixed(o, index) && !onnx__use_constant(o, index, o->node.op->flags & ONNX__FREEZES)) return 0;
+    if (onnx__is_fixed(o, index) && !onnx__use_constant(o, index, o->node.op->flags & ONNX__FREEZES))
+        return 0;
     if (view) {
         const int *source = onnx__trace(o, &index, view, &count);
         step->in[i].move = onnx__new_move(o, source, count, o->values[index].count, view->pad, shape);
@@ -1142,7 +1184,8 @@ static onnx__value *onnx__makes(fold_onnx *o, onnx__step *step, int i, int index
     step->out[i] = index;
     return value;
 }
-/* Sets the only output, of this shape, to a move of what the step makes, in the shape `made`; NULL: it makes the output. */
+/* Sets the only output, of this shape, to a move of what the step makes, in the shape `made`; NULL: it makes
+   the output. */
 static int onnx__makes_moved(fold_onnx *o, onnx__step *step, const int *made, int made_rank, onnx__move *move,
                              const int *dim, int rank)
 {
@@ -1217,7 +1260,8 @@ static double onnx__floor(double a, double b) { return (void)b, floor(a); }
 static double onnx__erf(double a, double b) { return (void)b, erf(a); }
 static double onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
 
-/* Widens a shape to the one in which it and a value meet, as in fold.h. Returns its rank, or -1 after an error. */
+/* Widens a shape to the one in which it and a value meet, as in fold.h. Returns its rank, or -1 after an
+   error. */
 static int onnx__meet(fold_onnx *o, const onnx__value *a, int *dim, int rank)
 {
     int result[FOLD_ONNX_RANK];
@@ -1225,7 +1269,8 @@ static int onnx__meet(fold_onnx *o, const onnx__value *a, int *dim, int rank)
     for (int k = 0; k < most; k++) {
         const int own = k + a->rank - most, other = k + rank - most;
         const int x = own < 0 ? 1 : a->dim[own], y = other < 0 ? 1 : dim[other];
-        if (x != y && x != 1 && y != 1) return ONNX__REFUSE(o, "axes of %d and %d values do not meet", x, y) - 1;
+        if (x != y && x != 1 && y != 1)
+            return ONNX__REFUSE(o, "axes of %d and %d values do not meet", x, y) - 1;
         result[k] = x == 1 ? y : x;
     }
     memcpy(dim, result, (size_t)most * sizeof *dim);
@@ -1270,7 +1315,8 @@ static void onnx__erf_backward(const fold_op_call *c)
     for (int row = 0; row < c->rows && fold_row(&c->din[0], row); row++)
         for (int i = 0; i < count; i++) {
             const double x = (double)fold_row(&c->in[0], row)[i];
-            fold_row(&c->din[0], row)[i] = (float)(1.1283791670955126 * exp(-x * x)) * fold_row(&c->dout[0], row)[i];
+            fold_row(&c->din[0], row)[i] =
+                (float)(1.1283791670955126 * exp(-x * x)) * fold_row(&c->dout[0], row)[i];
         }
 }
 
@@ -1332,7 +1378,8 @@ static onnx__step *onnx__one_step(fold_onnx *o, onnx__recorder *record, int inpu
 static int onnx__open_alpha(fold_onnx *o)
 {
     const int is_elu = !strcmp(o->node.type, "Elu");
-    onnx__step *step = onnx__one_step(o, onnx__record_alpha, 0, onnx__real(o, "alpha", is_elu ? 1.0f : 0.01f), 0);
+    onnx__step *step =
+        onnx__one_step(o, onnx__record_alpha, 0, onnx__real(o, "alpha", is_elu ? 1.0f : 0.01f), 0);
     if (!step) return 0;
     step->number[0] = is_elu;
     return isfinite(step->real[0]) || ONNX__REFUSE(o, "alpha is not finite");
@@ -1353,8 +1400,8 @@ static int onnx__open_clip(fold_onnx *o)
     return onnx__one_step(o, onnx__record_clip, 0, (float)bound[0], (float)bound[1]) != NULL;
 }
 
-/* With a number as one operand, sums, differences, products and quotients are factor x + term. Numbers are data, so that calls with
-   others batch together. Returns the input that is x; -1: there is no such number. */
+/* With a number as one operand, sums, differences, products and quotients are factor x + term. Numbers are
+   data, so that calls with others batch together. Returns the input that is x; -1: none is. */
 static int onnx__line(fold_onnx *o, int rank, float *factor, float *term)
 {
     const onnx__op *op = o->node.op;
@@ -1374,7 +1421,8 @@ static int onnx__line(fold_onnx *o, int rank, float *factor, float *term)
 static int onnx__same_move(const onnx__move *a, const onnx__move *b)
 {
     if (!a || !b || a->count != b->count || a->run != b->run) return a == b;
-    return a->is_window ? a->from == b->from : !memcmp(a->source, b->source, (size_t)(a->count / a->run) * sizeof(int));
+    return a->is_window ? a->from == b->from
+                        : !memcmp(a->source, b->source, (size_t)(a->count / a->run) * sizeof(int));
 }
 
 static int onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
@@ -1406,7 +1454,9 @@ static int onnx__open_elements(fold_onnx *o)
     onnx__value *out = onnx__out(o);
     out->is_integer = op->flags & ONNX__TRUTH || (op->number == onnx__pow && onnx__in(o, 0)->is_integer) ||
                       (n == 3 && onnx__in(o, 1)->is_integer && onnx__in(o, 2)->is_integer);
-    if (moved) return onnx__makes_moved(o, step, o->values[base[0]].dim, o->values[base[0]].rank, move[0], dim, rank);
+    if (moved)
+        return onnx__makes_moved(o, step, o->values[base[0]].dim, o->values[base[0]].rank, move[0], dim,
+                                 rank);
     if (!onnx__makes(o, step, 0, o->node.out[0], dim, rank) || op->two || n == 3) return !o->failed;
     onnx__kernel *backward = op->number == onnx__erf ? onnx__erf_backward : NULL;
     return onnx__own_op(o, op->type, n, onnx__map_forward, backward, op, &step->own);
@@ -1415,7 +1465,8 @@ static int onnx__open_elements(fold_onnx *o)
 static int onnx__open_pow(fold_onnx *o)
 {
     double exponent = 0;
-    const int scalar = onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->rank <= onnx__in(o, 0)->rank;
+    const int scalar =
+        onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->rank <= onnx__in(o, 0)->rank;
     if (!scalar || onnx__all_fixed(o) || onnx__in(o, 0)->is_integer) return onnx__open_elements(o);
     if (!isfinite((float)exponent)) return ONNX__REFUSE(o, "an exponent that is not finite");
     return onnx__one_step(o, onnx__record_pow, 0, (float)exponent, 0) != NULL;
@@ -1425,7 +1476,9 @@ static int onnx__open_pow(fold_onnx *o)
 static int onnx__open_cast(fold_onnx *o)
 {
     static const onnx__op whole = { "Cast", 1, 1, "", NULL, NULL, NULL, onnx__trunc, 0 };
-    static const onnx__op truth = { "Cast", 1, 1, "", NULL, NULL, NULL, onnx__not_zero, ONNX__INTEGERS | ONNX__TRUTH };
+    static const onnx__op truth = {
+        "Cast", 1, 1, "", NULL, NULL, NULL, onnx__not_zero, ONNX__INTEGERS | ONNX__TRUTH
+    };
     const int to = onnx__whole(o, "to", 0);
     const onnx__type *type = onnx__type_of((uint64_t)to);
     const onnx__value *from = onnx__in(o, 0);
@@ -1456,9 +1509,11 @@ static int onnx__joins_silu(fold_onnx *o)
 {
     onnx__move *move[2];
     for (int x = 0; x < 2; x++) {
-        const int base = onnx__base(o, o->node.in[x], &move[0]), other = onnx__base(o, o->node.in[!x], &move[1]);
+        const int base = onnx__base(o, o->node.in[x], &move[0]),
+                  other = onnx__base(o, o->node.in[!x], &move[1]);
         const onnx__step *before = onnx__maker(o, other);
-        if (before && before->op->one == fold_sigmoid && before->in[0].value == base && onnx__same_move(move[0], move[1]))
+        if (before && before->op->one == fold_sigmoid && before->in[0].value == base &&
+            onnx__same_move(move[0], move[1]))
             return onnx__one_step(o, onnx__record_silu, x, 0, 0) != NULL;
     }
     return 0;
@@ -1477,7 +1532,8 @@ static int onnx__joins_row(fold_onnx *o)
         const int is_linear = before->record == onnx__record_linear && before->n_in == 1 && slot &&
                               fold_param_is_null(before->param[1]);
         const int is_norm = before->record == onnx__record_layer_norm && before->number[0] <= slot;
-        if (o->node.op->number == onnx__sub || o->node.op->number == onnx__div || !(is_linear || is_norm)) continue;
+        if (o->node.op->number == onnx__sub || o->node.op->number == onnx__div || !(is_linear || is_norm))
+            continue;
         onnx__step *step = onnx__new_step(o, before->record, 1, before->n_out);
         if (!step) return 0;
         step->in[0] = before->in[0];
@@ -1504,19 +1560,26 @@ static int onnx__is_square_of(const onnx__step *s, int value)
     if (s->record == onnx__record_pow) return s->real[0] == 2;
     return s->n_in == 2 && s->op->two == fold_mul && s->in[1].value == value && !s->in[1].move;
 }
-static int onnx__is_difference(const onnx__step *s) { return s && s->op->two == fold_sub && s->n_in == 2 && !s->in[0].move; }
+static int onnx__is_difference(const onnx__step *s)
+{
+    return s && s->op->two == fold_sub && s->n_in == 2 && !s->in[0].move;
+}
 
 /* (x - mean) / sqrt(mean((x - mean)^2) + epsilon), over the last axis. */
 static int onnx__joins_norm(fold_onnx *o)
 {
     const onnx__step *sub = onnx__maker(o, o->node.in[0]), *root = onnx__maker(o, o->node.in[1]);
-    if (o->node.op->number != onnx__div || !onnx__is_difference(sub) || !root || root->op->one != fold_sqrt) return 0;
+    if (o->node.op->number != onnx__div || !onnx__is_difference(sub) || !root || root->op->one != fold_sqrt)
+        return 0;
     const int x = sub->in[0].value, width = o->values[x].rank ? o->values[x].dim[o->values[x].rank - 1] : 0;
     const onnx__step *shift = onnx__maker(o, root->in[0].value);
-    if (!shift || shift->record != onnx__record_line || shift->real[0] != 1 || !(shift->real[1] > 0)) return 0;
+    if (!shift || shift->record != onnx__record_line || shift->real[0] != 1 || !(shift->real[1] > 0))
+        return 0;
     const int square = onnx__mean_of(o, onnx__maker(o, shift->in[0].value), width);
-    const onnx__step *squares = onnx__maker(o, square), *again = squares ? onnx__maker(o, squares->in[0].value) : NULL;
-    if (!squares || !onnx__is_square_of(squares, squares->in[0].value) || !onnx__is_difference(again)) return 0;
+    const onnx__step *squares = onnx__maker(o, square),
+                     *again = squares ? onnx__maker(o, squares->in[0].value) : NULL;
+    if (!squares || !onnx__is_square_of(squares, squares->in[0].value) || !onnx__is_difference(again))
+        return 0;
     if (again->in[0].value != x || onnx__mean_of(o, onnx__maker(o, again->in[1].value), width) != x ||
         onnx__mean_of(o, onnx__maker(o, sub->in[1].value), width) != x || o->values[x].origin == ONNX__FIXED)
         return 0;
@@ -1543,7 +1606,8 @@ static int onnx__emit_shape(fold_onnx *o, const int *dim, int rank)
     const onnx__view view = onnx__all_of(o, from);
     const int count = o->failed ? 0 : onnx__size(o, dim, rank);
     if (!count) return 0;
-    if (count != from->count) return ONNX__REFUSE(o, "%d values into a shape of %d, for a batch of 1", from->count, count);
+    if (count != from->count)
+        return ONNX__REFUSE(o, "%d values into a shape of %d, for a batch of 1", from->count, count);
     return onnx__emit_view(o, &view, o->node.out[0], dim, rank);
 }
 static int onnx__open_same(fold_onnx *o)
@@ -1577,7 +1641,7 @@ static int onnx__open_flatten(fold_onnx *o)
     return onnx__emit_shape(o, dim, 2);
 }
 
-/* The axes that an op names, as marks. Returns how many names there are; -1: there is no list; -2: an error. */
+/* The axes that an op names, as marks. Returns how many it names; -1: there is no list; -2: an error. */
 static int onnx__marked_axes(fold_onnx *o, int rank, int *marks)
 {
     int axes[FOLD_ONNX_RANK];
@@ -1633,13 +1697,17 @@ static int onnx__open_expand(fold_onnx *o)
 {
     int dim[FOLD_ONNX_RANK];
     int rank = onnx__list(o, NULL, 1, dim, FOLD_ONNX_RANK);
-    if (rank < 0 || !onnx__size(o, dim, rank) || (rank = onnx__meet(o, onnx__in(o, 0), dim, rank)) < 0) return 0;
+    if (rank < 0 || !onnx__size(o, dim, rank) || (rank = onnx__meet(o, onnx__in(o, 0), dim, rank)) < 0)
+        return 0;
     if (!onnx__size(o, dim, rank)) return 0;
     const onnx__view view = onnx__repeated(o, onnx__in(o, 0), dim, rank);
     return onnx__emit_own_view(o, &view);
 }
 
-static int onnx__clamp(int value, int low, int high) { return value < low ? low : value > high ? high : value; }
+static int onnx__clamp(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
 static int onnx__open_slice(fold_onnx *o)
 {
     const onnx__value *from = onnx__in(o, 0);
@@ -1652,14 +1720,16 @@ static int onnx__open_slice(fold_onnx *o)
     }
     onnx__view view = onnx__all_of(o, from);
     for (int i = 0; i < n[0] && !o->failed; i++) {
-        const int axis = onnx__axis(o, n[2] < 0 ? i : list[2][i], from->rank), step = n[3] < 0 ? 1 : list[3][i];
+        const int axis = onnx__axis(o, n[2] < 0 ? i : list[2][i], from->rank),
+                  step = n[3] < 0 ? 1 : list[3][i];
         if (axis < 0) return 0;
         const int count = from->dim[axis], back = step < 0, *at = view.at[axis];
         if (!step || step == -INT_MAX || seen >> axis & 1)
             return ONNX__REFUSE(o, "a step of %d, or an axis that is named twice", step);
         seen |= 1 << axis;
         const int start = onnx__clamp(list[0][i] + (list[0][i] < 0 ? count : 0), 0, back ? count - 1 : count);
-        const int end = onnx__clamp(list[1][i] + (list[1][i] < 0 ? count : 0), back ? -1 : 0, back ? count - 1 : count);
+        const int end =
+            onnx__clamp(list[1][i] + (list[1][i] < 0 ? count : 0), back ? -1 : 0, back ? count - 1 : count);
         const int left = back ? start - end : end - start;
         if (left < 1) return ONNX__REFUSE(o, "nothing is left of axis %d", axis);
         int *part = onnx__view_axis(o, &view, axis, (left - 1) / (back ? -step : step) + 1, step);
@@ -1671,7 +1741,8 @@ static int onnx__open_split(fold_onnx *o)
 {
     const onnx__value *from = onnx__in(o, 0);
     int parts[ONNX__MOST_OUT], begin = 0;
-    const int axis = onnx__axis_of(o, from, 0), n = o->node.n_out, count = onnx__list(o, "split", 1, parts, ONNX__MOST_OUT);
+    const int axis = onnx__axis_of(o, from, 0), n = o->node.n_out,
+              count = onnx__list(o, "split", 1, parts, ONNX__MOST_OUT);
     if (axis < 0 || (count != -1 && count != n) || n > ONNX__MOST_OUT)
         return ONNX__REFUSE(o, "%d parts and %d outputs", count, n);
     const int all = from->dim[axis], each = (all + n - 1) / n;
@@ -1682,7 +1753,8 @@ static int onnx__open_split(fold_onnx *o)
             return ONNX__REFUSE(o, "parts that do not make up axis %d", axis);
         view.at[axis] += begin;
         view.count[axis] = parts[i];
-        if (onnx__has_out(o, i) && !onnx__emit_view(o, &view, o->node.out[i], view.count, view.rank)) return 0;
+        if (onnx__has_out(o, i) && !onnx__emit_view(o, &view, o->node.out[i], view.count, view.rank))
+            return 0;
     }
     return 1;
 }
@@ -1710,14 +1782,16 @@ static int onnx__open_pad(fold_onnx *o)
 {
     const onnx__value *from = onnx__in(o, 0);
     int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
-    const int count = onnx__list(o, "pads", 1, pads, 2 * FOLD_ONNX_RANK), n_axes = onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
+    const int count = onnx__list(o, "pads", 1, pads, 2 * FOLD_ONNX_RANK),
+              n_axes = onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
     const int n = n_axes == -1 ? from->rank : n_axes;
     double value = (double)onnx__real(o, "value", 0);
     onnx__field mode;
     if (count != 2 * n) return ONNX__REFUSE(o, "%d pads of %d axes", count, n);
     if (onnx__attribute(o, "mode", 4, &mode) && !onnx__is(mode.bytes, "constant"))
         return ONNX__REFUSE(o, "a mode that is not constant");
-    if (onnx__has_in(o, 2) && !onnx__scalar(o, o->node.in[2], &value)) return ONNX__REFUSE(o, "a value that is not constant");
+    if (onnx__has_in(o, 2) && !onnx__scalar(o, o->node.in[2], &value))
+        return ONNX__REFUSE(o, "a value that is not constant");
     onnx__view view = onnx__all_of(o, from);
     view.pad = (float)value;
     for (int i = 0; i < n && !o->failed; i++) {
@@ -1725,9 +1799,11 @@ static int onnx__open_pad(fold_onnx *o)
         if (axis < 0) return 0;
         const long long total = (long long)pads[i] + pads[n + i] + from->dim[axis];
         const int *at = view.at[axis], had = view.count[axis];
-        if (total < 1 || total > ONNX__MOST_VALUES || pads[i] > ONNX__MOST_VALUES) return ONNX__REFUSE(o, "%d pads", pads[i]);
+        if (total < 1 || total > ONNX__MOST_VALUES || pads[i] > ONNX__MOST_VALUES)
+            return ONNX__REFUSE(o, "%d pads", pads[i]);
         int *padded = onnx__view_axis(o, &view, axis, (int)total, 1);
-        for (int k = 0; padded && k < (int)total; k++) padded[k] = k < pads[i] || k - pads[i] >= had ? -1 : at[k - pads[i]];
+        for (int k = 0; padded && k < (int)total; k++)
+            padded[k] = k < pads[i] || k - pads[i] >= had ? -1 : at[k - pads[i]];
     }
     return onnx__emit_own_view(o, &view);
 }
@@ -1740,7 +1816,8 @@ static int onnx__open_concat(fold_onnx *o)
 {
     int dim[FOLD_ONNX_RANK], outer = 1, begin = 0;
     const onnx__value *first = onnx__in(o, 0);
-    const int n = o->node.n_in, rank = first->rank, axis = onnx__axis_of(o, first, 1), fixed = onnx__all_fixed(o);
+    const int n = o->node.n_in, rank = first->rank, axis = onnx__axis_of(o, first, 1),
+              fixed = onnx__all_fixed(o);
     onnx__value *out = onnx__out(o);
     if (axis < 0) return 0;
     memcpy(dim, first->dim, sizeof dim);
@@ -1761,7 +1838,9 @@ static int onnx__open_concat(fold_onnx *o)
     for (int i = 0; i < n && !o->failed; i++) {
         const onnx__value *from = onnx__in(o, i);
         const int own = from->count / outer;
-        if (step) onnx__reads_shape(o, step, i, o->node.in[i], outer == 1 ? fold_shape1(own) : fold_shape2(outer, own));
+        if (step)
+            onnx__reads_shape(o, step, i, o->node.in[i],
+                              outer == 1 ? fold_shape1(own) : fold_shape2(outer, own));
         for (int k = 0; numbers && k < from->count; k++)
             numbers[k / own * (out->count / outer) + begin + k % own] = onnx__number(&from->constant, k);
         begin += own;
@@ -1795,9 +1874,11 @@ static int onnx__open_constant(fold_onnx *o)
     for (int i = 0; i < 4; i++) {
         const onnx__type *type = onnx__type_of((uint64_t)kinds[i].type);
         if (!onnx__attribute(o, kinds[i].name, 0, &field)) continue;
-        const onnx__type one = { type->type, type->size, type->is_integer, 0, kinds[i].field == 2 ? ONNX__FOUR : type->wire };
+        const onnx__type one = { type->type, type->size, type->is_integer, 0,
+                                 kinds[i].field == 2 ? ONNX__FOUR : type->wire };
         const int count = onnx__numbers(o, field.bytes, kinds[i].field, &one, NULL, 0);
-        double *numbers = o->failed || count < 1 ? NULL : onnx__fix(o, o->node.out[0], &count, kinds[i].is_list);
+        double *numbers =
+            o->failed || count < 1 ? NULL : onnx__fix(o, o->node.out[0], &count, kinds[i].is_list);
         if (numbers) onnx__numbers(o, field.bytes, kinds[i].field, &one, numbers, onnx__out(o)->count);
         onnx__out(o)->is_integer = type->is_integer;
         return numbers != NULL || ONNX__REFUSE(o, "no values");
@@ -1813,7 +1894,8 @@ static int onnx__open_constant_of_shape(fold_onnx *o)
     double number = 0;
     if (rank < 0) return 0;
     memset(single, 0, sizeof *single);
-    if (onnx__attribute(o, "value", 5, &field) && !onnx__read_tensor(o, field.bytes, o->most_values)) return 0;
+    if (onnx__attribute(o, "value", 5, &field) && !onnx__read_tensor(o, field.bytes, o->most_values))
+        return 0;
     onnx__scalar(o, o->most_values, &number);
     double *numbers = onnx__fix(o, o->node.out[0], dim, rank);
     for (int i = 0; numbers && i < out->count; i++) numbers[i] = number;
@@ -1826,7 +1908,9 @@ static int onnx__open_constant_of_shape(fold_onnx *o)
 /* Ops along axes read [outer x count x inner]; outer and inner are left out where they are 1. */
 static fold_shape onnx__along(int outer, int count, int inner)
 {
-    return inner > 1 ? fold_shape3(outer, count, inner) : outer > 1 ? fold_shape2(outer, count) : fold_shape1(count);
+    return inner > 1   ? fold_shape3(outer, count, inner)
+           : outer > 1 ? fold_shape2(outer, count)
+                       : fold_shape1(count);
 }
 static int onnx__product_of(const int *dim, int from, int to)
 {
@@ -1859,8 +1943,10 @@ static void onnx__record_reduce(fold_onnx *o, const onnx__step *s, const fold_no
 static int onnx__open_reduce(fold_onnx *o)
 {
     const onnx__value *from = onnx__in(o, 0);
-    int marks[FOLD_ONNX_RANK], order[FOLD_ONNX_RANK], dim[FOLD_ONNX_RANK], rank = 0, kept = 0, count = 1, last = 0;
-    const int all = from->rank, named = onnx__marked_axes(o, all, marks), keeps = onnx__whole(o, "keepdims", 1);
+    int marks[FOLD_ONNX_RANK], order[FOLD_ONNX_RANK], dim[FOLD_ONNX_RANK], rank = 0, kept = 0, count = 1,
+                                                                           last = 0;
+    const int all = from->rank, named = onnx__marked_axes(o, all, marks),
+              keeps = onnx__whole(o, "keepdims", 1);
     if (named == -2 || !onnx__takes_floats(o)) return 0;
     for (int k = 0; k < all; k++) {
         if (named < 1) marks[k] = !onnx__whole(o, "noop_with_empty_axes", 0);
@@ -1884,7 +1970,8 @@ static int onnx__open_reduce(fold_onnx *o)
     return onnx__makes(o, step, 0, o->node.out[0], dim, rank) != NULL;
 }
 
-/* Reads an input with an axis at the end, [others x axis]; *view is in that order, which is written to `order`. */
+/* Reads an input with an axis at the end, [others x axis]; *view is in that order, which is written to
+   `order`. */
 static int onnx__reads_with_last(fold_onnx *o, onnx__step *step, int axis, int *order, onnx__view *view)
 {
     const onnx__value *from = onnx__in(o, 0);
@@ -1930,7 +2017,9 @@ static void onnx__argmax_forward(const fold_op_call *c)
             const float *x = fold_row(&c->in[0], row) + (size_t)line * (size_t)n;
             int best = 0;
             for (int i = 1; i < n; i++)
-                if (!isnan(x[best]) && (x[i] > x[best] || isnan(x[i]) || (step->number[0] && x[i] == x[best]))) best = i;
+                if (!isnan(x[best]) &&
+                    (x[i] > x[best] || isnan(x[i]) || (step->number[0] && x[i] == x[best])))
+                    best = i;
             fold_row(&c->out[0], row)[line] = (float)best;
         }
 }
@@ -1962,7 +2051,8 @@ static int onnx__open_argmax(fold_onnx *o)
     if (chooses) step->noise = ONNX__KEPT(o, float, from->count);
     onnx__out(o)->is_integer = 1;
     return onnx__makes(o, step, 0, o->node.out[0], dim, rank) &&
-           onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, onnx__argmax_forward, NULL, step, &step->own);
+           onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, onnx__argmax_forward, NULL, step,
+                        &step->own);
 }
 
 #ifndef FOLD_NO_TEXT
@@ -1982,35 +2072,54 @@ static int onnx__print_move(const onnx__move *move, fold_writer *write, void *wr
 {
     const int runs = move->count / move->run;
     int stopped = onnx__write(write, writer, "        static const int own_from[%d] = {", runs);
-    for (int i = 0; i < runs && !stopped; i++) stopped = onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
-    stopped = stopped || onnx__write(write, writer, "\n        };\n        int k;\n        for (i = 0; i < %d; i++)\n", runs);
-    if (move->has_pad) return stopped || onnx__write(write, writer, "            for (k = 0; k < %d; k++) own_out[i * %d + k] = own_from[i] < 0 ? (float)%g : own_in0[own_from[i] + k];\n", move->run, move->run, (double)move->pad);
-    return stopped || onnx__write(write, writer, "            for (k = 0; k < %d; k++) own_out[i * %d + k] = own_in0[own_from[i] + k];\n", move->run, move->run);
+    for (int i = 0; i < runs && !stopped; i++)
+        stopped = onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
+    stopped =
+        stopped ||
+        onnx__write(write, writer, "\n        };\n        int k;\n        for (i = 0; i < %d; i++)\n", runs);
+    if (move->has_pad)
+        return stopped || onnx__write(write, writer,
+                                      "            for (k = 0; k < %d; k++) own_out[i * %d + k] = "
+                                      "own_from[i] < 0 ? (float)%g : own_in0[own_from[i] + k];\n",
+                                      move->run, move->run, (double)move->pad);
+    return stopped || onnx__write(write, writer,
+                                  "            for (k = 0; k < %d; k++) own_out[i * %d + k] = "
+                                  "own_in0[own_from[i] + k];\n",
+                                  move->run, move->run);
 }
 
 static int onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const onnx__step *step = (const onnx__step *)seen->own->user;
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = onnx__elements(*seen->in[0]) / n;
-    return onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            const float *own_line = own_in0 + i * %d;\n            int best = 0, k;\n", lines, n) ||
-           onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (own_line[best] == own_line[best] && (!(own_line[k] %s own_line[best]))) best = k;\n", n,
-                       step->number[0] ? "<" : "<=") ||
+    return onnx__write(write, writer,
+                       "        for (i = 0; i < %d; i++) {\n            const float *own_line = own_in0 + i "
+                       "* %d;\n            int best = 0, k;\n",
+                       lines, n) ||
+           onnx__write(write, writer,
+                       "            for (k = 1; k < %d; k++)\n                if (own_line[best] == "
+                       "own_line[best] && (!(own_line[k] %s own_line[best]))) best = k;\n",
+                       n, step->number[0] ? "<" : "<=") ||
            onnx__write(write, writer, "            own_out[i] = (float)best;\n        }\n");
 }
 
 int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const struct { const char *type, *text; } maps[] = {
-        { "Less", "own_in0[i] < own_in1[i]" }, { "LessOrEqual", "own_in0[i] <= own_in1[i]" }, { "Greater", "own_in0[i] > own_in1[i]" },
-        { "GreaterOrEqual", "own_in0[i] >= own_in1[i]" }
-    };
+    static const struct { const char *type, *text;
+    } maps[] = { { "Less", "own_in0[i] < own_in1[i]" },
+                 { "LessOrEqual", "own_in0[i] <= own_in1[i]" },
+                 { "Greater", "own_in0[i] > own_in1[i]" },
+                 { "GreaterOrEqual", "own_in0[i] >= own_in1[i]" } };
     (void)user;
     if (!seen || !seen->own || !write) return 1;
-    if (seen->own->forward == onnx__move_forward) return onnx__print_move((const onnx__move *)seen->own->user, write, writer);
+    if (seen->own->forward == onnx__move_forward)
+        return onnx__print_move((const onnx__move *)seen->own->user, write, writer);
     if (seen->own->forward == onnx__argmax_forward) return onnx__print_argmax(seen, write, writer);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         if (seen->own->forward == onnx__map_forward && !strcmp(maps[i].type, seen->name))
-            return onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = %s ? 1.0f : 0.0f;\n", onnx__elements(*seen->out[0]), maps[i].text);
+            return onnx__write(write, writer,
+                               "        for (i = 0; i < %d; i++) own_out[i] = %s ? 1.0f : 0.0f;\n",
+                               onnx__elements(*seen->out[0]), maps[i].text);
     return 1;
 }
 #endif
@@ -2074,7 +2183,8 @@ static int onnx__open_layer_norm(fold_onnx *o)
     return onnx__makes(o, step, 0, o->node.out[0], from->dim, rank) != NULL;
 }
 
-/* Batch norm of [values x channels] by statistics that it is given, or in training by its own; then it tells running ones. */
+/* Batch norm of [values x channels] by statistics that it is given, or in training by its own; then it tells
+   running ones. */
 static void onnx__record_batch_norm(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
     const int trains = s->number[0];
@@ -2090,14 +2200,16 @@ static void onnx__record_batch_norm(fold_onnx *o, const onnx__step *s, const fol
 static int onnx__open_batch_norm(fold_onnx *o)
 {
     const onnx__value *from = onnx__in(o, 0);
-    const int rank = from->rank, channels = rank > 1 ? from->dim[1] : 0, trains = onnx__whole(o, "training_mode", 0);
+    const int rank = from->rank, channels = rank > 1 ? from->dim[1] : 0,
+              trains = onnx__whole(o, "training_mode", 0);
     int order[FOLD_ONNX_RANK], back[FOLD_ONNX_RANK];
     if (rank < 2) return ONNX__REFUSE(o, "an input of rank %d", rank);
     for (int k = 0; k < rank; k++) order[k] = k == 0 ? 0 : k < rank - 1 ? k + 1 : 1;
     for (int k = 0; k < rank; k++) back[order[k]] = k;
     const onnx__view view = onnx__permuted(o, from->dim, rank, order);
     onnx__step *step = onnx__takes_floats(o) ? onnx__new_step(o, onnx__record_batch_norm, 5, 3) : NULL;
-    if (!onnx__reads_view(o, step, 0, o->node.in[0], &view, fold_shape2(from->count / channels, channels))) return 0;
+    if (!onnx__reads_view(o, step, 0, o->node.in[0], &view, fold_shape2(from->count / channels, channels)))
+        return 0;
     step->number[0] = trains;
     step->real[0] = onnx__real(o, "epsilon", 1e-5f);
     step->real[1] = onnx__real(o, "momentum", 0.9f);
@@ -2106,7 +2218,8 @@ static int onnx__open_batch_norm(fold_onnx *o)
             return ONNX__REFUSE(o, "'%.60s' is not %d values", onnx__in(o, i)->name, channels);
         if (i > 2 && onnx__is_fixed(o, o->node.in[i]) && !onnx__use_constant(o, o->node.in[i], 1)) return 0;
         if (!onnx__reads_shape(o, step, i, o->node.in[i], fold_shape1(channels))) return 0;
-        if (i < 3 && trains && onnx__has_out(o, i) && !onnx__makes(o, step, i, o->node.out[i], &channels, 1)) return 0;
+        if (i < 3 && trains && onnx__has_out(o, i) && !onnx__makes(o, step, i, o->node.out[i], &channels, 1))
+            return 0;
     }
     return onnx__makes_permuted(o, step, view.count, rank, back);
 }
@@ -2119,17 +2232,21 @@ static void onnx__record_linear(fold_onnx *o, const onnx__step *s, const fold_no
     const int n = s->number[0]; /* inputs of the product */
     out[0] = n == 1 ? fold_linear(o->f, in[0], s->param[0], s->param[1]) : fold_matmul(o->f, in[0], in[1]);
     if (n == 2 && s->real[0] != 1) out[0] = fold_scale(o->f, out[0], s->real[0]);
-    if (s->n_in > n) out[0] = fold_add(o->f, out[0], s->real[1] == 1 ? in[n] : fold_scale(o->f, in[n], s->real[1]));
+    if (s->n_in > n)
+        out[0] = fold_add(o->f, out[0], s->real[1] == 1 ? in[n] : fold_scale(o->f, in[n], s->real[1]));
 }
 
-/* Makes a constant [inputs x outputs] the weight of a step, times `scale`. A row of inputs that is only permuted is read as it was,
-   by a weight whose rows are permuted. */
-static int onnx__reads_by_weight(fold_onnx *o, onnx__step *step, const onnx__view *view, int turned, int rows, float scale)
+/* Makes a constant [inputs x outputs] the weight of a step, times `scale`. A row of inputs that is only
+   permuted is read as it was, by a weight whose rows are permuted. */
+static int onnx__reads_by_weight(fold_onnx *o, onnx__step *step, const onnx__view *view, int turned, int rows,
+                                 float scale)
 {
     static const int orders[2][2] = { { 0, 1 }, { 1, 0 } };
     const onnx__value *weight = onnx__in(o, 1);
     const int inputs = weight->dim[turned], outputs = weight->dim[!turned];
-    onnx__weight wanted = { o->node.in[1], turned ? ONNX__TURNED : ONNX__AS_IT_IS, scale, fold_shape2(inputs, outputs), { 0, 0 } };
+    onnx__weight wanted = {
+        o->node.in[1], turned ? ONNX__TURNED : ONNX__AS_IT_IS, scale, fold_shape2(inputs, outputs), { 0, 0 }
+    };
     onnx__view order = onnx__permuted(o, weight->dim, 2, orders[turned]);
     if (!onnx__reads_view(o, step, 0, o->node.in[0], view, onnx__along(rows, inputs, 1))) return 0;
     onnx__move *move = step->in[0].move;
@@ -2145,7 +2262,8 @@ static int onnx__reads_by_weight(fold_onnx *o, onnx__step *step, const onnx__vie
 }
 
 /* The view of matrices of a batch, which is repeated where they are fewer; turned, they are transposed. */
-static onnx__view onnx__matrices(fold_onnx *o, const onnx__value *value, const int *batch, int rank, int turned)
+static onnx__view onnx__matrices(fold_onnx *o, const onnx__value *value, const int *batch, int rank,
+                                 int turned)
 {
     int dim[FOLD_ONNX_RANK + 2];
     for (int k = 0; k < rank + 2; k++) dim[k] = k < rank ? batch[k] : value->dim[value->rank - 2 + k - rank];
@@ -2159,8 +2277,8 @@ static onnx__view onnx__matrices(fold_onnx *o, const onnx__value *value, const i
     return view;
 }
 
-/* alpha a b + beta c, of matrices, or of batches of them. A vector is a matrix of one row, or of one column, and loses that axis
-   again. A constant matrix b is a weight, and a constant row c its bias. */
+/* alpha a b + beta c, of matrices, or of batches of them. A vector is a matrix of one row, or of one column,
+   and loses that axis again. A constant matrix b is a weight, and a constant row c its bias. */
 static int onnx__open_product(fold_onnx *o)
 {
     onnx__value side[2] = { *onnx__in(o, 0), *onnx__in(o, 1) };
@@ -2186,16 +2304,19 @@ static int onnx__open_product(fold_onnx *o)
     const int m = size[0][0], k = size[0][1], n = size[1][1], one = side[1].rank == 2;
     const onnx__value *c = has_c ? onnx__in(o, 2) : NULL;
     const int linear = one && kept[1] && onnx__is_fixed(o, in[1]), rows = one ? count * m : m;
-    const int row = linear && has_c && onnx__is_fixed(o, in[2]) && (c->count == 1 || (c->count == n && c->dim[c->rank - 1] == n));
+    const int row = linear && has_c && onnx__is_fixed(o, in[2]) &&
+                    (c->count == 1 || (c->count == n && c->dim[c->rank - 1] == n));
     int out[FOLD_ONNX_RANK + 2], meets[FOLD_ONNX_RANK] = { m, n };
     if (k != size[1][0]) return ONNX__REFUSE(o, "matrices that do not fit");
-    if (c && (onnx__meet(o, c, meets, 2) != 2 || meets[0] != m || meets[1] != n)) return ONNX__REFUSE(o, "a bias of another shape");
+    if (c && (onnx__meet(o, c, meets, 2) != 2 || meets[0] != m || meets[1] != n))
+        return ONNX__REFUSE(o, "a bias of another shape");
     onnx__step *step = onnx__new_step(o, onnx__record_linear, 2 - linear + (has_c && !row), 1);
     if (!step) return 0;
     step->number[0] = 2 - linear;
     step->real[0] = alpha;
     step->real[1] = beta;
-    const onnx__view a = onnx__matrices(o, &side[0], dim, rank, turn[0]), b = onnx__matrices(o, &side[1], dim, one ? 0 : rank, turn[1]);
+    const onnx__view a = onnx__matrices(o, &side[0], dim, rank, turn[0]),
+                     b = onnx__matrices(o, &side[1], dim, one ? 0 : rank, turn[1]);
     const int batched = !one && count > 1;
     if (linear && !onnx__reads_by_weight(o, step, &a, turn[1], rows, alpha)) return 0;
     if (row && !onnx__vector(o, in[2], n, beta, &step->param[1])) return 0;
@@ -2223,7 +2344,8 @@ static int onnx__read_windows(fold_onnx *o, int *stride, int *dilation, onnx__wi
     int list[4][4] = { { 1, 1 }, { 1, 1 }, { filter->dim[2], filter->dim[3] }, { 0 } };
     for (int i = 0; i < 4; i++) {
         const int count = onnx__list(o, names[i], -1, list[i], 4);
-        if (count != -1 && count != (i < 3 ? axes : 2 * axes)) return ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
+        if (count != -1 && count != (i < 3 ? axes : 2 * axes))
+            return ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
     *stride = list[0][0];
     *dilation = list[1][0];
@@ -2231,7 +2353,8 @@ static int onnx__read_windows(fold_onnx *o, int *stride, int *dilation, onnx__wi
         return ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
     if (*stride < 1 || *dilation < 1 || *stride > 4096 || *dilation > 4096)
         return ONNX__REFUSE(o, "a stride of %d, a dilation of %d", *stride, *dilation);
-    const int upper = onnx__has_word(o, "auto_pad", "SAME_UPPER"), same = upper || onnx__has_word(o, "auto_pad", "SAME_LOWER");
+    const int upper = onnx__has_word(o, "auto_pad", "SAME_UPPER"),
+              same = upper || onnx__has_word(o, "auto_pad", "SAME_LOWER");
     const int valid = onnx__has_word(o, "auto_pad", "VALID");
     for (int k = 0; k < axes; k++) {
         const int n = x->dim[2 + k], taps = filter->dim[2 + k];
@@ -2244,7 +2367,8 @@ static int onnx__read_windows(fold_onnx *o, int *stride, int *dilation, onnx__wi
             begin = missing < 0 ? 0 : (missing + !upper) / 2;
             end = missing < 0 ? 0 : missing - begin;
         }
-        if (begin < 0 || end < 0 || begin > 65536 || end > 65536) return ONNX__REFUSE(o, "pads of %d and %d", begin, end);
+        if (begin < 0 || end < 0 || begin > 65536 || end > 65536)
+            return ONNX__REFUSE(o, "pads of %d and %d", begin, end);
         const long long room = (long long)n + begin + end - reach;
         if (room < 0) return ONNX__REFUSE(o, "a kernel that is longer than axis %d", 2 + k);
         const onnx__window found = { taps, begin, end, (int)(room / *stride) + 1 };
@@ -2272,22 +2396,26 @@ static int onnx__reads_image(fold_onnx *o, onnx__step *step, const onnx__window 
     onnx__view view = from;
     int equal = 1;
     for (int k = 0; k < axes; k++)
-        equal &= window[k].begin == padding && window[k].end == padding && padding < (window[k].taps - 1) * step->number[3] + 1;
+        equal &= window[k].begin == padding && window[k].end == padding &&
+                 padding < (window[k].taps - 1) * step->number[3] + 1;
     step->number[2] = equal ? padding : 0;
     view.rank = axes + 1;
     for (int k = 0; k < axes && !o->failed; k++) {
         const int before = equal ? 0 : window[k].begin, n = dim[2 + k];
         int *at = onnx__view_axis(o, &view, k, n + before + (equal ? 0 : window[k].end), 1);
-        for (int i = 0; at && i < view.count[k]; i++) at[i] = i < before || i >= before + n ? -1 : from.at[2 + k][i - before];
+        for (int i = 0; at && i < view.count[k]; i++)
+            at[i] = i < before || i >= before + n ? -1 : from.at[2 + k][i - before];
     }
     view.count[axes] = dim[1];
     view.at[axes] = from.at[1];
     return onnx__reads_view(o, step, 0, o->node.in[0], &view, onnx__plain_shape(view.count, axes + 1));
 }
-/* Filters of [outputs x inputs x taps] have [taps x inputs x outputs] here, and so do images their channels last. */
+/* Filters of [outputs x inputs x taps] have [taps x inputs x outputs] here, and so do images their channels
+   last. */
 static int onnx__open_conv(fold_onnx *o)
 {
-    static const int filters[2][4] = { { 2, 1, 0 }, { 2, 3, 1, 0 } }, back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
+    static const int filters[2][4] = { { 2, 1, 0 }, { 2, 3, 1, 0 } },
+                     back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
     const onnx__value *x = onnx__in(o, 0), *filter = onnx__in(o, 1);
     const int groups = onnx__whole(o, "group", 1), axes = x->rank - 2;
     onnx__window window[2];
@@ -2299,13 +2427,18 @@ static int onnx__open_conv(fold_onnx *o)
     if (groups != 1 && !depthwise) return ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
     if (filter->dim[1] != (depthwise ? 1 : x->dim[1]))
         return ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    onnx__step *step = onnx__read_windows(o, &stride, &dilation, window) ? onnx__new_step(o, onnx__record_conv, 1, 1) : NULL;
+    onnx__step *step =
+        onnx__read_windows(o, &stride, &dilation, window) ? onnx__new_step(o, onnx__record_conv, 1, 1) : NULL;
     if (!step) return 0;
     const int numbers[5] = { axes, stride, 0, dilation, depthwise };
     memcpy(step->number, numbers, sizeof numbers);
     const onnx__view view = onnx__permuted(o, filter->dim, filter->rank, filters[axes - 1]);
-    const onnx__weight wanted = { o->node.in[1], ONNX__TURNED, 1, onnx__plain_shape(view.count, filter->rank), { 0, 0 } };
-    if (!onnx__reads_image(o, step, window) || !onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &step->param[0])) return 0;
+    const onnx__weight wanted = {
+        o->node.in[1], ONNX__TURNED, 1, onnx__plain_shape(view.count, filter->rank), { 0, 0 }
+    };
+    if (!onnx__reads_image(o, step, window) ||
+        !onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &step->param[0]))
+        return 0;
     if (onnx__has_in(o, 2) && !onnx__vector(o, o->node.in[2], outputs, 1, &step->param[1])) return 0;
     const int made[4] = { 1, window[0].out, axes == 1 ? outputs : window[1].out, outputs };
     return onnx__makes_permuted(o, step, made, x->rank, back[axes - 1]);
@@ -2313,29 +2446,34 @@ static int onnx__open_conv(fold_onnx *o)
 
 /* ---- recurrent layers ------------------------------------------------------------------------- */
 
-enum { ONNX__STEPS, ONNX__BATCH, ONNX__WIDTH, ONNX__HIDDEN, ONNX__WAYS, ONNX__REVERSE, ONNX__IS_LSTM, ONNX__RESETS_LATE,
-       ONNX__PEEPS, ONNX__BATCH_FIRST };
+enum { ONNX__STEPS, ONNX__BATCH, ONNX__WIDTH, ONNX__HIDDEN, ONNX__WAYS, ONNX__REVERSE };
+enum { ONNX__IS_LSTM = 6, ONNX__RESETS_LATE, ONNX__PEEPS, ONNX__BATCH_FIRST }; /* these go on */
 
-/* Gate k of ONNX's i o f c, of which c goes through tanh. Peepholes are i o f; `gates` are all three without them. */
-static fold_node onnx__lstm_gate(fold_ctx *f, const onnx__step *s, fold_param peeps, fold_node all, fold_node c, int k)
+/* Gate k of ONNX's i o f c, of which c goes through tanh. Peepholes are i o f; `gates` are all three without
+   them. */
+static fold_node onnx__lstm_gate(fold_ctx *f, const onnx__step *s, fold_param peeps, fold_node all,
+                                 fold_node c, int k)
 {
     const int n = s->number[ONNX__HIDDEN];
     if (!s->number[ONNX__PEEPS]) return onnx__part(f, all, k * n, n);
     const fold_node seen = fold_mul(f, onnx__part(f, fold_use(f, peeps), k * n, n), c);
     return fold_sigmoid(f, fold_add(f, onnx__part(f, all, k * n, n), seen));
 }
-static void onnx__lstm_step(fold_ctx *f, const onnx__step *s, const fold_param *param, fold_node x, fold_node *h, fold_node *c)
+static void onnx__lstm_step(fold_ctx *f, const onnx__step *s, const fold_param *param, fold_node x,
+                            fold_node *h, fold_node *c)
 {
     const int n = s->number[ONNX__HIDDEN];
     const fold_node both[2] = { x, *h }, all = fold_linear_n(f, both, 2, param[0], param[1]);
     const fold_node update = fold_tanh(f, onnx__part(f, all, 3 * n, n));
     const fold_node gates = s->number[ONNX__PEEPS] ? all : fold_sigmoid(f, onnx__part(f, all, 0, 3 * n));
-    const fold_node in = onnx__lstm_gate(f, s, param[2], gates, *c, 0), keep = onnx__lstm_gate(f, s, param[2], gates, *c, 2);
+    const fold_node in = onnx__lstm_gate(f, s, param[2], gates, *c, 0),
+                    keep = onnx__lstm_gate(f, s, param[2], gates, *c, 2);
     *c = fold_add(f, fold_mul(f, keep, *c), fold_mul(f, in, update));
     *h = fold_mul(f, onnx__lstm_gate(f, s, param[2], gates, *c, 1), fold_tanh(f, *c));
 }
 /* ONNX's gates are z r h. The reset comes after the product with h, as in PyTorch, or before. */
-static void onnx__gru_step(fold_ctx *f, const onnx__step *s, const fold_param *param, fold_node x, fold_node *h)
+static void onnx__gru_step(fold_ctx *f, const onnx__step *s, const fold_param *param, fold_node x,
+                           fold_node *h)
 {
     const int n = s->number[ONNX__HIDDEN];
     fold_node both[2] = { x, *h }, gates, fresh;
@@ -2355,17 +2493,21 @@ static void onnx__gru_step(fold_ctx *f, const onnx__step *s, const fold_param *p
 /* Every sequence of a batch is a chain of its own, in each direction. */
 static void onnx__record_recurrent(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
-    const int *number = s->number, steps = number[ONNX__STEPS], batch = number[ONNX__BATCH], width = number[ONNX__WIDTH];
-    const int n = number[ONNX__HIDDEN], ways = number[ONNX__WAYS], first = number[ONNX__BATCH_FIRST], chains = batch * ways;
+    const int *number = s->number, steps = number[ONNX__STEPS], batch = number[ONNX__BATCH],
+              width = number[ONNX__WIDTH];
+    const int n = number[ONNX__HIDDEN], ways = number[ONNX__WAYS], first = number[ONNX__BATCH_FIRST],
+              chains = batch * ways;
     fold_node *y = s->nodes + s->n_in + s->n_out, *last = y + steps * chains;
     for (int chain = 0; chain < chains; chain++) {
         const int b = chain / ways, way = chain % ways, place = first ? chain : way * batch + b;
         fold_node state[2];
         for (int i = 0; i <= number[ONNX__IS_LSTM]; i++)
-            state[i] = s->in[1 + i].value < 0 ? fold_zeros(o->f, fold_shape1(n)) : onnx__part(o->f, in[1 + i], place * n, n);
+            state[i] = s->in[1 + i].value < 0 ? fold_zeros(o->f, fold_shape1(n))
+                                              : onnx__part(o->f, in[1 + i], place * n, n);
         for (int t = 0; t < steps; t++) {
             const int at = way || number[ONNX__REVERSE] ? steps - 1 - t : t;
-            const fold_node x = onnx__part(o->f, in[0], (first ? b * steps + at : at * batch + b) * width, width);
+            const fold_node x =
+                onnx__part(o->f, in[0], (first ? b * steps + at : at * batch + b) * width, width);
             if (number[ONNX__IS_LSTM]) onnx__lstm_step(o->f, s, s->param + 4 * way, x, &state[0], &state[1]);
             else onnx__gru_step(o->f, s, s->param + 4 * way, x, &state[0]);
             y[first ? (b * steps + at) * ways + way : (at * ways + way) * batch + b] = state[0];
@@ -2384,35 +2526,45 @@ typedef struct onnx__gates { int slot, reads_x, reads_h, from, count; } onnx__ga
 static int onnx__gate_params(fold_onnx *o, onnx__step *step, int way, const onnx__gates *gates, int all)
 {
     const int n = step->number[ONNX__HIDDEN], width = step->number[ONNX__WIDTH], columns = gates->count * n;
-    const int inputs = gates->reads_x ? width : 0, rows = inputs + (gates->reads_h ? n : 0), bias = onnx__has_in(o, 3) ? o->node.in[3] : 0;
-    const int form = ONNX__OF_STEP + 8 * o->n_steps + 4 * way + gates->slot, first = (way * all + gates->from) * n;
-    const onnx__constant *W = &onnx__in(o, 1)->constant, *R = &onnx__in(o, 2)->constant, *B = &o->values[bias].constant;
-    const onnx__weight weight = { o->node.in[gates->reads_x ? 1 : 2], form, 1, fold_shape2(rows, columns), { 0, 0 } };
+    const int inputs = gates->reads_x ? width : 0, rows = inputs + (gates->reads_h ? n : 0),
+              bias = onnx__has_in(o, 3) ? o->node.in[3] : 0;
+    const int form = ONNX__OF_STEP + 8 * o->n_steps + 4 * way + gates->slot,
+              first = (way * all + gates->from) * n;
+    const onnx__constant *W = &onnx__in(o, 1)->constant, *R = &onnx__in(o, 2)->constant,
+                         *B = &o->values[bias].constant;
+    const onnx__weight weight = {
+        o->node.in[gates->reads_x ? 1 : 2], form, 1, fold_shape2(rows, columns), { 0, 0 }
+    };
     const onnx__weight vector = { bias, form, 1, fold_shape1(columns), { 0, 0 } };
     fold_param *param = &step->param[4 * way + gates->slot];
     float *out = onnx__parameter(o, weight, FOLD_FOR_LINEAR, 0, param);
     for (int i = 0; out && i < rows * columns; i++) {
         const int row = i / columns, from = first + i % columns;
-        out[i] = (float)(row < inputs ? onnx__number(W, from * width + row) : onnx__number(R, from * n + row - inputs));
+        out[i] = (float)(row < inputs ? onnx__number(W, from * width + row)
+                                      : onnx__number(R, from * n + row - inputs));
     }
     if (!out || !onnx__end(o, *param)) return 0;
     if (!onnx__has_in(o, 3)) return 1;
     out = onnx__parameter(o, vector, 0, 0, param + 1);
     for (int k = 0; out && k < columns; k++) {
         const int at = first + way * all * n + k;
-        out[k] = (float)((gates->reads_x ? onnx__number(B, at) : 0) + (gates->reads_h ? onnx__number(B, at + all * n) : 0));
+        out[k] = (float)((gates->reads_x ? onnx__number(B, at) : 0) +
+                         (gates->reads_h ? onnx__number(B, at + all * n) : 0));
     }
     return out && onnx__end(o, param[1]);
 }
 static int onnx__recurrent_params(fold_onnx *o, onnx__step *step)
 {
-    static const onnx__gates gates[3][2] = { { { 0, 1, 1, 0, 2 }, { 2, 1, 1, 2, 1 } },    /* the reset is early */
-                                             { { 0, 1, 0, 0, 3 }, { 2, 0, 1, 0, 3 } },    /* or late */
-                                             { { 0, 1, 1, 0, 4 }, { 0, 0, 0, 0, 0 } } };  /* of an LSTM */
+    static const onnx__gates gates[3][2] = { { { 0, 1, 1, 0, 2 },
+                                               { 2, 1, 1, 2, 1 } }, /* the reset is early */
+                                             { { 0, 1, 0, 0, 3 }, { 2, 0, 1, 0, 3 } },   /* or late */
+                                             { { 0, 1, 1, 0, 4 }, { 0, 0, 0, 0, 0 } } }; /* of an LSTM */
     const int is_lstm = step->number[ONNX__IS_LSTM], n = step->number[ONNX__HIDDEN];
     for (int way = 0; way < step->number[ONNX__WAYS]; way++) {
         for (int i = 0; i < 2 - is_lstm; i++)
-            if (!onnx__gate_params(o, step, way, &gates[is_lstm ? 2 : step->number[ONNX__RESETS_LATE]][i], is_lstm ? 4 : 3)) return 0;
+            if (!onnx__gate_params(o, step, way, &gates[is_lstm ? 2 : step->number[ONNX__RESETS_LATE]][i],
+                                   is_lstm ? 4 : 3))
+                return 0;
         if (!step->number[ONNX__PEEPS]) continue;
         const onnx__weight wanted = { o->node.in[7], ONNX__OF_STEP + way, 1, fold_shape1(3 * n), { 0, 0 } };
         onnx__view view = onnx__view_of(o, &onnx__in(o, 7)->count, 1);
@@ -2425,9 +2577,12 @@ static int onnx__recurrent_params(fold_onnx *o, onnx__step *step)
 /* Tells whether the inputs and attributes of a recurrent layer are those that are read. */
 static int onnx__recurrent_fits(fold_onnx *o, const int *number, int all)
 {
-    const int n = number[ONNX__HIDDEN], ways = number[ONNX__WAYS], batch = number[ONNX__BATCH], per_way = all == 4 ? 3 : 2;
+    const int n = number[ONNX__HIDDEN], ways = number[ONNX__WAYS], batch = number[ONNX__BATCH],
+              per_way = all == 4 ? 3 : 2;
     const long long weights = (long long)ways * all * n, states = (long long)ways * batch * n;
-    const long long counts[8] = { 0, weights * number[ONNX__WIDTH], weights * n, 2 * weights, batch, states, states, 3ll * ways * n };
+    const long long counts[8] = {
+        0, weights * number[ONNX__WIDTH], weights * n, 2 * weights, batch, states, states, 3ll * ways * n
+    };
     onnx__field attribute, field;
     for (int i = 1, is_state = 0; i < o->node.n_in; i++) {
         if (!onnx__has_in(o, i)) continue;
@@ -2435,9 +2590,11 @@ static int onnx__recurrent_fits(fold_onnx *o, const int *number, int all)
         const onnx__value *value = onnx__in(o, i);
         if (value->count != counts[i] || (is_state && value->rank != 3))
             return ONNX__REFUSE(o, "'%.60s' has another shape than the others ask for", value->name);
-        if (!is_state && value->origin != ONNX__FIXED) return ONNX__REFUSE(o, "'%.60s' is not constant", value->name);
+        if (!is_state && value->origin != ONNX__FIXED)
+            return ONNX__REFUSE(o, "'%.60s' is not constant", value->name);
         for (int k = 0; i == 4 && k < batch; k++)
-            if (onnx__number(&value->constant, k) != number[ONNX__STEPS]) return ONNX__REFUSE(o, "sequences of several lengths");
+            if (onnx__number(&value->constant, k) != number[ONNX__STEPS])
+                return ONNX__REFUSE(o, "sequences of several lengths");
     }
     if (onnx__whole(o, "input_forget", 0)) return ONNX__REFUSE(o, "input_forget");
     if (!onnx__attribute(o, "activations", 0, &attribute)) return 1;
@@ -2450,11 +2607,14 @@ static int onnx__open_recurrent(fold_onnx *o)
 {
     const onnx__value *x = onnx__in(o, 0);
     const int is_lstm = !strcmp(o->node.type, "LSTM"), late = onnx__whole(o, "linear_before_reset", 0) != 0;
-    const int first = onnx__whole(o, "layout", 0) == 1, ways = onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
+    const int first = onnx__whole(o, "layout", 0) == 1,
+              ways = onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
     const int n = onnx__whole(o, "hidden_size", 0), reverse = onnx__has_word(o, "direction", "reverse");
-    if (x->rank != 3 || n < 1 || n > 65536) return ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, n);
+    if (x->rank != 3 || n < 1 || n > 65536)
+        return ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, n);
     const int steps = x->dim[first], batch = x->dim[!first], chains = batch * ways;
-    const int numbers[10] = { steps, batch, x->dim[2], n, ways, reverse, is_lstm, late, onnx__has_in(o, 7), first };
+    const int numbers[10] = { steps,   batch, x->dim[2],          n,    ways, reverse,
+                              is_lstm, late,  onnx__has_in(o, 7), first };
     if ((long long)steps * batch > 1024) return ONNX__REFUSE(o, "%d steps of %d sequences", steps, batch);
     if (!onnx__takes_floats(o) || !onnx__recurrent_fits(o, numbers, is_lstm ? 4 : 3)) return 0;
     onnx__step *step = onnx__new_step(o, onnx__record_recurrent, 3, is_lstm ? 3 : 2);
@@ -2464,20 +2624,27 @@ static int onnx__open_recurrent(fold_onnx *o)
     if (!onnx__recurrent_params(o, step)) return 0;
     for (int i = 0; i < 3; i++) { /* x, h, c */
         const int input = i ? 4 + i : 0;
-        if (onnx__has_in(o, input)) onnx__reads_shape(o, step, i, o->node.in[input], fold_shape1(onnx__in(o, input)->count));
+        if (onnx__has_in(o, input))
+            onnx__reads_shape(o, step, i, o->node.in[input], fold_shape1(onnx__in(o, input)->count));
     }
-    const int y[2][4] = { { steps, ways, batch, n }, { batch, steps, ways, n } }, state[2][3] = { { ways, batch, n }, { batch, ways, n } };
+    const int y[2][4] = { { steps, ways, batch, n }, { batch, steps, ways, n } },
+              state[2][3] = { { ways, batch, n }, { batch, ways, n } };
     for (int i = 0; i < step->n_out; i++)
-        if (onnx__has_out(o, i) && !onnx__makes(o, step, i, o->node.out[i], i ? state[first] : y[first], i ? 3 : 4)) return 0;
+        if (onnx__has_out(o, i) &&
+            !onnx__makes(o, step, i, o->node.out[i], i ? state[first] : y[first], i ? 3 : 4))
+            return 0;
     return !o->failed;
 }
 
 /* ---- the table of ops ------------------------------------------------------------------------- */
 
 #define ONNX__ONE(type, one, number) { type, 1, 1, "", onnx__open_elements, one, NULL, number, 0 }
-#define ONNX__MANY(type, least, most, two, number, flags) { type, least, most, "", onnx__open_elements, NULL, two, number, flags }
-#define ONNX__TEST(type, inputs, number) ONNX__MANY(type, inputs, inputs, NULL, number, ONNX__INTEGERS | ONNX__TRUTH)
-#define ONNX__OTHER(type, least, most, attributes, open, flags) { type, least, most, attributes, open, NULL, NULL, NULL, flags }
+#define ONNX__MANY(type, least, most, two, number, flags) \
+    { type, least, most, "", onnx__open_elements, NULL, two, number, flags }
+#define ONNX__TEST(type, inputs, number) \
+    ONNX__MANY(type, inputs, inputs, NULL, number, ONNX__INTEGERS | ONNX__TRUTH)
+#define ONNX__OTHER(type, least, most, attributes, open, flags) \
+    { type, least, most, attributes, open, NULL, NULL, NULL, flags }
 #define ONNX__REDUCE(type) ONNX__OTHER(type, 1, 2, "axes keepdims noop_with_empty_axes", onnx__open_reduce, 0)
 enum { ONNX__ANY = 1 << 20 }; /* inputs, none of which may be left out */
 
@@ -2517,7 +2684,8 @@ static const onnx__op onnx__ops[] = {
     ONNX__OTHER("Clip", 1, 3, "min max", onnx__open_clip, 0),
     ONNX__OTHER("Cast", 1, 1, "to saturate", onnx__open_cast, ONNX__INTEGERS),
     ONNX__OTHER("Concat", 1, ONNX__ANY, "axis", onnx__open_concat, ONNX__INTEGERS),
-    ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints", onnx__open_constant, 0),
+    ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints", onnx__open_constant,
+                0),
     ONNX__OTHER("ConstantOfShape", 1, 1, "value", onnx__open_constant_of_shape, 0),
     ONNX__OTHER("Dropout", 1, 3, "ratio seed", onnx__open_same, 0),
     ONNX__OTHER("Expand", 2, 2, "", onnx__open_expand, 0),
@@ -2532,9 +2700,16 @@ static const onnx__op onnx__ops[] = {
     ONNX__OTHER("Squeeze", 1, 2, "axes", onnx__open_squeeze, 0),
     ONNX__OTHER("Transpose", 1, 1, "perm", onnx__open_transpose, 0),
     ONNX__OTHER("Unsqueeze", 1, 2, "axes", onnx__open_unsqueeze, 0),
-    ONNX__REDUCE("ReduceL1"), ONNX__REDUCE("ReduceL2"), ONNX__REDUCE("ReduceLogSum"), ONNX__REDUCE("ReduceLogSumExp"),
-    ONNX__REDUCE("ReduceMax"), ONNX__REDUCE("ReduceMean"), ONNX__REDUCE("ReduceMin"), ONNX__REDUCE("ReduceProd"),
-    ONNX__REDUCE("ReduceSum"), ONNX__REDUCE("ReduceSumSquare"),
+    ONNX__REDUCE("ReduceL1"),
+    ONNX__REDUCE("ReduceL2"),
+    ONNX__REDUCE("ReduceLogSum"),
+    ONNX__REDUCE("ReduceLogSumExp"),
+    ONNX__REDUCE("ReduceMax"),
+    ONNX__REDUCE("ReduceMean"),
+    ONNX__REDUCE("ReduceMin"),
+    ONNX__REDUCE("ReduceProd"),
+    ONNX__REDUCE("ReduceSum"),
+    ONNX__REDUCE("ReduceSumSquare"),
     { "Softmax", 1, 1, "axis", onnx__open_softmax, fold_softmax, NULL, NULL, 0 },
     { "LogSoftmax", 1, 1, "axis", onnx__open_softmax, onnx__log_softmax, NULL, NULL, 0 },
     ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", onnx__open_argmax, 0),
@@ -2548,8 +2723,11 @@ static const onnx__op onnx__ops[] = {
     ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", onnx__open_product, 0),
     ONNX__OTHER("MatMul", 2, 2, "", onnx__open_product, 0),
     ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides", onnx__open_conv, 0),
-    ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset", onnx__open_recurrent, 0),
-    ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout", onnx__open_recurrent, 0) };
+    ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
+                onnx__open_recurrent, 0),
+    ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout", onnx__open_recurrent,
+                0)
+};
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
@@ -2564,7 +2742,7 @@ static int onnx__is_listed(const char *list, const char *word)
     return 0;
 }
 
-/* Reads names of a node into values. An input without a name is left out, an output without one is nobody's. */
+/* Reads names of a node into values. An input without a name is left out, such an output is nobody's. */
 static int *onnx__names(fold_onnx *o, int number, int count)
 {
     int *names = ONNX__PASSING(o, int, count + 1), i = 0;
@@ -2584,13 +2762,17 @@ static int onnx__node_fits(fold_onnx *o)
     const onnx__op *op = o->node.op;
     onnx__span from = o->node.bytes;
     onnx__field field;
-    if (o->node.n_in < op->least || o->node.n_in > op->most) return ONNX__REFUSE(o, "%d inputs", o->node.n_in);
-    if (o->node.n_out < 1 || (o->node.out[0] < 0 && op->open != onnx__open_recurrent)) return ONNX__REFUSE(o, "no output");
+    if (o->node.n_in < op->least || o->node.n_in > op->most)
+        return ONNX__REFUSE(o, "%d inputs", o->node.n_in);
+    if (o->node.n_out < 1 || (o->node.out[0] < 0 && op->open != onnx__open_recurrent))
+        return ONNX__REFUSE(o, "no output");
     for (int i = 0; i < o->node.n_in; i++)
-        if (o->node.in[i] < 0 && (i < op->least || op->most == ONNX__ANY)) return ONNX__REFUSE(o, "input %d is left out", i);
+        if (o->node.in[i] < 0 && (i < op->least || op->most == ONNX__ANY))
+            return ONNX__REFUSE(o, "input %d is left out", i);
     while (onnx__next(o, &from, &field)) {
         const char *name = field.number == 5 ? onnx__text_of(o, field.bytes, 1) : "";
-        if (*name && !onnx__is_listed(op->attributes, name)) return ONNX__REFUSE(o, "an attribute %.60s", name);
+        if (*name && !onnx__is_listed(op->attributes, name))
+            return ONNX__REFUSE(o, "an attribute %.60s", name);
     }
     return !o->failed;
 }
@@ -2615,9 +2797,11 @@ static int onnx__open_node(fold_onnx *o, onnx__span bytes)
     node->n_out = onnx__count_of(o, bytes, 2);
     for (size_t i = 0; i < sizeof onnx__ops / sizeof *onnx__ops; i++)
         if (!strcmp(onnx__ops[i].type, node->type)) node->op = &onnx__ops[i];
-    if (*domain && strcmp(domain, "ai.onnx") != 0) return ONNX__REFUSE(o, "an op of another domain than ONNX's own");
+    if (*domain && strcmp(domain, "ai.onnx") != 0)
+        return ONNX__REFUSE(o, "an op of another domain than ONNX's own");
     if (!node->op) return ONNX__REFUSE(o, "this op is not read");
-    if (!(node->in = onnx__names(o, 1, node->n_in)) || !(node->out = onnx__names(o, 2, node->n_out))) return 0;
+    if (!(node->in = onnx__names(o, 1, node->n_in)) || !(node->out = onnx__names(o, 2, node->n_out)))
+        return 0;
     while (node->n_in && node->in[node->n_in - 1] < 0) node->n_in--; /* those that are left out at the end */
     return onnx__node_fits(o) && node->op->open(o) && !o->failed;
 }
@@ -2627,7 +2811,8 @@ static int onnx__read_shape(fold_onnx *o, onnx__span info, onnx__value *value)
 {
     onnx__field type, tensor, shape, field, dim;
     memset(&tensor, 0, sizeof tensor);
-    if (onnx__field_of(o, info, 2, &type) && !onnx__field_of(o, type.bytes, 1, &tensor)) return ONNX__REFUSE(o, "it is no tensor");
+    if (onnx__field_of(o, info, 2, &type) && !onnx__field_of(o, type.bytes, 1, &tensor))
+        return ONNX__REFUSE(o, "it is no tensor");
     if (onnx__field_of(o, tensor.bytes, 1, &field)) {
         const onnx__type *known = onnx__type_of(field.value);
         if (!known) return ONNX__REFUSE(o, "values of ONNX's type %d", (int)(field.value & 1023));
@@ -2637,7 +2822,8 @@ static int onnx__read_shape(fold_onnx *o, onnx__span info, onnx__value *value)
     while (onnx__next(o, &shape.bytes, &field)) {
         if (field.number != 1) continue;
         if (value->rank == FOLD_ONNX_RANK) return onnx__too_many_axes(o, FOLD_ONNX_RANK);
-        const int told = onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value > 0 && dim.value <= INT_MAX;
+        const int told =
+            onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value > 0 && dim.value <= INT_MAX;
         value->dim[value->rank++] = told ? (int)dim.value : 1;
     }
     return !o->failed;
@@ -2658,22 +2844,27 @@ static int onnx__open_input(fold_onnx *o, onnx__span info)
     const int index = onnx__open_value(o, "input", onnx__text_of(o, info, 1));
     onnx__value *value = &o->values[index < 0 ? 0 : index];
     if (index < 0) return 0;
-    if (value->origin != ONNX__UNKNOWN) return value->origin == ONNX__FIXED || ONNX__REFUSE(o, "it is there twice");
+    if (value->origin != ONNX__UNKNOWN)
+        return value->origin == ONNX__FIXED || ONNX__REFUSE(o, "it is there twice");
     for (int i = 0; i < o->desc.n_bindings; i++)
-        if (o->desc.bindings[i].name && !strcmp(o->desc.bindings[i].name, value->name)) bound = &o->desc.bindings[i];
+        if (o->desc.bindings[i].name && !strcmp(o->desc.bindings[i].name, value->name))
+            bound = &o->desc.bindings[i];
     if (!onnx__read_shape(o, info, value)) return 0;
     if (bound->rank < 0) return ONNX__REFUSE(o, "rank %d", bound->rank);
-    if (!onnx__set_shape(o, index, bound->has_shape ? bound->dim : value->dim, bound->has_shape ? bound->rank : value->rank)) return 0;
+    if (!onnx__set_shape(o, index, bound->has_shape ? bound->dim : value->dim,
+                         bound->has_shape ? bound->rank : value->rank))
+        return 0;
     value->origin = bound->values ? ONNX__FIXED : ONNX__INPUT;
     if (!bound->values) {
         o->inputs[o->n_inputs++] = index;
         return onnx__shape(value->dim, value->rank).rank || onnx__too_many_axes(o, FOLD_MAX_RANK);
     }
     value->constant.numbers = ONNX__PASSING(o, double, value->count);
-    for (int i = 0; value->constant.numbers && i < value->count; i++) value->constant.numbers[i] = (double)bound->values[i];
+    for (int i = 0; value->constant.numbers && i < value->count; i++)
+        value->constant.numbers[i] = (double)bound->values[i];
     return !o->failed;
 }
-/* An output that is constant is a value like any other, and one that nothing makes is told to have no values. */
+/* An output that is constant is a value like any other; one that nothing makes is told to have no values. */
 static int onnx__open_output(fold_onnx *o, onnx__span info)
 {
     const int index = onnx__open_value(o, "output", onnx__text_of(o, info, 1));
@@ -2711,7 +2902,8 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     int outputs = 0;
     while (onnx__next(o, &from, &field))
         if (field.number == 1) outputs += onnx__count_of(o, field.bytes, 2);
-    o->most_values = 1 + inputs + n_outputs + onnx__count_of(o, graph, 5) + onnx__count_of(o, graph, 1) + 2 * outputs;
+    o->most_values =
+        1 + inputs + n_outputs + onnx__count_of(o, graph, 5) + onnx__count_of(o, graph, 1) + 2 * outputs;
     o->most_steps = 2 * outputs;
     for (o->n_named = 16; o->n_named < 4 * o->most_values && o->n_named < 1 << 28; o->n_named *= 2) {}
     if (o->failed) return 0;
@@ -2729,12 +2921,16 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
 static int onnx__open_all(fold_onnx *o, onnx__span model)
 {
     onnx__field graph;
-    if (!onnx__field_of(o, model, 7, &graph) || graph.wire != ONNX__BYTES) return onnx__fail(o, FOLD_IO, "the file has no graph");
+    if (!onnx__field_of(o, model, 7, &graph) || graph.wire != ONNX__BYTES)
+        return onnx__fail(o, FOLD_IO, "the file has no graph");
     if (!onnx__make_tables(o, model, graph.bytes) || !onnx__each(o, model, 8, onnx__open_version)) return 0;
-    if (o->version < 1 || o->version > 20) return ONNX__REFUSE(o, "the file has opset %d; 1 to 20 are read", o->version);
+    if (o->version < 1 || o->version > 20)
+        return ONNX__REFUSE(o, "the file has opset %d; 1 to 20 are read", o->version);
     if (onnx__count_of(o, graph.bytes, 15)) return ONNX__REFUSE(o, "the file has sparse weights");
-    return onnx__each(o, model, 14, onnx__open_metadata) && onnx__each(o, graph.bytes, 5, onnx__open_initializer) &&
-           onnx__each(o, graph.bytes, 11, onnx__open_input) && onnx__each(o, graph.bytes, 1, onnx__open_node) &&
+    return onnx__each(o, model, 14, onnx__open_metadata) &&
+           onnx__each(o, graph.bytes, 5, onnx__open_initializer) &&
+           onnx__each(o, graph.bytes, 11, onnx__open_input) &&
+           onnx__each(o, graph.bytes, 1, onnx__open_node) &&
            onnx__each(o, graph.bytes, 12, onnx__open_output);
 }
 
@@ -2773,7 +2969,8 @@ static fold_onnx *onnx__finish(fold_onnx *o, onnx__span model)
 
 fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc)
 {
-    const onnx__span model = { (const unsigned char *)bytes, (const unsigned char *)bytes + (bytes ? size : 0) };
+    const onnx__span model = { (const unsigned char *)bytes,
+                               (const unsigned char *)bytes + (bytes ? size : 0) };
     fold_onnx *o = onnx__begin(m, desc, size);
     return o ? onnx__finish(o, model) : NULL;
 }
@@ -2823,7 +3020,10 @@ fold_onnx_tensor fold_onnx_output(const fold_onnx *o, int index)
 {
     return onnx__tensor(o, o && index >= 0 && index < o->n_outputs ? o->outputs[index] : -1);
 }
-fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name) { return onnx__tensor(o, onnx__find(o, name)); }
+fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name)
+{
+    return onnx__tensor(o, onnx__find(o, name));
+}
 int fold_onnx_metadata_count(const fold_onnx *o) { return o ? o->n_metadata : 0; }
 const char *fold_onnx_metadata_key(const fold_onnx *o, int index)
 {
@@ -2844,8 +3044,10 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
     const int index = onnx__find(o, in->name);
     onnx__value *value = index < 0 ? NULL : &o->values[index];
     const onnx__step *maker = onnx__maker(o, index);
-    if (!value || value->origin == ONNX__UNKNOWN) return ONNX__REFUSE(o, "there is no '%.60s'", in->name ? in->name : "");
-    if (value->origin != ONNX__INPUT && !(maker && maker->noise)) return ONNX__REFUSE(o, "'%.60s' is no input", in->name);
+    if (!value || value->origin == ONNX__UNKNOWN)
+        return ONNX__REFUSE(o, "there is no '%.60s'", in->name ? in->name : "");
+    if (value->origin != ONNX__INPUT && !(maker && maker->noise))
+        return ONNX__REFUSE(o, "'%.60s' is no input", in->name);
     const fold_shape shape = onnx__shape(value->dim, value->rank);
     value->given = 1;
     if (in->values) {
@@ -2867,13 +3069,15 @@ static int onnx__mark(fold_onnx *o)
         onnx__step *step = &o->steps[i];
         step->needed = 0;
         for (int k = 0; k < step->n_out; k++)
-            if (step->out[k] >= 0 && o->values[step->out[k]].wanted && !o->values[step->out[k]].given) step->needed = 1;
+            if (step->out[k] >= 0 && o->values[step->out[k]].wanted && !o->values[step->out[k]].given)
+                step->needed = 1;
         for (int k = 0; step->needed && k < step->n_in; k++)
             if (step->in[k].value >= 0) o->values[step->in[k].value].wanted = 1;
     }
     for (int i = 0; i < o->n_inputs; i++) {
         const onnx__value *value = &o->values[o->inputs[i]];
-        if (value->wanted && !value->given) return ONNX__REFUSE(o, "the input '%.60s' is not handed in", value->name);
+        if (value->wanted && !value->given)
+            return ONNX__REFUSE(o, "the input '%.60s' is not handed in", value->name);
     }
     return 1;
 }
@@ -2896,7 +3100,8 @@ static void onnx__record_step(fold_onnx *o, const onnx__step *step)
     step->record(o, step, in, out);
     for (int i = 0; i < step->n_out; i++) {
         onnx__value *value = step->out[i] < 0 ? NULL : &o->values[step->out[i]];
-        if (value && !value->given) value->node = onnx__reshape(o->f, out[i], onnx__shape(value->dim, value->rank));
+        if (value && !value->given)
+            value->node = onnx__reshape(o->f, out[i], onnx__shape(value->dim, value->rank));
     }
 }
 
@@ -2904,15 +3109,16 @@ static int onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 {
     const int index = onnx__find(o, out->name);
     const char *name = out->name ? out->name : "";
-    if (index < 0 || o->values[index].origin == ONNX__UNKNOWN) return ONNX__REFUSE(o, "nothing makes '%.60s'", name);
+    if (index < 0 || o->values[index].origin == ONNX__UNKNOWN)
+        return ONNX__REFUSE(o, "nothing makes '%.60s'", name);
     if (onnx__is_fixed(o, index) && fold_param_is_null(o->values[index].param))
         return ONNX__REFUSE(o, "'%.60s' is a constant that is no value of the network", name);
     o->values[index].wanted = 1;
     return 1;
 }
 
-fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in, fold_random *chance,
-                             fold_onnx_value *out, int n_out)
+fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
+                             fold_random *chance, fold_onnx_value *out, int n_out)
 {
     const fold_node none = { 0, 0 };
     for (int i = 0; out && i < n_out; i++) out[i].node = none;
