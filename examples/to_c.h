@@ -69,8 +69,9 @@ typedef struct to_c_result {
     char message[240];    /* what is wrong, with the op's name; "" if nothing is */
 } to_c_result;
 
-/* Prints what leads from inputs and states to outputs and new states. Inputs that are no port are constants. The
-   context is an eager one; it is not changed. */
+/* Prints what leads from inputs and states to outputs and new states. Copied inputs that are no port, and rows that
+   were looked up, are constants; a fold_input_ref that is no port is an error. The context is an eager one; it is not
+   changed. */
 to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *user);
 
 #ifdef __cplusplus
