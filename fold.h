@@ -1040,6 +1040,8 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
                                          float factor);
 /* Looks up n rows of a table; `rows` is copied, and may name a row more than once. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
+/* Looks up the n rows from `first` on, such as the embeddings of the positions in a sequence. */
+FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
 /* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Takes row i as a node: a window. */
@@ -15731,6 +15733,30 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
         !fold__indices_ok(f, "list_lookup", rows, count, param->shape.dim[0]))
         return fold__null;
     const uint32_t place = fold__place_indices(f, rows, count);
+    const fold_node list =
+        fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+    return list.id ? fold__looked_up(f, list.id) : list;
+}
+
+FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int count)
+{
+    static const char *const who = "list_positions";
+    const fold__param_data *param = fold__table_or_fail(f, table, who);
+    const fold_node none =
+        param ? fold_list_lookup(f, table, NULL, 0) : fold__null; /* has the shape of rows */
+    if (!none.id)
+        return fold__null;
+    const fold_shape row = f->shapes[f->shape[none.id]].shape;
+    if (first < 0 || count < 0 || first > param->shape.dim[0] || count > param->shape.dim[0] - first)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
+                               count, first, param->name, param->shape.dim[0]);
+    const uint32_t place = fold__list_fits(f, who, &row, count)
+                               ? fold__place_data(f, fold__max_size((size_t)count, 1))
+                               : FOLD__NONE;
+    if (place == FOLD__NONE)
+        return fold__null;
+    for (int at = 0; at < count; at++)
+        ((int *)(void *)fold__at_place(f, place))[at] = first + at;
     const fold_node list =
         fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
     return list.id ? fold__looked_up(f, list.id) : list;

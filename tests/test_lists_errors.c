@@ -194,6 +194,10 @@ static void mistaken_arguments(void)
     BAD(fold_list_take(f, x.l3, high, 3), BAD_ARGUMENT, "index 6 of row 2", "[0, 3)");
     BAD(fold_list_take(f, x.l0, high, 1), BAD_ARGUMENT, "index 0", "[0, 0)");
     BAD(fold_list_take(f, x.l3, NULL, 1), BAD_ARGUMENT, "list_take", "NULL");
+    BAD(fold_list_positions(f, x.n.words, 0, WORDS + 1), BAD_ARGUMENT, "list_positions: 12 rows from row 0 on, but 'words' has 11 rows", "");
+    BAD(fold_list_positions(f, x.n.words, WORDS, 1), BAD_ARGUMENT, "list_positions: 1 rows from row 11 on", "");
+    BAD(fold_list_positions(f, x.n.words, -1, 1), BAD_ARGUMENT, "list_positions: 1 rows from row -1 on", "");
+    BAD(fold_list_positions(f, x.n.words, 2, -1), BAD_ARGUMENT, "list_positions: -1 rows from row 2 on", "");
     BAD(fold_list_logsumexp(f, x.l0), BAD_SHAPE, "list_logsumexp: a list of 0 rows has none", "");
     BAD(fold_list_softmax(f, x.v), BAD_SHAPE, "list_softmax", "single value");
     BAD(fold_list_choice_xent(f, x.score3, 3), BAD_ARGUMENT, "list_choice_xent: label 3, but the list has 3 rows", "");

@@ -607,6 +607,37 @@ static void choices_are_vectors(void)
     }
 }
 
+/* Rows of a table from one on are those looked up by an array: values and the table's gradient, replayed too. */
+static void positions_are_lookups(void)
+{
+    static float want[2][WORDS * WIDTH], got[2][WORDS * WIDTH];
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    for (int k = 0; k < 2 * 4 * 2; k++) {
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, k % 2, 0 };
+        const int rows[4] = { 0, 1, 7, WORDS }, count = rows[k / 2 % 4], first = k / 8 ? (WORDS - count) / 2 : 0;
+        fold_ctx *f = open_setting(n.m, &s, 1);
+        for (int by_array = 0; by_array < 2; by_array++) {
+            int index[WORDS];
+            for (int i = 0; i < count; i++) index[i] = first + i;
+            fold_ctx_reset(f);
+            fold_grads_clear(n.m);
+            const fold_node x = by_array ? fold_list_lookup(f, n.words, index, count) : fold_list_positions(f, n.words, first, count);
+            const fold_node y = fold_square(f, x);
+            fold_keep(f, y);
+            CHECK_INT(fold_list_length(f, x), count);
+            CHECK_SAYS(!fold_backward(f, fold_sum(f, fold_list_sum(f, y), FOLD_ALL)) && !fold_replay(f), "%s", fold_ctx_message(f));
+            CHECK(!fold_read(f, &y, 1, by_array ? want[0] : got[0]));
+            memcpy(by_array ? want[1] : got[1], fold_param_grad(n.m, n.words), sizeof want[1]);
+            if (!by_array) continue;
+            CHECK_BITS(got[0], want[0], count * WIDTH);
+            CHECK_BITS(got[1], want[1], WORDS * WIDTH);
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 /* A draw of a row is a draw of its floats; what cannot be read draws nothing, and says why. */
 static void rows_are_drawn(void)
 {
@@ -1172,6 +1203,7 @@ int main(int argc, char **argv)
     check_run("lists by index: lists as values", lists_as_values);
     check_run("lists by index: choices as vectors", choices_are_vectors);
     check_run("lists by index: rows are drawn", rows_are_drawn);
+    check_run("lists by index: positions", positions_are_lookups);
     check_run("lists by index: goals as nodes", goals_are_nodes);
     check_run("lists by index: few of many", few_of_many);
     check_run("lists by index: edges as takes", edges_are_takes);

@@ -1992,6 +1992,7 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_random_gaussian", "it is a function of numbers alone" },
     { "fold_random_softmax", "it is a function of numbers alone" },
     { "fold_random_softmax_n", "it is a function of numbers alone" },
+    { "fold_list_positions", "it is fold_list_lookup of rows in order" },
     { "fold_random_row", "it is fold_random_softmax of values that were read" },
     { "fold_random_weighted", "it is a function of numbers alone" },
     { "fold_argmax", "it is a function of numbers alone" },
