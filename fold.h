@@ -8071,9 +8071,12 @@ static int fold__param_bits(const fold__param_data *param)
 
 /* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
-static int fold__matrix_rows(const fold__param_data *param)
+static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
 {
-    return (int)(param->size / (size_t)fold__matrix_columns(param));
+    int rows = 1;
+    for (int axis = 0; axis + 1 < param->shape.rank; axis++)
+        rows *= param->shape.dim[axis];
+    return rows;
 }
 
 enum {                       /* flags of an op row */
@@ -17443,6 +17446,7 @@ typedef struct fold__turn {
     uint8_t for_elements; /* only list elements need it */
     uint8_t is_list;      /* it takes a list of elements for each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
+    uint8_t stays;        /* its call is complete from replay to replay (fold__keep_call) */
     const fold__op_row *op;
     const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
     fold__op_run *run, *run_back;
@@ -17568,6 +17572,7 @@ typedef struct fold__run {
     int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
     int kept_turns;     /* FOLD__TURNS_…: of batches, from replay to replay */
+    int calls_stay;     /* each stage has one batch, whose calls are the same in each replay */
     int open, begun;    /* a run is open, and it is run in slices */
     int replays;        /* it does again what the run before did; */
     int all_again;      /* eager: and computes all that was recorded */
@@ -20811,13 +20816,43 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
         fold__call_list_row(worker, op, call, run);
 }
 
+/* Keeps a complete call for the next replays, if it is the same in each: that of all rows of the only batch
+   of its stage, evenly spaced. The rows take the memory of the spots that they were found by. */
+static FOLD__NOINLINE void fold__keep_call(const fold__run *run, fold__worker *worker, fold__turn *turn)
+{
+    fold_op_call *call = &turn->prepared.call;
+    fold_rows *const in = (fold_rows *)(void *)turn->in, *const out = (fold_rows *)(void *)turn->out;
+    if (!run->calls_stay || run->begun || !worker->batch.rows_at || worker->batch.elems || turn->gathers ||
+        (turn->op->flags & FOLD__ONE_ROW) || call->rows != (int)worker->batch.count)
+        return;
+    for (int operand = 0; operand < call->n_in; operand++)
+        if (worker->op_in[operand].rows)
+            return;
+    for (int output = 0; output < call->n_out; output++)
+        if (worker->op_out[output].rows)
+            return;
+    memcpy(in, worker->op_in, (size_t)call->n_in * sizeof *in);
+    memcpy(out, worker->op_out, (size_t)call->n_out * sizeof *out);
+    call->in = in;
+    call->out = out;
+    turn->stays = 1;
+}
+
 FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
-    const fold__turn *turn = &worker->turn[op_index];
+    fold__turn *turn = &worker->turn[op_index];
+    if (turn->stays) {
+        worker->kernel_calls++;
+        turn->run(&turn->prepared.call);
+        return;
+    }
     if (!count || !turn->forward || (turn->for_elements && !worker->batch.elems))
         return;
-    fold__call_rows(worker, turn->op, fold__complete_call(f, worker, op_index, count), turn->run);
+    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
+    if (f->run->kept_turns)
+        fold__keep_call(f->run, worker, turn);
+    fold__call_rows(worker, turn->op, call, turn->run);
     worker->free = free;
 }
 
@@ -20950,7 +20985,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
         turn->wanted = turn->spread = 0;
-        turn->finishes = 0;
+        turn->finishes = turn->stays = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
         turn->first = first;
@@ -21348,8 +21383,13 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__forward_whole(f, worker);
-    for (int op_index = 0; op_index < worker->program.n_ops && !whole; op_index = worker->turn[op_index].end)
-        fold__forward_span(f, worker, op_index, worker->turn[op_index].end);
+    for (int op_index = 0, end; op_index < worker->program.n_ops && !whole; op_index = end) {
+        end = worker->turn[op_index].stays ? op_index + 1 : worker->turn[op_index].end;
+        if (worker->turn[op_index].stays)
+            fold__forward_op(f, worker, op_index, worker->batch.count);
+        else
+            fold__forward_span(f, worker, op_index, end);
+    }
     for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
         fold__note_output(f, worker, output);
 }
@@ -24621,18 +24661,21 @@ static size_t fold__keep_rows(fold_ctx *f, size_t begin)
 static void fold__keep_turns(fold_ctx *f)
 {
     fold__run *run = f->run;
+    uint32_t stages = 0;
     size_t end = 0;
     if (run->kept_turns || fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups > 1)
         return;
     for (uint32_t which = 0; which < run->counts.group_sigs; which++) {
         fold__group_sig *group_sig = &run->group_sig[which];
         const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+        stages += group_sig->has_prologue ? 2 : 1;
         group_sig->scratch_at = end;
         group_sig->early_at = fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16);
         end += group_sig->early_at;
         if (group_sig->has_prologue)
             end += fold__round_up(group_sig->free_at - group_sig->turn_at, 16);
     }
+    run->calls_stay = stages == run->counts.batches;
     end = fold__keep_rows(f, end);
     const size_t lacking = f->lacking;
     if (fold__ask(f, FOLD__ARRAY_SCRATCH, end, sizeof(float))) {
