@@ -634,15 +634,16 @@ FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_pa
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums a b; equal shapes give [1] */
 
-/* Windows move over a grid, [height x width x channels], or over a line, [length x channels]. Position i of
-   the output reads x from i stride - padding on. A convolution computes
+/* Windows move over a grid, [height x width x channels], or over a line: [length x channels], or a list of
+   [channels], which gives a list. Lists of all lengths batch together. Position i of the output reads x from
+   i stride - padding on. A convolution computes
        y[i, j, o] = b[o] + the sum over u, v and c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero beyond its borders; a line has no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or null. A
    filter of n taps reaches over r = (n - 1) dilation + 1. An axis of s values gives (s + 2 padding - r) /
-   stride + 1, rounded down. Other borders, such as a causal filter's, are zeros that fold_concat puts first.
-   Weights of PyTorch come by weight.permute(2, 3, 1, 0), those of Conv1d by weight.permute(2, 1, 0),
-   depthwise ones alike, and an image by image.permute(1, 2, 0). */
+   stride + 1, rounded down; a list that is too short gives none. Other borders are zeros that fold_concat or
+   fold_list_join puts first, such as a causal filter's. PyTorch's weights come by weight.permute(2, 3, 1, 0),
+   Conv1d's by weight.permute(2, 1, 0), depthwise ones alike, and an image by image.permute(1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
@@ -1121,21 +1122,23 @@ FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_no
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* Holds the keys and values of a sequence that grows (a KV cache), as when a language model writes: one for
-   each attention and sequence. The struct and its memory are yours. They stay where they are as long as a run
-   may need them, and are copied together (the memory too). Set members up to value_width, others to 0. */
+/* Holds what the steps of a sequence look back on: keys and values (a KV cache), as when a language model
+   writes, or the rows before a convolution. Take one for each attention or convolution and each sequence. The
+   struct and its memory are yours, and stay where they are as long as a run may need them. Set members up to
+   value_width, others to 0. */
 typedef struct fold_cache {
     float *memory;          /* has fold_cache_bytes; fastest at a multiple of 64 bytes */
     int capacity;           /* the most rows that it can hold */
-    int heads;              /* they divide both widths */
+    int heads;              /* they divide both widths. 0: it is a convolution's, a ring of rows */
     int width, value_width; /* a row of keys and of values has these. value_width 0: as width */
-    int length;             /* rows that it holds. To be read */
+    int length;             /* rows that it holds; a ring that is full counts on to twice that. To be read */
     struct { uint32_t recorded; } own; /* not to be touched: the recording whose step has not run */
 } fold_cache;
 /* Returns the bytes of memory that a cache needs; 0 if its sizes are none. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
 /* Forgets all but the first `length` rows, and a step that was recorded and has not run. Nodes of steps that
-   wrote forgotten rows must not be computed again. Errors: FOLD_BAD_ARGUMENT if it has fewer. */
+   wrote forgotten rows must not be computed again. A ring keeps all or none.
+   Errors: FOLD_BAD_ARGUMENT if it has fewer, or if a ring would keep some. */
 FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
 /* Appends k and v to the cache when it runs, and gives what q finds there. This has the bits of the last rows
    of fold_list_attention, causal, of all rows so far.
@@ -1147,6 +1150,14 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
      is an error. fold_replay does the same step again, at its place.
    - After a change of parameters begin with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
+/* Computes the next outputs of a causal convolution, for histories and streams. x is the next row, a node
+   [channels], or a list of the next rows. Each gets its [outputs], which see no later row. They have the bits
+   of fold_conv1d over the whole sequence behind (taps - 1) dilation rows of zeros.
+   - past has heads 0, the channels as its width, and room for (taps - 1) dilation rows and those of x.
+   - desc tells dilation and depthwise, no stride and no padding; NULL: all zero.
+   - For the rest it is like fold_attention_step. In contexts of training take fold_conv1d. */
+FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
+                                    const fold_conv_desc *desc);
 
 /* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of
    [1]. n must be the length of the list. */
@@ -8780,7 +8791,8 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     product.columns = to - from;
     product.n_seg = 1;
     product.in_place = 0;
-    product.n_pack = engine->param[0]->shape.dim[call->attr[FOLD__LINEAR_T] ? 1 : 0] - first;
+    product.n_pack =
+        (call->attr[FOLD__LINEAR_T] ? fold__matrix_columns : fold__matrix_rows)(engine->param[0]) - first;
     product.col = from - first;
     product.inner = seg.inner;
     product.seg = &seg;
@@ -8864,7 +8876,7 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int 
     const fold__engine *engine = fold__engine_of(call);
     const int width = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
               lines = fold__shape_lines(&call->in_shape[0]);
-    const size_t ldw = (size_t)engine->param[0]->shape.dim[1], groups = lines == 1 ? 1 : rows;
+    const size_t ldw = (size_t)fold__matrix_columns(engine->param[0]), groups = lines == 1 ? 1 : rows;
     acc += (size_t)share.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
     for (size_t row = 0; row < groups; row++) {
         fold_rows xr = *input, dyr = *dy;
@@ -10164,6 +10176,14 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     return NULL;
 }
 
+/* Windows over a list take the rows of their taps together. */
+static const char *fold__infer_windows(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
+{
+    (void)count;
+    *out = fold_shape2(attr[FOLD__FILTER_SIZE] >> 16, in[0].dim[0]);
+    return NULL;
+}
+
 /* The `count` positions of a line from `first` on at which a tap lies in x, and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
@@ -10658,6 +10678,59 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     }
 }
 
+/* -- windows over lists: rows of [channels] are a line, as long as the list */
+
+static fold_shape fold__line_of_list(const fold_op_call *call)
+{
+    return fold_shape2(call->lengths[0], call->in_shape[0].dim[0]);
+}
+#define FOLD__OVER_LINE(name, direction)                                  \
+    static void fold__list_##name##_##direction(const fold_op_call *call) \
+    {                                                                     \
+        const fold_shape shape = fold__line_of_list(call);                \
+        fold__prepared line = *(const fold__prepared *)(const void *)call;\
+        line.call.in_shape = &shape;                                      \
+        line.call.rows = 1;                                               \
+        fold__##name##_##direction(&line.call);                           \
+    }
+FOLD__OVER_LINE(max_pool, forward)
+FOLD__OVER_LINE(max_pool, backward)
+FOLD__OVER_LINE(mean_pool, forward)
+FOLD__OVER_LINE(mean_pool, backward)
+
+/* Copies pixels, or writes zeros where there are none to copy. */
+static void fold__copy_pixels(const fold_op_call *call, int count, int channels, fold_rows to, fold_rows from)
+{
+    const int absent = fold__absent(&from);
+    fold__map_pixels(absent ? FOLD__MAP(call, fill) : FOLD__MAP(call, copy), count, channels, to,
+                     absent ? to : from, to, to, 0);
+}
+
+/* Gives what each window takes: rows of [taps x channels]. */
+static void fold__list_windows_forward(const fold_op_call *call)
+{
+    const fold_shape shape = fold__line_of_list(call);
+    const fold__filter filter = fold__filter_of(&shape, call->attr);
+    const int channels = filter.channels;
+    fold_rows to = call->out[0];
+    if (filter.left)
+        fold__copy_pixels(call, call->rows, filter.wide * channels, to, fold__no_rows);
+    for (int tap = 0; tap < filter.wide; tap++) {
+        const fold__tap at = fold__tap_of(&filter, 0, 0, call->rows, tap);
+        to.base = fold__row(&call->out[0], at.first) + tap * channels;
+        if (at.count > 0)
+            fold__copy_pixels(call, at.count, channels, to, fold__tap_in(&filter, call->in[0].base, &at));
+    }
+}
+
+static void fold__list_windows_backward(const fold_op_call *call)
+{
+    const fold_shape shape = fold__line_of_list(call);
+    const fold__filter filter = fold__filter_of(&shape, call->attr);
+    memset(call->din[0].base, 0, (size_t)fold__shape_size(&shape) * sizeof(float));
+    fold__add_patches(call, &filter, call->dout[0].base, 0, call->rows, call->din[0].base);
+}
+
 /* -- over whole lists ------------------------------------------------------------------------ */
 
 /* Takes rows by index. */
@@ -10843,17 +10916,23 @@ static int fold__cache_value_width(const fold_cache *cache)
 {
     return cache->value_width ? cache->value_width : cache->width;
 }
+
 static int fold__cache_ok(const fold_cache *cache)
 {
-    const int value_width = fold__cache_value_width(cache);
-    return cache->capacity > 0 && cache->heads > 0 && cache->width > 0 && value_width > 0 &&
-           cache->width % cache->heads == 0 && value_width % cache->heads == 0;
+    const int value_width = fold__cache_value_width(cache), heads = cache->heads;
+    if (cache->capacity <= 0 || cache->width <= 0 || value_width <= 0 || heads < 0)
+        return 0;
+    return heads ? cache->width % heads == 0 && value_width % heads == 0
+                 : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
+
+/* Tells whether a cache is a ring of rows, which a convolution looks back on. */
+static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 /* Tells where values begin, behind the panels of keys. */
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
     const size_t keys = fold__round_up((size_t)cache->capacity, FOLD__PANEL_KEYS);
-    return fold__size(keys, (size_t)cache->width, 0);
+    return fold__is_ring(cache) ? 0 : fold__size(keys, (size_t)cache->width, 0);
 }
 
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache)
@@ -10867,7 +10946,8 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache)
 
 FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
 {
-    if (!cache || length < 0 || length > cache->length)
+    if (!cache || length < 0 || length > cache->length ||
+        (fold__is_ring(cache) && length && length < cache->length))
         return FOLD_BAD_ARGUMENT;
     cache->length = length;
     cache->own.recorded = 0;
@@ -10903,6 +10983,36 @@ static void fold__attention_step_forward(const fold_op_call *call)
     fold__attend_forward(kernels, &attention, 0, attention.heads, call->scratch);
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
+
+/* Copies rows of a ring from the `first` on to `plain`, or from it into the ring. Before the beginning there
+   are zeros. */
+static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
+                            fold_rows plain, int into)
+{
+    const int end = first + rows;
+    for (int row = first, run; row < end; row += run, plain.base += run * plain.stride) {
+        const int at = row < 0 ? 0 : row % ring->capacity, most = row < 0 ? -row : ring->capacity - at;
+        fold_rows of_ring = { ring->memory + (size_t)at * (size_t)ring->width, ring->width, NULL };
+        run = end - row < most ? end - row : most;
+        if (row < 0)
+            of_ring = fold__no_rows;
+        fold__copy_pixels(call, run, ring->width, into ? of_ring : plain, into ? plain : of_ring);
+    }
+}
+
+static void fold__conv1d_step_forward(const fold_op_call *call)
+{
+    const fold__appended *step = (const fold__appended *)(const void *)fold__engine_of(call)->index;
+    const fold_cache *ring = step->cache;
+    const int rows = call->lengths[0], taps = call->attr[FOLD__FILTER_SIZE] >> 16;
+    const int dilation = call->attr[FOLD__FILTER_STEPS] >> 16;
+    fold_rows window = call->out[0], x = call->in[0];
+    fold__copy_ring(call, ring, step->first, rows, x, 1);
+    window.stride = (ptrdiff_t)taps * ring->width;
+    for (int tap = 0; tap < taps; tap++, window.base += ring->width)
+        fold__copy_ring(call, ring, step->first - (taps - 1 - tap) * dilation, rows, window, 0);
+}
+#define fold__conv1d_step_backward ((void (*)(const fold_op_call *))0)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
@@ -10974,6 +11084,10 @@ static void fold__attention_step_forward(const fold_op_call *call)
     X(list_logsumexp, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__IN | FOLD__OUT, same)                  \
     X(list_attention, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(attention_step, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step)           \
+    X(conv1d_step, other, 1, 4, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, windows)                     \
+    X(list_windows, other, 1, 4, NULL, FOLD__OVER_LISTS, 0, windows)                                    \
+    X(list_max_pool, other, 1, 4, NULL, FOLD__OVER_LISTS, FOLD__IN | FOLD__OUT, same)                   \
+    X(list_mean_pool, other, 1, 4, NULL, FOLD__OVER_LISTS, 0, same)                                     \
     X(stop, other, 1, 0, NULL, FOLD__NO_GRAD, 0, same)                                                  \
     X(softmax_xent, other, 1, 0, NULL, FOLD__DATA | FOLD__INDEX, FOLD__IN, loss)                        \
     X(softmax_kl, binary, 2, 0, NULL, FOLD__NO_GRAD_1, FOLD__IN, loss)                                  \
@@ -15123,11 +15237,24 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__code_matmul, in, 2, NULL, 0);
 }
 
+/* Records an op over whole lists that gives so many rows; -1: a single value. */
+static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const fold__operand *in,
+                                    uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
+{
+    fold__request request;
+    fold__ask_op(f, &request, code, in, (int)n_in, attr, data);
+    request.rows = rows < 0 ? 1 : (uint32_t)rows;
+    request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
+    for (uint32_t input = 0; input < n_in; input++)
+        request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
+    return fold__record(f, &request);
+}
+
 /* -- windows --------------------------------------------------------------------------------- */
 
 /* Writes the attributes of a window. 0 with an error when a number is out of range or x has another rank. */
-static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *shape, int rank,
-                             const int size[2], const fold_conv_desc *desc, int32_t attr[4])
+static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int rank, const int size[2],
+                             const fold_conv_desc *desc, int32_t attr[4])
 {
     const int stride = desc->stride ? desc->stride : 1, dilation = desc->dilation ? desc->dilation : 1;
     const int given[5] = { size[0], size[1], stride, dilation, desc->padding };
@@ -15140,11 +15267,12 @@ static int fold__window_attr(fold_ctx *f, const char *who, const fold_shape *sha
     attr[FOLD__FILTER_SIZE] = size[0] | size[1] << 16;
     attr[FOLD__FILTER_STEPS] = stride | dilation << 16;
     attr[FOLD__FILTER_PADDING] = desc->padding;
-    const char *wrong = shape->rank != rank + 1
-                            ? rank == 1 ? "takes [length x channels]" : "takes [height x width x channels]"
-                            : fold__infer_filter(shape, 1, attr, &out);
+    const char *wrong = shape.rank != rank + 1 ? rank == 1
+                                                     ? "takes [length x channels], or a list of [channels]"
+                                                     : "takes [height x width x channels]"
+                                               : fold__infer_filter(&shape, 1, attr, &out);
     if (wrong)
-        fold__fail_shapes(f, who, wrong, shape, 1);
+        fold__fail_shapes(f, who, wrong, &shape, 1);
     return !wrong;
 }
 
@@ -15173,6 +15301,75 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
+/* Tells whether rows of channels are a line: a list of them is, of any length. */
+static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
+{
+    return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
+           !f->frame.cell;
+}
+
+/* Makes a list's rows lie end to end: those of a table and parts of rows are copied. */
+static int fold__line_operand(fold_ctx *f, const char *who, fold__operand *operand)
+{
+    const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
+    return (is_whole && fold__kind_of(f, operand->source) != FOLD__LOOKUP) ||
+           fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
+}
+
+/* Stands for a list of any length where attributes are checked: every window fits. */
+static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
+
+/* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
+static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__code *code, const char *who,
+                                 const int32_t attr[4])
+{
+    const int length = (int)f->length[operand->source], channels = (int)f->shapes[operand->shape].size;
+    const fold_shape line = fold_shape2(length, channels), row = fold_shape1(channels);
+    const fold__filter filter = fold__filter_of(&line, attr);
+    if (!length || length + 2 * filter.left < fold__window_reach(filter.wide, filter.dilation)) {
+        const fold_shape windows = fold_shape2(filter.wide, channels);
+        return fold_list_input(f, NULL, 0, code == &fold__code_list_windows ? windows : row);
+    }
+    return fold__line_operand(f, who, operand)
+               ? fold__record_whole(f, code, operand, 1, attr, filter.columns, 0)
+               : fold__null;
+}
+
+static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
+                            const fold_conv_desc *given, const char *who, int rank);
+
+/* Multiplies windows by their filter, in the segments that a convolution has. */
+static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
+                                      const fold_conv_desc *desc, const char *who)
+{
+    static const fold_conv_desc apart = { 0, 0, 0, 1 };
+    fold__operand operand[FOLD_MAX_IN];
+    if (!fold__operand_of(f, windows, who, &operand[0]))
+        return fold__null;
+    const fold_shape window = *fold__operand_shape(f, &operand[0]);
+    const int taps = window.dim[0], channels = window.dim[1];
+    if (desc->depthwise)
+        return fold_reshape(f, fold__conv(f, windows, weight, bias, &apart, who, 1), fold_shape1(channels));
+    const int outputs = fold__matrix_columns(fold__param_of(f->model, weight));
+    const int count =
+        fold__is_narrow(taps * channels, outputs) && desc->dilation > 1 && channels >= FOLD__LANES ? taps : 1;
+    if (count > FOLD_MAX_IN)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: %d taps with dilation to %d outputs: over a list at most %d", who, taps,
+                               outputs, FOLD_MAX_IN);
+    const fold_shape part = fold_shape1(taps * channels / count);
+    operand[0].shape = fold__intern_shape(f, &part);
+    if (operand[0].shape == FOLD__NONE)
+        return fold__null;
+    for (int at = 1; at < count; at++) {
+        operand[at] = operand[at - 1];
+        operand[at].offset += (uint32_t)channels;
+    }
+    const int32_t attr[4] = { 0, 0, 0, outputs };
+    const uint32_t param[2] = { weight.id, bias.id };
+    return fold__linear_op(f, operand, count, attr, param, 0);
+}
+
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank)
 {
@@ -15185,9 +15382,15 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand);
     const int size[2] = { rank == 1 ? 1 : filter->shape.dim[0], filter->shape.dim[rank - 1] };
+    const int is_line = fold__is_line(f, &operand, rank);
     int32_t attr[4] = { 0, 0, 0, 0 };
     if (!fold__filter_fits(f, who, &shape, rank, filter, vector, desc->depthwise) ||
-        !fold__window_attr(f, who, &shape, rank, size, desc, attr) || !fold__own_operand(f, &operand))
+        !fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, size, desc, attr))
+        return fold__null;
+    if (is_line)
+        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__code_list_windows, who, attr),
+                                    weight, bias, desc, who);
+    if (!fold__own_operand(f, &operand))
         return fold__null;
     attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
     fold__ask_op(f, &request, &fold__code_conv, &operand, 1, attr, 0);
@@ -15208,8 +15411,8 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param weight, fold
     return fold__conv(f, x, weight, bias, desc, "conv1d", 1);
 }
 
-static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code, const char *who, int rank,
-                               int size, int stride, int padding)
+static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code, const fold__code *over_line,
+                               const char *who, int rank, int size, int stride, int padding)
 {
     const fold_conv_desc desc = { stride ? stride : size, padding, 1, 0 };
     const int sizes[2] = { rank == 1 ? 1 : size, size };
@@ -15217,15 +15420,17 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code,
     int32_t attr[4] = { 0, 0, 0, 0 };
     if (!fold__operand_of(f, x, who, &operand))
         return fold__null;
+    const int is_line = fold__is_line(f, &operand, rank);
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (!fold__window_attr(f, who, &shape, rank, sizes, &desc, attr))
+    if (!fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, sizes, &desc, attr))
         return fold__null;
-    return fold__op(f, code, &x, 1, attr, 0);
+    return is_line ? fold__over_line(f, &operand, over_line, who, attr) : fold__op(f, code, &x, 1, attr, 0);
 }
-#define FOLD__POOL(name, op, rank)                                                              \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding) \
-    {                                                                                           \
-        return fold__pool_of(f, x, &fold__code_##op, #name, rank, size, stride, padding);       \
+#define FOLD__POOL(name, op, rank)                                                                         \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)            \
+    {                                                                                                      \
+        return fold__pool_of(f, x, &fold__code_##op, &fold__code_list_##op, #name, rank, size, stride,     \
+                             padding);                                                                     \
     }
 FOLD__POOL(max_pool2d, max_pool, 2)
 FOLD__POOL(max_pool1d, max_pool, 1)
@@ -15860,19 +16065,6 @@ static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__o
                                              : fold__own_operand(f, operand);
 }
 
-/* Records an op over whole lists that gives so many rows; -1: a single value. */
-static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const fold__operand *in,
-                                    uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
-{
-    fold__request request;
-    fold__ask_op(f, &request, code, in, (int)n_in, attr, data);
-    request.rows = rows < 0 ? 1 : (uint32_t)rows;
-    request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
-    for (uint32_t input = 0; input < n_in; input++)
-        request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
-    return fold__record(f, &request);
-}
-
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -16256,8 +16448,22 @@ static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
     return at != FOLD__NONE;
 }
 
-/* Tells whether a cache takes so many rows more, of these widths. */
-static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, uint32_t rows, int width,
+/* Tells whether a step of a cache can be recorded here. */
+static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache, const char *instead)
+{
+    if (fold__broken(f))
+        return 0;
+    if (!cache)
+        return fold__missing(f, who);
+    if (fold__in_body(f, who))
+        return 0;
+    return !fold__in_training(f) ||
+           fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, %s", who,
+                      instead);
+}
+
+/* Tells whether a cache takes the next step, of rows of these widths. */
+static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int width,
                              int value_width)
 {
     if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0)
@@ -16269,14 +16475,27 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
         return fold__fail(f, FOLD_BAD_SHAPE,
                           "%s: rows of k and v have %d and %d values, those of the cache %d and %d", who,
                           width, value_width, cache->width, fold__cache_value_width(cache));
-    if (fold__step_waits(f, cache))
-        return fold__fail(f, FOLD_BAD_STATE,
-                          "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
-    if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
-        return fold__fail(f, FOLD_BAD_SHAPE,
-                          "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
-                          cache->length, (unsigned)rows, cache->capacity);
-    return 1;
+    return !fold__step_waits(f, cache) ||
+           fold__fail(f, FOLD_BAD_STATE,
+                      "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
+}
+
+/* Records a step that takes the cache to `end` rows. rows -1: it is a single one. */
+static fold_node fold__record_step(fold_ctx *f, const fold__code *code, fold_cache *cache,
+                                   const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
+                                   int end)
+{
+    const uint32_t place = fold__place_data(f, sizeof(fold__appended) / sizeof(float));
+    if (place == FOLD__NONE)
+        return fold__null;
+    const fold__appended step = { cache, cache->length, end, f->n_nodes + 1, f->waiting_step };
+    *fold__step_at(f, place) = step;
+    const fold_node found = fold__record_whole(f, code, operand, n_in, attr, rows, place);
+    if (!fold_node_is_null(found) && !f->desc.measure) {
+        f->waiting_step = place;
+        cache->own.recorded = f->salt;
+    }
+    return found;
 }
 
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v)
@@ -16284,36 +16503,60 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
     static const char *const who = "attention_step";
     const fold_node in[3] = { q, k, v };
     fold__operand operand[3];
-    if (fold__broken(f))
-        return fold__null;
-    if (!cache)
-        return fold__missing_node(f, who);
-    if (fold__in_body(f, who))
-        return fold__null;
-    if (fold__in_training(f))
-        return fold__fail_node(f, FOLD_BAD_STATE,
-                               "%s: it has no gradients: in contexts of training, fold_list_attention", who);
-    if (!fold__step_operands(f, who, in, operand))
+    if (!fold__can_step(f, who, cache, "fold_list_attention") || !fold__step_operands(f, who, in, operand))
         return fold__null;
     const int list = fold__is_list_operand(f, &operand[0]);
     const uint32_t rows = list ? f->length[operand[0].source] : 1;
-    if (!fold__cache_takes(f, who, cache, rows, (int)f->shapes[operand[1].shape].size,
+    if (!fold__cache_takes(f, who, cache, (int)f->shapes[operand[1].shape].size,
                            (int)f->shapes[operand[2].shape].size))
         return fold__null;
-    const uint32_t place = fold__place_data(f, sizeof(fold__appended) / sizeof(float));
-    if (place == FOLD__NONE)
-        return fold__null;
-    const fold__appended step = { cache, cache->length, cache->length + (int)rows, f->n_nodes + 1,
-                                  f->waiting_step };
-    *fold__step_at(f, place) = step;
+    if (!cache->heads || (uint64_t)cache->length + rows > (uint64_t)cache->capacity)
+        return fold__fail_node(f, cache->heads ? FOLD_BAD_SHAPE : FOLD_BAD_ARGUMENT,
+                               "%s: the cache has %d heads and %d rows, and %u more are beyond its capacity "
+                               "of %d",
+                               who, cache->heads, cache->length, (unsigned)rows, cache->capacity);
     const int32_t attr[2] = { cache->heads, cache->capacity };
-    const fold_node found =
-        fold__record_whole(f, &fold__code_attention_step, operand, 3, attr, list ? (int)rows : -1, place);
-    if (!fold_node_is_null(found) && !f->desc.measure) {
-        f->waiting_step = place;
-        cache->own.recorded = f->salt;
-    }
-    return found;
+    return fold__record_step(f, &fold__code_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
+                             cache->length + (int)rows);
+}
+
+FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param weight,
+                                    fold_param bias, const fold_conv_desc *given)
+{
+    static const char *const who = "conv1d_step";
+    const fold_conv_desc zero = { 0, 0, 0, 0 }, *desc = given ? given : &zero;
+    const fold__param_data *filter, *vector = NULL;
+    fold__operand operand;
+    int32_t attr[4] = { 0, 0, 0, 0 };
+    if (!fold__can_step(f, who, past, "fold_conv1d") || !(filter = fold__param_or_fail(f, weight, who)) ||
+        (bias.id && !(vector = fold__param_or_fail(f, bias, who))) || !fold__operand_of(f, x, who, &operand))
+        return fold__null;
+    const fold_shape row = *fold__operand_shape(f, &operand);
+    const int list = fold__is_list_operand(f, &operand), size[2] = { 1, filter->shape.dim[0] };
+    const int rows = list ? (int)f->length[operand.source] : 1;
+    if (row.rank != 1 || desc->stride > 1 || desc->padding)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: x must be [channels], without stride and padding: it is of rank %d, with "
+                               "%d and %d",
+                               who, row.rank, desc->stride, desc->padding);
+    if (!fold__filter_fits(f, who, &row, 1, filter, vector, desc->depthwise) ||
+        !fold__window_attr(f, who, fold__long_line(&row), 1, size, desc, attr) ||
+        !fold__cache_takes(f, who, past, row.dim[0], row.dim[0]))
+        return fold__null;
+    const int before = fold__window_reach(size[1], attr[FOLD__FILTER_STEPS] >> 16) - 1;
+    if (past->heads || (int64_t)before + rows > past->capacity)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: %d rows look back on %d, and the cache has a capacity of %d and %d "
+                               "heads: "
+                               "it must hold both, and have none",
+                               who, rows, before, past->capacity, past->heads);
+    if (!(list ? fold__line_operand(f, who, &operand) : fold__own_operand(f, &operand)))
+        return fold__null;
+    const int end = past->length + rows, turns = end / past->capacity;
+    const fold_node windows =
+        fold__record_step(f, &fold__code_conv1d_step, past, &operand, 1, attr, list ? rows : -1,
+                          turns > 1 ? end - (turns - 1) * past->capacity : end);
+    return fold__filter_windows(f, windows, weight, bias, desc, who);
 }
 
 static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
@@ -18479,6 +18722,8 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
     const int32_t *attr = program.op->attr;
     const int step = program.op->op == FOLD__OP_attention_step;
+    if (program.op->op == FOLD__OP_list_max_pool || program.op->op == FOLD__OP_list_mean_pool)
+        return fold__round_up(2 * f->length[id] * (size_t)fold__row_size(f, id) * sizeof(float), FOLD__ALIGN);
     if (!step && program.op->op != FOLD__OP_list_attention)
         return 0;
     fold__attention_call attention =
@@ -21822,7 +22067,8 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
         use->size = fold__operand_floats(&program, op, (int)use->ref);
     } else if (use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear) {
         const fold_shape *in_shape = program.shape + op->first_shape;
-        const size_t inner = (size_t)fold__shape_last(&in_shape[use->ref]), ldw = (size_t)data->shape.dim[1];
+        const size_t inner = (size_t)fold__shape_last(&in_shape[use->ref]),
+                     ldw = (size_t)fold__matrix_columns(data);
         use->at = fold__segment_at(op->attr, in_shape, (int)use->ref, ldw);
         use->size = op->attr[FOLD__LINEAR_T] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
     }
@@ -22187,7 +22433,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
         fold__record_rows(f, group_sig, &program, op, operand, 0, part.rows, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
         const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
-        const int ldw = fold__params(f->model)[use->target].shape.dim[1];
+        const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
         fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
                                (size_t)ldw, worker->scratch);
         return;
@@ -22743,7 +22989,7 @@ static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, con
         return;
     fold__param_data *param = &fold__params(f->model)[op->param[0] - 1];
     const fold_shape *in_shape = program->shape + op->first_shape;
-    if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_T])
+    if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_T] || (param->uses & FOLD_FOR_CONV))
         fold__keep_back_pack(f->model, param, 0, param->shape.dim[0]);
     else if (operand < fold__segments(op))
         fold__keep_back_pack(f->model, param, (int)fold__segment_at(op->attr, in_shape, operand, 1),
@@ -24339,8 +24585,8 @@ static int fold__steps_fit(fold_ctx *f)
         const fold__appended *step = fold__step_at(f, at);
         if (fold__ran(f, step->node) && step->cache->own.recorded != f->salt && !fold__is_eager(f))
             fold__fail(f, FOLD_BAD_STATE,
-                       "attention_step: node %u was given up, by fold_cache_keep or for another recording",
-                       (unsigned)step->node);
+                       "%s: node %u was given up, by fold_cache_keep or for another recording",
+                       fold__op_table[fold__node_sig(f, step->node)->op].name, (unsigned)step->node);
     }
     return !fold__broken(f);
 }

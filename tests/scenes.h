@@ -21,6 +21,7 @@ enum { WIDTH = 6, WORDS = 11, CLASSES = 4, FRAMES = 5, SAMPLES = 7, MAX_SEEN = 6
 typedef struct net {
     fold_model *m;
     fold_param words, W, b, U, V, table, gain, bias, matrix, none;
+    fold_param filter, widening, narrowing, channelwise; /* of convolutions */
     fold_cell gate, halves, apart, drops, neighbours, nested, joined;
     fold_recurrent gru, lstm;
     fold_mlp mlp;
@@ -155,6 +156,10 @@ static void net_open(net *n, fold_model *m)
     n->b = filled(m, "b", fold_shape1(WIDTH), 0);
     n->gain = filled(m, "gain", fold_shape1(WIDTH), 0);
     n->bias = filled(m, "bias", fold_shape1(WIDTH), 0);
+    n->filter = filled(m, "filter", fold_shape3(3, WIDTH, WIDTH), FOLD_FOR_CONV);
+    n->widening = filled(m, "widening", fold_shape3(2, WIDTH, 20), FOLD_FOR_CONV);
+    n->narrowing = filled(m, "narrowing", fold_shape3(3, 20, WIDTH), FOLD_FOR_CONV);
+    n->channelwise = filled(m, "channelwise", fold_shape3(3, 1, WIDTH), FOLD_FOR_CONV);
     fold_op_desc decay = fold_op_desc_default();
     decay.name = "decay";
     decay.n_in = 2;

@@ -768,6 +768,28 @@ static fold_node cached(fold_ctx *f, memory *r, int number, const fold_transform
     return q;
 }
 )
+/* A causal convolution by a step from an empty past; in training contexts over zeros and the rows that are given. */
+CODE(conv_step,
+static fold_node conv_step(fold_ctx *f, memory *r, int number, fold_node x, fold_param W, fold_param b) {
+    static const float zeros[256] = { 0 };
+    const fold_shape shape = fold_param_shape(fold_ctx_model(f), W);
+    const int length = fold_list_length(f, x), before = shape.dim[0] - 1;
+    const fold_conv_desc desc = { 0, 0, 0, shape.dim[1] == 1 };
+    fold_cache *past = &r->cache[number];
+    past->memory = r->store[number];
+    past->capacity = before + (length < 1 ? 1 : length);
+    past->heads = past->length = 0;
+    past->width = hidden;
+    if (r->training || fold_cache_bytes(past) > sizeof r->store[number]) {
+        const fold_node in[2] = { fold_list_input(f, zeros, before, fold_shape1(hidden)), x };
+        return fold_conv1d(f, fold_list_join(f, in, 2), W, b, &desc);
+    }
+    status(fold_cache_keep(past, 0), "an empty past");
+    x = fold_conv1d_step(f, past, x, W, b, &desc);
+    fold_keep(f, x); /* so that every run makes the step */
+    return x;
+}
+)
 CODE(place,
 static const float *place(memory *r, int at, const float *data, int n) {
     if (n) memcpy(r->data + at, data, (size_t)n * sizeof *data);
@@ -1254,7 +1276,7 @@ static void predict(fold_ctx *f, const net *n, int samples) {
     X(assembled) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
     X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_n) X(call_list) X(conv) X(conv2d) X(own) X(state) X(put)         \
-    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(cached) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
+    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(cached) X(conv_step) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
     X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clear) X(freeze) X(scale_rates) X(clip) X(write_values) X(write_grads)           \

@@ -120,6 +120,10 @@
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
+    X(conv_list, out[0] = conv(f, in[0], W, b, i2))                                                          \
+    X(max_pool_list, out[0] = fold_max_pool1d(f, in[0], 2, 1, i0))                                           \
+    X(mean_pool_list, out[0] = fold_mean_pool1d(f, in[0], 2, 1, i0))                                         \
+    X(conv1d_step, out[0] = conv_step(f, r, i2, in[0], W, b))                                                \
     X(attention_step, out[0] = cached(f, r, i0, NULL, in[0], in[1], in[2]))                                  \
     X(transformer_step, out[0] = cached(f, r, i0, &n->block[i1], in[0], in[0], in[0]))                       \
     X(op_apply_whole, out[0] = fold_op_apply_whole(f, n->own[1], in, count, NULL, 0, rows))                  \
@@ -1144,6 +1148,26 @@ static void grow_layer(gen *g, int op)
     g->last->i[0] = below(g, 2);
 }
 
+/* A filter or a pool over a list, or a step of a sequence by a filter, which gives a row for each. */
+static void grow_list_windows(gen *g, int op)
+{
+    const int v = some_list(g, fold_shape1(hidden), ANY_LIST), pool = op == OP_max_pool_list || op == OP_mean_pool_list;
+    const int apart = below(g, 2), stride = 1 + below(g, 2), padding = pool ? below(g, 2) : 1, rows = g->to->values[v].rows;
+    const int left = rows + 2 * padding - (pool || apart ? 2 : 3);
+    const int windows = rows && left >= 0 ? left / (pool ? 1 : stride) + 1 : 0;
+    if (op == OP_conv1d_step && g->to->caches == 16)
+        return;
+    const int list = op == OP_conv1d_step ? list_of(g, v) : new_list(g, windows, 0);
+    const int y = emit_as(g, op, list, fold_shape1(hidden), pool ? bound_of(g, v) : 30, 1, &v);
+    g->last->i[0] = pool ? padding : apart ? APART : FILTER;
+    g->last->i[1] = apart ? -1 : B_HIDDEN;
+    g->last->i[2] = stride;
+    if (op == OP_conv1d_step) {
+        g->to->values[y].keep |= KEEP;
+        g->last->i[2] = g->to->caches++;
+    }
+}
+
 /* A step of a sequence: each has a cache of its own. */
 static void grow_step(gen *g, int op)
 {
@@ -1207,7 +1231,8 @@ static void grow_lists(gen *g, int op)
 {
     const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_list ||
                       op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
-                      op == OP_attention_step || op == OP_transformer_step || op == OP_list_unstack ||
+                      op == OP_attention_step || op == OP_transformer_step || op == OP_conv_list || op == OP_conv1d_step ||
+                      op == OP_max_pool_list || op == OP_mean_pool_list || op == OP_list_unstack ||
                       op == OP_unroll_list || op == OP_rnn_stack_list;
     const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
     switch (op) {
@@ -1242,6 +1267,10 @@ static void grow_lists(gen *g, int op)
         break;
     case OP_attention_step:
     case OP_transformer_step: grow_step(g, op); break;
+    case OP_conv_list:
+    case OP_max_pool_list:
+    case OP_mean_pool_list:
+    case OP_conv1d_step: grow_list_windows(g, op); break;
     case OP_attention_apply:
     case OP_transformer_apply:
     case OP_op_apply_whole: grow_layer(g, op); break;

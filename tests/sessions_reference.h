@@ -66,6 +66,10 @@
     X(list_softmax_mean_to, out[0] = ref_sum_to(t, REF_list_softmax_mean, in, 2, index, rows))               \
     X(list_attention, out[0] = ref_attention(t, in, i0, i1, NULL, 0))                                        \
     X(attention_step, out[0] = ref_attention(t, in, 1 + i0 % 2, 1, NULL, 0)) /* caches are empty */          \
+    X(conv_list, out[0] = over_line(t, REF_conv, in[0], W, b, i2, 0))                                        \
+    X(max_pool_list, out[0] = over_line(t, REF_max_pool, in[0], -1, -1, i0, 0))                              \
+    X(mean_pool_list, out[0] = over_line(t, REF_mean_pool, in[0], -1, -1, i0, 0))                            \
+    X(conv1d_step, out[0] = over_line(t, REF_conv, in[0], W, b, 1, t->value[W].shape.dim[0] - 1))            \
     X(list_attention_to, out[0] = ref_attention(t, in, i0, 0, index, i1))                                    \
     X(list_pick, out[0] = ref_pick(t, REF_pick, in[0], index, item->n_indices))                              \
     X(list_softmax_xent, out[0] = ref_pick(t, REF_softmax_xent, in[0], index, item->n_indices))              \
@@ -145,6 +149,27 @@ static int pool_reference(ref_tape *t, int op, int x, int padding)
 {
     const ref_attr a = ref_attrs(0, 1, padding, 1, 2);
     return ref_apply(t, op, &a, &x, 1);
+}
+/* Windows over a list of [channels] are windows over its rows as a value. `before`: rows of zeros come first. */
+static int over_line(ref_tape *t, int op, int x, int W, int b, int number, int before)
+{
+    static int number_of[256]; /* the tape refers to it */
+    int part[256], n = 0;
+    const ref_shape row = t->value[x].shape, one = ref_shape2(1, row.dim[0]);
+    const int rows = t->value[x].rows, taps = W < 0 ? 2 : t->value[W].shape.dim[0];
+    const int padding = W < 0 ? number : before ? 0 : 1;
+    for (; n < before; n++) part[n] = ref_input(t, one, REF_NODE, NULL);
+    for (int i = 0; i < rows; i++) {
+        number_of[i] = i;
+        part[n++] = ref_reshape(t, ref_take(t, x, number_of + i, 1, 1), one);
+    }
+    if (!rows || n + 2 * padding < taps) return ref_join(t, NULL, 0, row);
+    const int line = ref_concat(t, part, n, 0);
+    const int in[3] = { line, W, b }, apart = W >= 0 && t->value[W].shape.dim[1] == 1;
+    const ref_attr a = W < 0 ? ref_attrs(0, 1, number, 1, 2) : ref_attrs(0, before ? 1 : number, padding, 1, apart);
+    const int y = ref_apply(t, op, &a, in, W < 0 ? 1 : b < 0 ? 2 : 3), count = t->value[y].shape.dim[0];
+    for (int i = 0; i < count; i++) part[i] = ref_reshape(t, ref_slice(t, y, 0, i, 1), row);
+    return ref_join(t, part, count, row);
 }
 static int softmax_mean_reference(ref_tape *t, const int *in, int n, ref_shape shape)
 {
