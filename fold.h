@@ -14464,9 +14464,8 @@ static int fold__meets_rows(fold_ctx *f, const fold__request *request)
     shape[1] = *fold__operand_shape(f, &request->in[node]);
     return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__ELEM) ||
            fold__fail_shapes(f, fold__request_name(f, request->op),
-                             "each row of the list would meet all of the node: fold_list_unstack makes a "
-                             "list "
-                             "of its rows, fold_list_stack makes a value of the list",
+                             "each row of the list would meet all of the node: fold_list_unstack "
+                             "makes a list of its rows, fold_list_stack makes a value of the list",
                              shape, 2);
 }
 

@@ -735,6 +735,8 @@ typedef struct memory {
     int n_data, n_index, refs, training;
     fold_cache cache[16];
     float store[16][8192];
+    fold_cache past[16];
+    float ring[16][8192];
     int begun[16], known[16]; /* rows of a cache when the recording began; when it ran */
 } memory;
 )
@@ -775,12 +777,12 @@ static fold_node conv_step(fold_ctx *f, memory *r, int number, fold_node x, fold
     const fold_shape shape = fold_param_shape(fold_ctx_model(f), W);
     const int length = fold_list_length(f, x), before = shape.dim[0] - 1;
     const fold_conv_desc desc = { 0, 0, 0, shape.dim[1] == 1 };
-    fold_cache *past = &r->cache[number];
-    past->memory = r->store[number];
+    fold_cache *past = &r->past[number];
+    past->memory = r->ring[number];
     past->capacity = before + (length < 1 ? 1 : length);
     past->heads = past->length = 0;
     past->width = hidden;
-    if (r->training || fold_cache_bytes(past) > sizeof r->store[number]) {
+    if (r->training || fold_cache_bytes(past) > sizeof r->ring[number]) {
         const fold_node in[2] = { fold_list_input(f, zeros, before, fold_shape1(hidden)), x };
         return fold_conv1d(f, fold_list_join(f, in, 2), W, b, &desc);
     }

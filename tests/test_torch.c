@@ -153,15 +153,6 @@ static fold_node channels_first(fold_ctx *f, fold_node x)
     return fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);
 }
 
-static fold_node record_stack(fold_ctx *f, const module *it, fold_node x)
-{
-    fold_node step[64];
-    const int n = fold_list_length(f, x);
-    if (!CHECK(n <= 64)) return FOLD_NULL_NODE;
-    for (int i = 0; i < n; i++) step[i] = fold_list_at(f, x, i);
-    fold_rnn_stack_apply(f, &it->stack, step, n, NULL, step, NULL);
-    return fold_list_join(f, step, n);
-}
 static fold_node record_cnn(fold_ctx *f, const module *it, fold_node x)
 {
     fold_node y = fold_norm_apply(f, &it->norm, fold_conv_apply(f, &it->conv, channels_last(f, x)));
@@ -194,7 +185,7 @@ static fold_node record(fold_ctx *f, const module *it, const cases *c, int numbe
     }
     case TRANSFORMER: return fold_transformer_apply(f, &it->transformer, *x, (int)options[4]);
     case CNN: return record_cnn(f, it, *x);
-    default: return record_stack(f, it, *x);
+    default: return fold_rnn_stack_list(f, &it->stack, *x, NULL, NULL);
     }
 }
 
