@@ -617,9 +617,9 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_list_length, (f, node)) \
     X(NODE, fold_list_take, (f, node, g->ints, g->n)) \
     X(NODE, fold_list_stack, (f, node)) \
-    X(NODE, fold_list_positions, (f, ZERO(fold_param), g->n, g->n)) \
-    X(NODE, fold_unroll_list, (f, NULL, node, 0, NULL, NULL)) \
-    X(NODE, fold_rnn_stack_list, (f, NULL, node, NULL, NULL)) \
+    X(NODE, fold_list_positions, (f, param, g->n, g->n)) \
+    X(NODE, fold_unroll_list, (f, ZERO(fold_recurrent), node, 0, NULL, NULL)) \
+    X(NODE, fold_rnn_stack_list, (f, ZERO(fold_rnn_stack), node, NULL, NULL)) \
     X(NODE, fold_list_softmax, (f, node)) \
     X(NODE, fold_list_log_softmax, (f, node)) \
     X(NODE, fold_list_logsumexp, (f, node)) \
