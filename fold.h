@@ -1275,6 +1275,8 @@ typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurr
 
 /* Makes a layer h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
+/* Makes the same with relu in place of tanh. */
+FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* Makes an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). Gates i, f, o through sigmoid and u
    through tanh are the columns of [x h] W + b. Then c' = f c + i u and h' = o tanh(c'). W [inputs + hidden x
@@ -26275,6 +26277,12 @@ static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_tanh(f, fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias));
 }
 
+static void fold__rnn_relu_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold__gates *gates = (const fold__gates *)user;
+    out[0] = fold_relu(f, fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias));
+}
+
 static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -26332,13 +26340,22 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
     return layer;
 }
 
-FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
+static fold_recurrent fold__rnn_new(fold_model *m, const char *name, int inputs, int hidden,
+                                    fold_cell_body *body)
 {
     fold_recurrent none = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
-    return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 0);
+    return fold__recurrent_new(m, name, body, &gates, inputs, 0);
+}
+FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
+{
+    return fold__rnn_new(m, name, inputs, hidden, fold__rnn_body);
+}
+FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden)
+{
+    return fold__rnn_new(m, name, inputs, hidden, fold__rnn_relu_body);
 }
 
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)

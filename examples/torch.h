@@ -65,11 +65,12 @@ fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc 
 /* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which go into gain
    and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
 fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
-/* Read nn.RNN (of tanh), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without proj_size.
+/* Read nn.RNN (of tanh, or of relu), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without proj_size.
    The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both. Their …Cell is read as a stack of one
    layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell the inputs: they are those of x and,
    but in a GRU, of h. */
 fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
+fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
 /* Reads nn.MultiheadAttention, without add_bias_kv and add_zero_attn. */
@@ -612,9 +613,11 @@ static fold_rnn_stack torch__stack(fold_torch *t, const char *name, const torch_
 
 /* PyTorch's gates of an LSTM are i f g o, of which g is u. */
 static const torch__gates torch__rnn = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
+static const torch__gates torch__rnn_relu = { fold_rnn_relu_new, 1, 0, { 0, 0, 0, 0 } };
 static const torch__gates torch__lstm = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
 static const torch__gates torch__gru = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
 fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__rnn); }
+fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__rnn_relu); }
 fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__lstm); }
 fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name) { return torch__stack(t, name, &torch__gru); }
 

@@ -663,6 +663,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(NODE, fold_transformer_apply, (f, ZERO(fold_transformer), node, g->n)) \
     X(NODE, fold_transformer_step, (f, ZERO(fold_transformer), g->cache, node)) \
     X(VOID, fold_rnn_new, (m, g->name, g->n, g->n)) \
+    X(VOID, fold_rnn_relu_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_lstm_new, (m, g->name, g->n, g->n)) \
     X(VOID, fold_gru_new, (m, g->name, g->n, g->n)) \
     X(STATE, fold_recurrent_zeros, (f, ZERO(fold_recurrent))) \
@@ -748,6 +749,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(HANDLE, fold_torch_conv, (NULL, g->name, ZERO(fold_conv_desc), FOLD_ACT_RELU).W) \
     X(HANDLE, fold_torch_norm, (NULL, g->name, FOLD_NORM_FIXED, 0).gain) \
     X(NUMBER, fold_torch_rnn, (NULL, g->name).layers) \
+    X(NUMBER, fold_torch_rnn_relu, (NULL, g->name).layers) \
     X(NUMBER, fold_torch_lstm, (NULL, g->name).layers) \
     X(NUMBER, fold_torch_gru, (NULL, g->name).layers) \
     X(HANDLE, fold_torch_attention, (NULL, g->name, g->n).query.W) \

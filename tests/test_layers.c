@@ -1372,6 +1372,50 @@ static void test_forget_biases(void)
     fold_model_free(m);
 }
 
+/* ---- recurrence of relu ---------------------------------------------------------------------- */
+
+enum { RELU_IN = 3, RELU_H = 5, RELU_STEPS = 4 };
+static float relu_inputs[RELU_STEPS][RELU_IN];
+
+/* The sum of all h, each of which is relu([x h] W + b). */
+static double relu_loss(const mirror *p)
+{
+    const double *W = values(p, "rnn.W"), *b = values(p, "rnn.b");
+    double h[RELU_H] = { 0 }, sum = 0;
+    for (int t = 0; t < RELU_STEPS; t++) {
+        double next[RELU_H];
+        for (int k = 0; k < RELU_H; k++) {
+            next[k] = b[k];
+            for (int i = 0; i < RELU_IN; i++) next[k] += (double)relu_inputs[t][i] * W[i * RELU_H + k];
+            for (int i = 0; i < RELU_H; i++) next[k] += h[i] * W[(RELU_IN + i) * RELU_H + k];
+            if (next[k] < 0) next[k] = 0;
+            sum += next[k];
+        }
+        memcpy(h, next, sizeof h);
+    }
+    return sum;
+}
+static void test_rnn_relu(void)
+{
+    static mirror p;
+    check_random r = { 5 };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    fold_model *m = fold_model_new(NULL);
+    const fold_recurrent rnn = fold_rnn_relu_new(m, "rnn", RELU_IN, RELU_H);
+    randomise(m, 3);
+    random_fill(&r, relu_inputs[0], RELU_STEPS * RELU_IN, -1, 1);
+    read_values(&p, m);
+    fold_ctx *f = fold_ctx_new(m, &d);
+    const fold_node x = fold_list_input(f, relu_inputs[0], RELU_STEPS, fold_shape1(RELU_IN));
+    const fold_node loss = fold_sum(f, fold_list_sum(f, fold_unroll_list(f, &rnn, x, 0, NULL, NULL)), FOLD_ALL);
+    CHECK_SAYS(!fold_backward(f, loss), "%s", fold_ctx_message(f));
+    CHECK_SAYS(fabs((double)*fold_value(f, loss) - relu_loss(&p)) < 1e-5, "%g, want %g", (double)*fold_value(f, loss), relu_loss(&p));
+    compare_grads(&p, relu_loss);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* ---- tied parameters: one table for looking up and for both kinds of linear -------------------------- */
 
 enum { TIED_ROWS = 6, TIED_WIDTH = 3 };
@@ -2464,6 +2508,7 @@ int main(int argc, char **argv)
         test_init(&inits[i]);
         check_end();
     }
+    check_run("an RNN of relu", test_rnn_relu);
     check_run("clip", test_clip);
     check_run("clip, far out of range", test_clip_range);
     check_run("clip, the same bits", test_clip_same_bits);

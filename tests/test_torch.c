@@ -868,6 +868,31 @@ static void missing_biases_stay_zero(void)
     }
 }
 
+/* One step from zeros: what relu gives, tanh gives as the tangent of it where it is above 0. */
+static void recurrence_of_relu(void)
+{
+    static file it;
+    float h[2][2];
+    make_file(&it, "r.weight_ih_l0 2x3, r.weight_hh_l0 2x2, r.bias_ih_l0 2, r.bias_hh_l0 2");
+    for (int relu = 0; relu < 2; relu++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+        const fold_rnn_stack r = relu ? fold_torch_rnn_relu(t, "r") : fold_torch_rnn(t, "r");
+        CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        const float x[3] = { 2, -3, 0.5f };
+        const fold_node y = fold_rnn_stack_list(f, &r, fold_list_input(f, x, 1, fold_shape1(3)), NULL, NULL);
+        CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
+        CHECK_INT(fold_read(f, &y, 1, h[relu]), FOLD_OK);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(h[0][i] != 0);
+        CHECK_SAYS(fabs(tanh((double)h[1][i]) - fmax((double)h[0][i], 0)) < 1e-6, "%g, by tanh %g", (double)h[1][i], (double)h[0][i]);
+    }
+}
+
 /* ---- PyTorch's layout out, and raw floats ------------------------------------------------------- */
 
 enum { LAYERS = 3, TENSOR = 1 << 17, FLOATS = 1 << 19 }; /* the largest of a seed of tests/make_torch.py */
@@ -1179,6 +1204,7 @@ int main(int argc, char **argv)
     if (files) return check_finish();
     test_file("tests/torch.safetensors");
     check_run("what does not match is told", what_does_not_match_is_told);
+    check_run("recurrence of relu", recurrence_of_relu);
     check_run("too many layers", too_many_layers);
     check_run("what cannot be opened is told", what_cannot_be_opened_is_told);
     check_run("files by path are whole", files_by_path_are_whole);
