@@ -1140,6 +1140,11 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
    wrote forgotten rows must not be computed again. A ring keeps all or none.
    Errors: FOLD_BAD_ARGUMENT if it has fewer, or if a ring would keep some. */
 FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
+/* Copies the rows that a cache holds over those of another, such as the beginning that two beams share. It
+   gives up a step of `to` that has not run. Their memory must not overlap. Both have the same heads and
+   widths. `to` has room for the rows, a ring the same capacity.
+   Errors: FOLD_BAD_ARGUMENT if that is not so; then `to` is as it was. */
+FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
 /* Appends k and v to the cache when it runs, and gives what q finds there. This has the bits of the last rows
    of fold_list_attention, causal, of all rows so far.
    - q, k and v are nodes, or lists of one length, such as a given beginning.
@@ -10953,6 +10958,23 @@ FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
         return FOLD_BAD_ARGUMENT;
     cache->length = length;
     cache->own.recorded = 0;
+    return FOLD_OK;
+}
+
+FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
+{
+    if (!to || !from || !to->memory || !from->memory || !fold__cache_ok(to) || !fold__cache_ok(from) ||
+        to->heads != from->heads || to->width != from->width ||
+        fold__cache_value_width(to) != fold__cache_value_width(from) ||
+        (fold__is_ring(from) ? to->capacity != from->capacity : to->capacity < from->length))
+        return FOLD_BAD_ARGUMENT;
+    const size_t rows = (size_t)(from->length < from->capacity ? from->length : from->capacity);
+    const size_t keys = fold__is_ring(from) ? 0 : fold__round_up(rows, FOLD__PANEL_KEYS);
+    memcpy(to->memory, from->memory, keys * (size_t)from->width * sizeof(float));
+    memcpy(to->memory + fold__cache_values_at(to), from->memory + fold__cache_values_at(from),
+           rows * (size_t)fold__cache_value_width(from) * sizeof(float));
+    to->length = from->length;
+    to->own.recorded = 0;
     return FOLD_OK;
 }
 
@@ -26349,10 +26371,12 @@ static fold_recurrent fold__rnn_new(fold_model *m, const char *name, int inputs,
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
     return fold__recurrent_new(m, name, body, &gates, inputs, 0);
 }
+
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
     return fold__rnn_new(m, name, inputs, hidden, fold__rnn_body);
 }
+
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden)
 {
     return fold__rnn_new(m, name, inputs, hidden, fold__rnn_relu_body);

@@ -1060,6 +1060,61 @@ static void given_up(void)
     fold_model_free(m);
 }
 
+/* A copy of another capacity goes on as the cache does, and its memory is the caller's alone. */
+static fold_node last_of_rows(fold_ctx *f, fold_cache *cache, float (*rows)[STEP_VALUES + STEP_WIDTH], int from, int to)
+{
+    const fold_shape shape = fold_shape1(STEP_VALUES + STEP_WIDTH);
+    const fold_node all = fold_list_input(f, rows[from], to - from, shape);
+    const fold_node k = fold_slice(f, all, 0, 0, STEP_WIDTH), v = fold_slice(f, all, 0, STEP_WIDTH, STEP_VALUES);
+    return fold_attention_step(f, cache, k, k, v);
+}
+static void caches_are_copied(void)
+{
+    enum { MOST = 140 };
+    static const int lengths[] = { 0, 1, 5, 64, 65, MOST - 2 };
+    static float memory[3][(2 * MOST + 128) * (STEP_WIDTH + STEP_VALUES)], rows[MOST][STEP_VALUES + STEP_WIDTH];
+    float y[2][STEP_VALUES];
+    check_random r = { 9 };
+    random_fill(&r, rows[0], sizeof rows / sizeof(float), -1, 1);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const int n = lengths[i];
+        fold_cache a = { memory[0], MOST, STEP_HEADS, STEP_WIDTH, STEP_VALUES, 0, { 0 } }, b = a, small = a;
+        b.memory = memory[1];
+        b.capacity = MOST + 70;
+        small.memory = memory[2];
+        small.capacity = n - 1;
+        for (size_t k = 0; k < sizeof memory[1] / sizeof(float); k++) memory[1][k] = memory[2][k] = 77;
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        fold_node step = n ? last_of_rows(f, &a, rows, 0, n) : FOLD_NULL_NODE;
+        CHECK_SAYS(!n || !fold_run(f, &step, 1), "%s", fold_ctx_message(f));
+        CHECK_INT(fold_cache_copy(&b, &a), FOLD_OK);
+        CHECK_INT(b.length, n);
+        CHECK_INT(fold_cache_copy(&small, &a), FOLD_BAD_ARGUMENT);
+        CHECK(!small.length && memory[2][0] == 77);
+        for (int at = n; at < n + 2; at++) {
+            fold_node both[2];
+            fold_ctx_reset(f);
+            both[0] = last_of_rows(f, &a, rows, at, at + 1);
+            both[1] = last_of_rows(f, &b, rows, at, at + 1);
+            CHECK_SAYS(!fold_run(f, both, 2), "%s", fold_ctx_message(f));
+            CHECK_INT(fold_read(f, both, 1, y[0]), FOLD_OK);
+            CHECK_INT(fold_read(f, both + 1, 1, y[1]), FOLD_OK);
+            if (!CHECK_BITS(y[1], y[0], STEP_VALUES)) printf("    of %d rows, row %d\n", n, at);
+        }
+        b.width *= 2;
+        CHECK_INT(fold_cache_copy(&b, &a), FOLD_BAD_ARGUMENT);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+    fold_cache ring = { memory[0], 4, 0, 2, 0, 6, { 0 } }, other = { memory[1], 4, 0, 2, 0, 1, { 0 } }; /* full */
+    memory[0][7] = 5;
+    CHECK_INT(fold_cache_copy(&other, &ring), FOLD_OK);
+    CHECK(other.length == 6 && !memcmp(memory[0], memory[1], 8 * sizeof(float)));
+    other.capacity = 5;
+    CHECK_INT(fold_cache_copy(&other, &ring), FOLD_BAD_ARGUMENT);
+}
+
 /* A cache takes one step a run. The step of another recording takes its place; what was given up cannot be run. */
 static void one_step(void)
 {
@@ -1199,6 +1254,7 @@ int main(int argc, char **argv)
     check_scene("lists by index: layers", layers);
     check_scene("lists by index: graphs", graph_layers);
     check_scene("lists by index: labels", labels);
+    check_run("caches are copied", caches_are_copied);
     check_run("lists by index: against references", against_references);
     check_run("lists by index: lists as values", lists_as_values);
     check_run("lists by index: choices as vectors", choices_are_vectors);
