@@ -1270,6 +1270,19 @@ FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *l
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
+/* An encoder is some of these layers one after another and, with has_norm, a norm of what the last one gives
+   (nn.TransformerEncoder). _new makes `layers` of them, "name.layers.0" and so on, in an array of yours, which
+   must stay as long as the encoder. The norm is "name.norm". */
+typedef struct fold_encoder {
+    const fold_transformer *layer;
+    int layers, has_norm;
+    fold_norm norm;
+} fold_encoder;
+FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_transformer *layer, int layers,
+                                       const fold_transformer_desc *desc, int has_norm);
+FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x,
+                                      int causal); /* records it */
+
 /* Recurrent and tree layers give and take a state: h is the output (hidden state), c the cell state, each
    [hidden]. c is null when a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
@@ -26192,6 +26205,40 @@ FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *la
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
     const fold_node in[2] = { x, fold_attention_step(f, cache, query, key, value) };
     return fold_call(f, layer->own.after, in, 2);
+}
+
+FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_transformer *layer, int layers,
+                                       const fold_transformer_desc *desc, int has_norm)
+{
+    fold_encoder encoder = FOLD__ALL_ZERO;
+    if (!desc || !layer || layers < 1)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                                "encoder '%.60s': takes a desc and an array for at least one layer, got %d",
+                                name ? name : "", layers),
+               encoder;
+    if (!fold__layer_ok(m, "encoder", name, desc->width, desc->width))
+        return encoder;
+    for (int i = 0; i < layers; i++) {
+        char part[32];
+        fold__format(part, sizeof part, "layers.%d", i);
+        const fold__name full = fold__join(m, name, part);
+        layer[i] = fold_transformer_new(m, full.text, desc);
+    }
+    encoder.layer = layer;
+    encoder.layers = layers;
+    encoder.has_norm = has_norm;
+    if (has_norm)
+        encoder.norm = fold__transformer_norm(m, name, "norm", desc);
+    return encoder;
+}
+
+FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x, int causal)
+{
+    if (!fold__layer_there(f, encoder, "encoder") || !fold__layer_there(f, encoder->layer, "encoder: layer"))
+        return fold__null;
+    for (int i = 0; i < encoder->layers; i++)
+        x = fold_transformer_apply(f, &encoder->layer[i], x, causal);
+    return encoder->has_norm ? fold_norm_apply(f, &encoder->norm, x) : x;
 }
 
 /* Tells what the body of a layer's cell needs. It is copied into the model. */

@@ -78,6 +78,10 @@ fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
 /* Reads nn.TransformerEncoderLayer; those of an nn.TransformerEncoder are named "layers.0" and so on. A width or inner of
    0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. */
 fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
+/* Reads nn.TransformerEncoder, with its last norm if there is one, into an array of yours with room for so many layers. It
+   must stay as long as the encoder. The desc is that of all layers. */
+fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
+                                const fold_transformer_desc *desc);
 
 /* ---- PyTorch's layout out, raw floats in and out ----
    Here you list layers of the model, by kind and name, in the order of your nn.Module. They were read by the calls above,
@@ -720,6 +724,35 @@ fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const f
     torch__norm_values(m, &layer.attention_norm, &first);
     torch__norm_values(m, &layer.dense_norm, &second);
     return layer;
+}
+
+fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
+                                const fold_transformer_desc *desc)
+{
+    const fold_transformer_desc settings = desc ? *desc : fold_transformer_desc_default();
+    fold_encoder encoder;
+    char part[192];
+    int layers = 0;
+    memset(&encoder, 0, sizeof encoder);
+    if (!torch__ready(t, name)) return encoder;
+    do torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
+    while (torch__look(t, name, part).name && layers++ <= room);
+    layers += !layers; /* that the first one is not there is an error */
+    if (!layer || layers > room) {
+        char shown[TORCH__SHORT];
+        torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, and there is room for %d",
+                    torch__shorten(shown, name), layers, layer ? room : 0);
+    }
+    for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
+        torch__format(part, sizeof part, "%.160s.layers.%d", name, i);
+        layer[i] = fold_torch_transformer(t, part, desc);
+    }
+    encoder.has_norm = torch__look(t, name, "norm.weight").name != NULL;
+    torch__format(part, sizeof part, "%.160s.norm", name);
+    if (encoder.has_norm) encoder.norm = fold_torch_norm(t, part, settings.norm, settings.epsilon);
+    encoder.layer = layer;
+    encoder.layers = fold_model_status(fold_tensors_model(t)) ? 0 : layers;
+    return encoder;
 }
 
 /* ---- layers out, and raw floats ---------------------------------------------------------------- */

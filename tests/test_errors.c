@@ -661,6 +661,8 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_transformer_desc_default, ()) \
     X(VOID, fold_transformer_new, (m, g->name, ZERO(fold_transformer_desc))) \
     X(STATUS, fold_transformer_assemble, (m, g->name, NULL)) \
+    X(VOID, fold_encoder_new, (m, g->name, NULL, g->n, ZERO(fold_transformer_desc), g->n)) \
+    X(NODE, fold_encoder_apply, (f, ZERO(fold_encoder), node, 0)) \
     X(NODE, fold_transformer_apply, (f, ZERO(fold_transformer), node, g->n)) \
     X(NODE, fold_transformer_step, (f, ZERO(fold_transformer), g->cache, node)) \
     X(VOID, fold_rnn_new, (m, g->name, g->n, g->n)) \
@@ -749,6 +751,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(HANDLE, fold_torch_linear, (NULL, g->name, FOLD_ACT_RELU).W) \
     X(HANDLE, fold_torch_conv, (NULL, g->name, ZERO(fold_conv_desc), FOLD_ACT_RELU).W) \
     X(HANDLE, fold_torch_norm, (NULL, g->name, FOLD_NORM_FIXED, 0).gain) \
+    X(NUMBER, fold_torch_encoder, (NULL, g->name, NULL, g->n, ZERO(fold_transformer_desc)).layers) \
     X(NUMBER, fold_torch_rnn, (NULL, g->name).layers) \
     X(NUMBER, fold_torch_rnn_relu, (NULL, g->name).layers) \
     X(NUMBER, fold_torch_lstm, (NULL, g->name).layers) \

@@ -1959,6 +1959,8 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_input_bytes", "it is fold_input_shaped of values made of bytes" },
     { "fold_list_input_bytes", "it is fold_list_input of values made of bytes" },
     { "fold_rnn_relu_new", "it is fold_rnn_new with relu in place of tanh" },
+    { "fold_encoder_new", "it is some of fold_transformer_new" },
+    { "fold_encoder_apply", "it is some of fold_transformer_apply" },
     { "fold_cache_copy", "it copies bytes of the caller's" },
     { "fold_model_fail", "sessions have no errors" },
     { "fold_ctx_fail", "sessions have no errors" },

@@ -893,6 +893,72 @@ static void recurrence_of_relu(void)
     }
 }
 
+/* An encoder read in one call gives what its layers and its norm give one by one. */
+#define ENCODER_LAYER(n)                                                                                                                    \
+    "e.layers." n ".self_attn.in_proj_weight 12x4, e.layers." n ".self_attn.in_proj_bias 12, e.layers." n ".self_attn.out_proj.weight 4x4, " \
+    "e.layers." n ".self_attn.out_proj.bias 4, e.layers." n ".linear1.weight 6x4, e.layers." n ".linear1.bias 6, e.layers." n               \
+    ".linear2.weight 4x6, e.layers." n ".linear2.bias 4, e.layers." n ".norm1.weight 4, e.layers." n ".norm1.bias 4, e.layers." n           \
+    ".norm2.weight 4, e.layers." n ".norm2.bias 4"
+static void encoders_are_layers(void)
+{
+    static file it;
+    static const float x[12] = { 1, -2, 0.5f, 3, 0, 1, 2, -1, 0.25f, 4, -3, 1 };
+    fold_transformer_desc desc = fold_transformer_desc_default();
+    desc.heads = 2;
+    for (int norm = 0; norm < 2; norm++) {
+        float got[2][12];
+        make_file(&it, norm ? ENCODER_LAYER("0") ", " ENCODER_LAYER("1") ", e.norm.weight 4, e.norm.bias 4" : ENCODER_LAYER("0"));
+        for (int whole = 0; whole < 2; whole++) {
+            fold_model *m = fold_model_new(NULL);
+            fold_transformer layer[2];
+            fold_encoder e;
+            fold_norm last;
+            fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+            if (whole) e = fold_torch_encoder(t, "e", layer, 2, &desc);
+            else {
+                layer[0] = fold_torch_transformer(t, "e.layers.0", &desc);
+                if (norm) layer[1] = fold_torch_transformer(t, "e.layers.1", &desc);
+                if (norm) last = fold_torch_norm(t, "e.norm", FOLD_NORM_LAYER, 0);
+            }
+            CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+            fold_ctx *f = fold_ctx_new(m, NULL);
+            fold_node y = fold_list_input(f, x, 3, fold_shape1(4));
+            if (whole) y = fold_encoder_apply(f, &e, y, 1);
+            else {
+                for (int i = 0; i <= norm; i++) y = fold_transformer_apply(f, &layer[i], y, 1);
+                if (norm) y = fold_norm_apply(f, &last, y);
+            }
+            CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
+            CHECK_INT(fold_read(f, &y, 1, got[whole]), FOLD_OK);
+            if (whole) { /* one made by sizes has the same parameters */
+                fold_model *other = fold_model_new(NULL);
+                desc.width = 4;
+                desc.inner = 6;
+                fold_encoder_new(other, "e", layer, 1 + norm, &desc, norm);
+                desc.width = desc.inner = 0;
+                CHECK_SAYS(fold_param_count(other) == fold_param_count(m), "%s", fold_model_message(other));
+                for (int i = 0; i < fold_param_count(m); i++)
+                    CHECK(fold_param_find(other, fold_param_name(m, fold_param_at(m, i))).id);
+                fold_model_free(other);
+            }
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+        CHECK_BITS(got[1], got[0], 12);
+    }
+    fold_transformer layer;
+    fold_model *m = fold_model_new(NULL);
+    fold_encoder_new(m, "e", &layer, 0, &desc, 0);
+    CHECK_TEXT(fold_model_message(m), "encoder 'e': takes a desc and an array for at least one layer, got 0");
+    fold_model_clear_error(m);
+    make_file(&it, ENCODER_LAYER("0") ", " ENCODER_LAYER("1"));
+    fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+    CHECK_INT(fold_torch_encoder(t, "e", &layer, 1, &desc).layers, 0);
+    CHECK_TEXT(fold_model_message(m), "torch: 'e' has 2 or more layers, and there is room for 1");
+    fold_torch_close(t);
+    fold_model_free(m);
+}
+
 /* ---- PyTorch's layout out, and raw floats ------------------------------------------------------- */
 
 enum { LAYERS = 3, TENSOR = 1 << 17, FLOATS = 1 << 19 }; /* the largest of a seed of tests/make_torch.py */
@@ -1205,6 +1271,7 @@ int main(int argc, char **argv)
     test_file("tests/torch.safetensors");
     check_run("what does not match is told", what_does_not_match_is_told);
     check_run("recurrence of relu", recurrence_of_relu);
+    check_run("encoders are layers", encoders_are_layers);
     check_run("too many layers", too_many_layers);
     check_run("what cannot be opened is told", what_cannot_be_opened_is_told);
     check_run("files by path are whole", files_by_path_are_whole);
