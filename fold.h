@@ -1271,7 +1271,7 @@ FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *la
                                          fold_node x);
 
 /* An encoder is some of these layers one after another and, with has_norm, a norm of what the last one gives
-   (nn.TransformerEncoder). _new makes `layers` of them, "name.layers.0" and so on, in an array of yours, which
+   (nn.TransformerEncoder). _new makes `layers` of them, "name.layers.0" and so on, in an array of yours. It
    must stay as long as the encoder. The norm is "name.norm". */
 typedef struct fold_encoder {
     const fold_transformer *layer;
@@ -26234,7 +26234,8 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
 
 FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x, int causal)
 {
-    if (!fold__layer_there(f, encoder, "encoder") || !fold__layer_there(f, encoder->layer, "encoder: layer"))
+    if (!fold__layer_there(f, encoder, "encoder") ||
+        !fold__layer_there(f, encoder->layer, "encoder: layer"))
         return fold__null;
     for (int i = 0; i < encoder->layers; i++)
         x = fold_transformer_apply(f, &encoder->layer[i], x, causal);
