@@ -26234,8 +26234,7 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
 
 FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x, int causal)
 {
-    if (!fold__layer_there(f, encoder, "encoder") ||
-        !fold__layer_there(f, encoder->layer, "encoder: layer"))
+    if (!fold__layer_there(f, encoder, "encoder") || !fold__layer_there(f, encoder->layer, "encoder: layer"))
         return fold__null;
     for (int i = 0; i < encoder->layers; i++)
         x = fold_transformer_apply(f, &encoder->layer[i], x, causal);
