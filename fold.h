@@ -16583,8 +16583,7 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     if (past->heads || (int64_t)before + rows > past->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
                                "%s: %d rows look back on %d, and the cache has a capacity of %d and %d "
-                               "heads: "
-                               "it must hold both, and have none",
+                               "heads: it must hold both, and have none",
                                who, rows, before, past->capacity, past->heads);
     if (!(list ? fold__line_operand(f, who, &operand) : fold__own_operand(f, &operand)))
         return fold__null;

@@ -737,7 +737,7 @@ fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transforme
     if (!torch__ready(t, name)) return encoder;
     do torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
     while (torch__look(t, name, part).name && layers++ <= room);
-    layers += !layers; /* that the first one is not there is an error */
+    if (!layers) layers = 1; /* reading it tells that it is not there */
     if (!layer || layers > room) {
         char shown[TORCH__SHORT];
         torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, and there is room for %d",

@@ -561,17 +561,17 @@ static fold_node choice(fold_ctx *f, int op, fold_node x, int listed)
     }
 }
 
-/* Value and gradient of x; the rows of a list have one value, or it is the first of two. */
+/* Value and gradient of x; the rows of a list have one value, or it is the second of two. */
 static void run_choice(fold_ctx *f, int op, const float *x, const float *weight, int n, int listed, float *to)
 {
     float wide[2 * MOST_CHOICES];
     fold_node loss;
     fold_ctx_reset(f);
-    for (int i = 0; i < n; i++) wide[2 * i] = x[i], wide[2 * i + 1] = -3 * x[i];
+    for (int i = 0; i < n; i++) wide[2 * i] = -3 * x[i], wide[2 * i + 1] = x[i];
     const fold_node in = listed == 0   ? fold_input(f, x, n)
                          : listed == 1 ? fold_list_input(f, x, n, fold_shape1(1))
                                        : fold_list_input(f, wide, n, fold_shape1(2));
-    const fold_node all = choice(f, op, in, listed), y = listed == 2 ? fold_slice(f, all, 0, 0, 1) : all;
+    const fold_node all = choice(f, op, in, listed), y = listed == 2 ? fold_slice(f, all, 0, 1, 1) : all;
     const int list = fold_list_length(f, y) >= 0, count = op < 2 ? n : 1;
     CHECK_INT(list, listed && op < 2);
     loss = fold_mul(f, y, list ? fold_list_input(f, weight, n, fold_shape1(1)) : fold_input(f, weight, count));
@@ -579,7 +579,7 @@ static void run_choice(fold_ctx *f, int op, const float *x, const float *weight,
     fold_keep_grad(f, in);
     loss = list ? fold_list_sum(f, loss) : fold_sum(f, loss, FOLD_ALL);
     if (!CHECK_SAYS(!fold_backward(f, loss) && !fold_read(f, &y, 1, to), "%d rows: %s", n, fold_ctx_message(f))) return;
-    for (int i = 0; i < n; i++) to[count + i] = fold_grad(f, in)[listed == 2 ? 2 * i : i];
+    for (int i = 0; i < n; i++) to[count + i] = fold_grad(f, in)[listed == 2 ? 2 * i + 1 : i];
 }
 static void choices_are_vectors(void)
 {
