@@ -1881,12 +1881,20 @@ static inline ref_state ref_lstm_end(ref_tape *t, int i, int u, int o, int kept)
     s.h = ref_of_two(t, REF_mul, o, ref_of(t, REF_tanh, s.c));
     return s;
 }
-/* Elman 1990 */
-static inline ref_state ref_rnn_step(ref_tape *t, const char *name, int x, ref_state s)
+/* Elman 1990, by tanh and by relu */
+static inline ref_state ref_elman_step(ref_tape *t, const char *name, int x, ref_state s, int activation)
 {
     const int xh[2] = { x, s.h };
-    s.h = ref_of(t, REF_tanh, ref_affine(t, ref_concat(t, xh, 2, 0), name));
+    s.h = ref_of(t, activation, ref_affine(t, ref_concat(t, xh, 2, 0), name));
     return s;
+}
+static inline ref_state ref_rnn_step(ref_tape *t, const char *name, int x, ref_state s)
+{
+    return ref_elman_step(t, name, x, s, REF_tanh);
+}
+static inline ref_state ref_rnn_relu_step(ref_tape *t, const char *name, int x, ref_state s)
+{
+    return ref_elman_step(t, name, x, s, REF_relu);
 }
 /* Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000 */
 static inline ref_state ref_lstm_step(ref_tape *t, const char *name, int x, ref_state s)
@@ -2034,6 +2042,18 @@ static inline int ref_transformer_layer(ref_tape *t, const char *name, const ref
     const int inner = ref_dropout(t, ref_dense(t, part[3], fed, d->activation), d->dropout, d->key, 1);
     y = ref_of_two(t, REF_add, y, ref_dropout(t, ref_affine(t, inner, part[4]), d->dropout, d->key, 2));
     return d->norm_first ? y : ref_norm_layer(t, part[2], y, d->norm, d->epsilon);
+}
+/* Such layers one after another, without dropout, and a norm of what the last one gives. */
+static inline int ref_encoder(ref_tape *t, const char *name, int layers, int heads, int x, int causal)
+{
+    const ref_transformer each = { NULL, heads, REF_ACT_RELU, 0, REF_NORM_LAYER, 0, 0, 0 };
+    char part[160];
+    for (int i = 0; i < layers; i++) {
+        snprintf(part, sizeof part, "%.90s.layers.%d", name, i);
+        x = ref_transformer_layer(t, part, &each, x, causal);
+    }
+    snprintf(part, sizeof part, "%.90s.norm", name);
+    return ref_norm_layer(t, part, x, REF_NORM_LAYER, 0);
 }
 
 /* -- policies' ops, over the last axis or all ----------------------------------------------------- */

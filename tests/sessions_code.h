@@ -71,6 +71,7 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
     X(RNN, n->recurrent[RNN] = fold_rnn_new(n->m, "rnn", hidden, hidden))                                    \
     X(LSTM, n->recurrent[LSTM] = fold_lstm_new(n->m, "lstm", hidden, hidden))                                \
     X(GRU, n->recurrent[GRU] = fold_gru_new(n->m, "gru", hidden, hidden))                                    \
+    X(RELU, n->recurrent[RELU] = fold_rnn_relu_new(n->m, "relu", hidden, hidden))                            \
     X(STACK, n->stack = fold_rnn_stack_new(n->m, "stack", fold_lstm_new, hidden, hidden, 2, 1))              \
     X(TREE, n->tree = fold_tree_lstm_new(n->m, "tree", hidden, hidden, 2))                                   \
     X(CHILD_SUM, n->child_sum = fold_child_sum_new(n->m, "child_sum", hidden, hidden))                       \
@@ -82,6 +83,7 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
     X(BLOCK, n->block[0] = new_block(n->m, "block", hidden, 0))                                              \
     X(FIRST, n->block[1] = new_block(n->m, "first", hidden, 1))                                              \
     X(ASSEMBLED, n->block[2] = assembled(n->m, "assembled", &n->attention, &n->block[0]))                    \
+    X(ENCODER, n->encoder = new_encoder(n->m, "encoder", n->layers, hidden))                                 \
     X(PARTLY, n->own[0] = partly_op(n->m))                                                                   \
     X(DECAY, n->own[1] = decay_op(n->m))                                                                     \
     X(TORCH, torch_layers(n))
@@ -91,10 +93,10 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
 #define TEXT_OF(name, ...) #name,
 enum param { PARAM_LIST(NAME_OF) PARAMS };
 enum cell { CELL_LIST(NAME_OF) CELLS };
-enum layer { RNN, LSTM, GRU, RECURRENT };
+enum layer { RNN, LSTM, GRU, RELU, RECURRENT };
 static const char *const param_text[] = { PARAM_LIST(TEXT_OF) };
 static const char *const cell_text[] = { CELL_LIST(TEXT_OF) };
-static const char *const layer_text[] = { "RNN", "LSTM", "GRU" };
+static const char *const layer_text[] = { "RNN", "LSTM", "GRU", "RELU" };
 enum part {
 #define PART_NAME(name, ...) PART_##name,
     PART_LIST(PART_NAME) PARTS
@@ -126,7 +128,8 @@ typedef struct net {
     fold_conv conv;
     fold_norm norm[3];
     fold_attention attention;
-    fold_transformer block[3];
+    fold_transformer block[3], layers[2];
+    fold_encoder encoder;
     fold_op own[2];
     torch torch;
 } net;
@@ -212,6 +215,15 @@ static fold_transformer assembled(fold_model *m, const char *name, const fold_at
     t.norm_first = !of->norm_first;
     fold_transformer_assemble(m, name, &t);
     return t;
+}
+)
+CODE(new_encoder,
+static fold_encoder new_encoder(fold_model *m, const char *name, fold_transformer *layers, int width) {
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.width = width;
+    d.heads = 2;
+    d.inner = 3;
+    return fold_encoder_new(m, name, layers, 2, &d, 1);
 }
 )
 /* Ops of one's own: a factor that is an attribute, and one that is data; over a whole list x and a node a beside it,
@@ -737,6 +749,7 @@ typedef struct memory {
     float store[16][8192];
     fold_cache past[16];
     float ring[16][8192];
+    float other[8192];
     int begun[16], known[16]; /* rows of a cache when the recording began; when it ran */
 } memory;
 )
@@ -749,6 +762,18 @@ static void begin_caches(memory *r) {
 CODE(end_caches,
 static void end_caches(memory *r) {
     for (int i = 0; i < 16; i++) r->known[i] = r->cache[i].length;
+}
+)
+/* A cache goes to other memory and back: all that it holds is copied. */
+CODE(copied,
+static void copied(fold_cache *c, float *memory) {
+    fold_cache other = *c;
+    other.memory = memory;
+    other.length = 0;
+    status(fold_cache_copy(&other, c), "a copy of a cache");
+    memset(c->memory, 255, fold_cache_bytes(c)); /* not a number */
+    c->length = 0;
+    status(fold_cache_copy(c, &other), "a copy of a copy");
 }
 )
 /* Attention, or a layer, by steps of a sequence that grows; in training contexts over the rows that are given. */
@@ -765,6 +790,7 @@ static fold_node cached(fold_ctx *f, memory *r, int number, const fold_transform
         return layer ? fold_transformer_apply(f, layer, q, 1) : fold_list_attention(f, q, k, v, c->heads, 1);
     if (r->begun[number] + rows > c->capacity) r->begun[number] = 0;
     status(fold_cache_keep(c, r->begun[number]), "fewer rows are in the cache");
+    if (number % 4 == 0 && turn != EAGERLY) copied(c, r->other);
     q = layer ? fold_transformer_step(f, layer, c, q) : fold_attention_step(f, c, q, k, v);
     fold_keep(f, q); /* so that every run makes the step */
     return q;
@@ -978,11 +1004,18 @@ static void replay(fold_ctx *f, memory *r, int key, int slices) {
 CODE(look_one,
 static void look_one(int at, float x) { look("value", at, &x, 1); }
 )
+CODE(drawn_row,
+static float drawn_row(fold_ctx *f, fold_node scores) {
+    fold_random random = fold_random_new(9, 1);
+    return (float)fold_random_row(&random, f, scores);
+}
+)
 CODE(look_values,
 static void look_values(fold_ctx *f, const fold_node *v, const int *list, int n) {
     float x[16384];
     for (int i = 0; i < n; i++) {
         const size_t size = size_of_node(f, v[list[i]]);
+        if (fold_list_length(f, v[list[i]]) == (int)size) look_one(list[i], drawn_row(f, v[list[i]]));
         if (size == 1 && i % 3 && fold_list_length(f, v[list[i]]) < 0) look_one(list[i], fold_scalar(f, v[list[i]]));
         else if (i % 2) look("value", list[i], fold_value(f, v[list[i]]), size);
         else look("value", list[i], fold_read(f, &v[list[i]], 1, x) ? NULL : x, size);
@@ -1275,12 +1308,12 @@ static void predict(fold_ctx *f, const net *n, int samples) {
 /* All pieces in order; a program has those whose names it uses. A cell is used by the name of its _cell. */
 #define PIECE_LIST(X)                                                                                   \
     X(torch) X(net) X(describe) X(sizes) X(new_model) X(close_model) X(new_param) X(new_cell) X(new_mlp) X(new_conv) X(new_block)         \
-    X(assembled) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
+    X(assembled) X(new_encoder) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
     X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_n) X(call_list) X(conv) X(conv2d) X(own) X(state) X(put)         \
-    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(cached) X(conv_step) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
+    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(copied) X(cached) X(conv_step) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
-    X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(look_values) X(look_grads) X(look_params) X(sgd)     \
+    X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(drawn_row) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clear) X(freeze) X(scale_rates) X(clip) X(write_values) X(write_grads)           \
     X(read_file) X(count_bytes) X(count_seen) X(save) X(load) X(image) X(quantize) X(seal) X(measure) X(copy) X(write_rows)  \
     X(printed) X(print_all) X(by_torch) X(scores_of) X(word_loss) X(take_word) X(fit) X(predict)

@@ -90,6 +90,7 @@
     X(list_input_ref, out[0] = fold_list_input_ref(f, place(r, at_data, data, floats), rows, shape))         \
     X(list_lookup, out[0] = fold_list_lookup(f, W, index, rows);                                             \
       refer(f, out[0], r, at_index, index, rows, rows_in(f, W)))                                             \
+    X(list_positions, out[0] = fold_list_positions(f, W, i2, rows))                                          \
     X(list, out[0] = fold_list_join(f, in, count))                                                           \
     X(list_join, out[0] = fold_list_join(f, in, count))                                                      \
     X(list_at, out[0] = fold_list_at(f, in[0], i0))                                                          \
@@ -120,6 +121,7 @@
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
+    X(encoder_apply, out[0] = fold_encoder_apply(f, &n->encoder, in[0], i1))                                 \
     X(conv_list, out[0] = conv(f, in[0], W, b, i2))                                                          \
     X(max_pool_list, out[0] = fold_max_pool1d(f, in[0], 2, 1, i0))                                           \
     X(mean_pool_list, out[0] = fold_mean_pool1d(f, in[0], 2, 1, i0))                                         \
@@ -371,10 +373,13 @@ static int list_source(gen *g, fold_shape shape, int list)
 {
     const int rows = g->list_rows[list], way = below(g, 4);
     if (way < 2 && same_shape(shape, fold_shape1(hidden))) {
-        const int y = emit_as(g, OP_list_lookup, list, shape, 0.3f, 0, NULL);
-        const int tied = below(g, 2);
+        const int tied = below(g, 2), most = tied ? TIED_ROWS : 40, in_order = below(g, 4) == 0 && rows <= most;
+        const int y = emit_as(g, in_order ? OP_list_positions : OP_list_lookup, list, shape, 0.3f, 0, NULL);
         g->last->i[0] = tied ? TIED : TABLE;
-        add_indices(g, rows, tied ? TIED_ROWS : 40);
+        if (in_order)
+            g->last->i[2] = data_below(g, most - rows + 1);
+        else
+            add_indices(g, rows, most);
         return take_operand(g, y);
     }
     const int y = emit_as(g, way % 2 ? OP_list_input : OP_list_input_ref, list, shape, 1, 0, NULL);
@@ -825,11 +830,14 @@ static void grow_call(gen *g, int list)
     }
 }
 
+/* What a layer gives stays below 1, but for one of relu. */
+static float recurrent_bound(int kind) { return kind == RELU ? 99 : 1; }
+
 /* A state is the value h; c is the next value. */
 static int emit_state(gen *g, int op, int kind, float c_bound, int has_c, int n, const int *in)
 {
     const fold_shape shape = fold_shape1(hidden);
-    const int h = emit(g, op, shape, 1, n, in);
+    const int h = emit(g, op, shape, recurrent_bound(kind), n, in);
     g->last->i[0] = kind;
     if (has_c)
         add_output(g, shape, c_bound);
@@ -864,12 +872,12 @@ static void grow_unroll(gen *g, int op)
         for (int k = reverse ? i : 0; k < (reverse ? length : i + 1); k++)
             seen |= list_of(g, in[k]) != 0;
         g->made = seen ? list : 0;
-        add_output(g, shape, 1);
+        add_output(g, shape, stacked ? 1 : recurrent_bound(kind));
     }
     if (stacked)
         return;
     g->made = list;
-    add_output(g, shape, 1);
+    add_output(g, shape, recurrent_bound(kind));
     if (kind == LSTM)
         add_output(g, shape, (float)length);
 }
@@ -1060,12 +1068,12 @@ static void grow_to(gen *g, int op, int x)
 static void grow_unroll_list(gen *g, int op)
 {
     const int x = some_list(g, fold_shape1(hidden), ANY_LIST), kind = below(g, RECURRENT), stacked = op == OP_rnn_stack_list;
-    emit_as(g, op, list_of(g, x), fold_shape1(stacked ? 2 * hidden : hidden), 1, 1, &x);
+    emit_as(g, op, list_of(g, x), fold_shape1(stacked ? 2 * hidden : hidden), stacked ? 1 : recurrent_bound(kind), 1, &x);
     g->last->i[0] = kind;
     g->last->i[1] = below(g, 2);
     g->made = 0;
     if (!stacked)
-        add_output(g, fold_shape1(hidden), 2);
+        add_output(g, fold_shape1(hidden), 2 * recurrent_bound(kind));
     if (!stacked && kind == LSTM)
         add_output(g, fold_shape1(hidden), 50);
 }
@@ -1131,7 +1139,7 @@ static void grow_layer(gen *g, int op)
 {
     int in[2];
     in[1] = some_list(g, fold_shape1(hidden), ANY_LIST);
-    if (op == OP_transformer_apply) {
+    if (op == OP_transformer_apply || op == OP_encoder_apply) {
         emit_as(g, op, list_of(g, in[1]), fold_shape1(hidden), 20, 1, in + 1);
         g->last->i[0] = below(g, 3);
         g->last->i[1] = below(g, 2);
@@ -1230,7 +1238,7 @@ static void grow_output(gen *g)
 static void grow_lists(gen *g, int op)
 {
     const int finds = op == OP_list || op == OP_list_attention || op == OP_list_attention_to || op == OP_call_list ||
-                      op == OP_attention_apply || op == OP_transformer_apply || op == OP_op_apply_whole ||
+                      op == OP_attention_apply || op == OP_transformer_apply || op == OP_encoder_apply || op == OP_op_apply_whole ||
                       op == OP_attention_step || op == OP_transformer_step || op == OP_conv_list || op == OP_conv1d_step ||
                       op == OP_max_pool_list || op == OP_mean_pool_list || op == OP_list_unstack ||
                       op == OP_unroll_list || op == OP_rnn_stack_list;
@@ -1273,6 +1281,7 @@ static void grow_lists(gen *g, int op)
     case OP_conv1d_step: grow_list_windows(g, op); break;
     case OP_attention_apply:
     case OP_transformer_apply:
+    case OP_encoder_apply:
     case OP_op_apply_whole: grow_layer(g, op); break;
     case OP_list_attention: grow_attention(g); break;
     case OP_list_attention_to: grow_attention_to(g); break;

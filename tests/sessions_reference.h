@@ -20,6 +20,7 @@
     X(zeros, out[0] = ref_input(t, shape, rows, NULL))                                                       \
     X(lookup, out[0] = ref_take(t, W, index, 1, 1))                                                          \
     X(list_lookup, out[0] = ref_take(t, W, index, rows, 0))                                                  \
+    X(list_positions, out[0] = ref_take(t, W, in_order(t, i2, rows), rows, 0))                               \
     X(use, out[0] = ref_of(t, REF_copy, W))                                                                  \
     X(shared, out[0] = ref_of(t, REF_copy, in[0]))                                                           \
     X(seed, d->key = ref_mix(item->key); d->draws = 0)                                                       \
@@ -114,7 +115,8 @@
     X(unroll_batch, batch_reference(t, i0, data, index, i1, i2, out))                                        \
     X(attention_apply, out[0] = ref_attention_layer(t, "attention", in[0], in[1], in[1], 2, i0))             \
     X(transformer_step, out[0] = block_reference(t, d, i1, in[0], 1))                                        \
-    X(transformer_apply, out[0] = block_reference(t, d, i0, in[0], i1))
+    X(transformer_apply, out[0] = block_reference(t, d, i0, in[0], i1))                                      \
+    X(encoder_apply, out[0] = ref_encoder(t, "encoder", 2, 2, in[0], i1))
 
 /* What a context has drawn for dropout: since its key was set, in the call that is being recorded, and in
    runs before this one, where a replay draws on. */
@@ -139,6 +141,13 @@ static int drop_in_cell(ref_tape *t, draws *d, int x, float rate)
     return y;
 }
 
+/* first, first + 1, … */
+static const int *in_order(ref_tape *t, int first, int n)
+{
+    int *number = ref_ints(t, n);
+    for (int i = 0; i < n; i++) number[i] = first + i;
+    return number;
+}
 static int conv_reference(ref_tape *t, int x, int W, int b, int stride)
 {
     const int in[3] = { x, W, b }, apart = t->value[W].shape.dim[1] == 1;
@@ -214,10 +223,10 @@ static void child_sum_reference(ref_tape *t, const int *in, int n, int *out)
 }
 static const char *const dense_names[] = { "dense_linear", "dense_relu", "dense_tanh", "dense_sigmoid",
                                            "dense_gelu_tanh" };
-static const char *const recurrent_names[] = { "rnn", "lstm", "gru" };
+static const char *const recurrent_names[] = { "rnn", "lstm", "gru", "relu" };
 static ref_recurrent_step *step_of(int kind)
 {
-    static ref_recurrent_step *const steps_of[] = { ref_rnn_step, ref_lstm_step, ref_gru_step };
+    static ref_recurrent_step *const steps_of[] = { ref_rnn_step, ref_lstm_step, ref_gru_step, ref_rnn_relu_step };
     return steps_of[kind];
 }
 
@@ -341,12 +350,9 @@ static int standard_reference(ref_tape *t, int x, double epsilon)
 }
 static int rows_apart(ref_tape *t, int x, int *row)
 {
-    const int n = t->value[x].rows;
-    for (int i = 0; i < n; i++) {
-        int *at = ref_ints(t, 1);
-        *at = i;
-        row[i] = ref_take(t, x, at, 1, 1);
-    }
+    const int n = t->value[x].rows, *at = in_order(t, 0, n);
+    for (int i = 0; i < n; i++)
+        row[i] = ref_take(t, x, at + i, 1, 1);
     return n;
 }
 static void unroll_list_reference(ref_tape *t, int kind, int reverse, int x, int *out, int outs)
