@@ -1,5 +1,5 @@
 /* torch.h - reads networks of PyTorch, a call a layer, from a safetensors file of a state_dict, by fold_tensors of fold.h.
-   It writes such files, too, and reads and writes floats without names.
+   It writes such files, too, also of gradients, and reads and writes floats without names.
 
    In one C or C++ file:  #define TORCH_IMPLEMENTATION
                           #include "torch.h"                         // behind fold.h
@@ -65,8 +65,8 @@ fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc 
 /* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which go into gain
    and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
 fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
-/* Read nn.RNN (of tanh, or of relu), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without proj_size.
-   The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both. Their …Cell is read as a stack of one
+/* Read nn.RNN (of tanh, or of relu), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
+   proj_size. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both. Their …Cell is read as a stack of one
    layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell the inputs: they are those of x and,
    but in a GRU, of h. */
 fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
@@ -105,14 +105,22 @@ enum {
     FOLD_TORCH_GRU,
     FOLD_TORCH_ATTENTION,   /* a fold_attention */
     FOLD_TORCH_TRANSFORMER, /* a fold_transformer */
+    FOLD_TORCH_ENCODER,     /* a fold_encoder */
     FOLD_TORCH_NO_BIAS = 64, /* is added to a kind: its module has no bias, bias=False. So the layer's are left out */
     FOLD_TORCH_CELL = 128    /* is added to a stack of one layer: its module is nn.RNNCell or its kin */
 };
 typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
 
 /* Adds the tensors of n layers of m to another model, as parameters. fold_model_save or fold_model_save_to then writes the
-   safetensors file, in a build without FOLD_INFERENCE. Returns out's status. Errors are out's: a layer that m has not, or whose values are no floats. */
+   safetensors file, in a build without FOLD_INFERENCE. Returns out's status. Errors are out's: a layer that m has not, or
+   whose values are no floats. */
 fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+#ifndef FOLD_INFERENCE
+/* Adds the gradients that m has now instead, under the same names and in the same shapes: what PyTorch has in p.grad of
+   net.named_parameters(). Both biases of a layer with one bias get its gradient, and frozen parameters zeros. A batch norm's
+   are those of the module that fold_torch_export writes. Errors are those of fold_torch_export. */
+fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+#endif
 /* Loads n layers from floats that lie one after the other, without names, such as an array of a C export. Errors: too few or
    too many floats, or a layer that m has not. Then nothing changes. */
 fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n);
@@ -125,6 +133,8 @@ fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torc
 /* Exports n layers to a model of its own, in memory of m's allocator, and saves that as a safetensors file. Returns m's
    status. */
 fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Does the same with their gradients: call it behind fold_backward, before a step of an optimiser clears them. */
+fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
 #endif
 #endif
 
@@ -775,6 +785,7 @@ typedef struct torch__walk {
     void (*visit)(struct torch__walk *walk, const torch__piece *piece);
     fold_param target;      /* of an export: the tensor that is written, of which `written` floats are there */
     size_t written;
+    int grads;              /* gradients are exported */
     size_t count, given;    /* floats so far, and how many there are */
     torch__name now, lacks; /* the tensor of the piece, and the first beyond them */
     int lacking;
@@ -956,6 +967,28 @@ static void torch__walk_transformer(torch__walk *walk, const char *bias, const c
     torch__walk_pair(walk, "norm2.", "dense_norm.", "gain", norm_bias);
 }
 
+/* Visits a norm, which has no bias if it is nn.RMSNorm. */
+static void torch__walk_norm(torch__walk *walk, const char *bias)
+{
+    torch__walk_pair(walk, "", "", "gain", torch__is_there(walk, "bias") ? bias : NULL);
+}
+
+static void torch__walk_encoder(torch__walk *walk, const char *bias, const char *norm_bias)
+{
+    const char *name = walk->layer;
+    torch__name part = torch__join(name, "layers.0");
+    walk->layer = part.text;
+    for (int i = 1; i == 1 || torch__is_there(walk, "inner.W"); i++) {
+        char next[32];
+        torch__walk_transformer(walk, bias, norm_bias);
+        torch__format(next, sizeof next, "layers.%d", i);
+        part = torch__join(name, next);
+    }
+    part = torch__join(name, "norm");
+    if (torch__is_there(walk, "gain")) torch__walk_norm(walk, norm_bias);
+    walk->layer = name;
+}
+
 static void torch__walk_layer(torch__walk *walk, const fold_torch_layer *layer)
 {
     const int with_bias = !(layer->kind & FOLD_TORCH_NO_BIAS), is_cell = layer->kind & FOLD_TORCH_CELL;
@@ -966,19 +999,17 @@ static void torch__walk_layer(torch__walk *walk, const fold_torch_layer *layer)
     case FOLD_TORCH_EMBEDDING: torch__walk_param(walk, "weight"); break;
     case FOLD_TORCH_LINEAR:
     case FOLD_TORCH_CONV: torch__walk_pair(walk, "", "", "W", bias); break;
-    case FOLD_TORCH_NORM: /* nn.RMSNorm has no bias */
-        if (!torch__is_there(walk, "bias")) norm_bias = NULL;
-        torch__walk_pair(walk, "", "", "gain", norm_bias);
-        break;
+    case FOLD_TORCH_NORM: torch__walk_norm(walk, norm_bias); break;
     case FOLD_TORCH_BATCH_NORM:
         torch__walk_pair(walk, "", "", "gain", norm_bias);
-        torch__walk_statistics(walk);
+        if (!walk->grads) torch__walk_statistics(walk);
         break;
     case FOLD_TORCH_RNN: torch__walk_stack(walk, &torch__rnn, with_bias, is_cell); break;
     case FOLD_TORCH_LSTM: torch__walk_stack(walk, &torch__lstm, with_bias, is_cell); break;
     case FOLD_TORCH_GRU: torch__walk_stack(walk, &torch__gru, with_bias, is_cell); break;
     case FOLD_TORCH_ATTENTION: torch__walk_heads(walk, "", "", with_bias); break;
     case FOLD_TORCH_TRANSFORMER: torch__walk_transformer(walk, bias, norm_bias); break;
+    case FOLD_TORCH_ENCODER: torch__walk_encoder(walk, bias, norm_bias); break;
     default: torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: there is no kind %d of layers", layer->kind);
     }
 }
@@ -1008,9 +1039,17 @@ static void torch__check_piece(torch__walk *walk, const torch__piece *piece)
         torch__fail(walk->told, FOLD_BAD_STATE, "torch: the values of '%s' are no floats",
                     torch__shorten(shown, fold_param_name(walk->m, piece->param)));
 }
-static float torch__value_at(const torch__piece *piece, const float *values, size_t at)
+static float torch__value_at(const torch__walk *walk, const torch__piece *piece, const float *values, size_t at)
 {
-    return values && !piece->second ? values[torch__place(piece, at)] : piece->constant;
+    return values && (!piece->second || walk->grads) ? values[torch__place(piece, at)] : piece->constant;
+}
+
+static const float *torch__source(const torch__walk *walk, const torch__piece *piece)
+{
+#ifndef FOLD_INFERENCE
+    if (walk->grads) return fold_param_grad(walk->m, piece->param);
+#endif
+    return fold_param_value(walk->m, piece->param);
 }
 
 static void torch__export_piece(torch__walk *walk, const torch__piece *piece)
@@ -1024,19 +1063,30 @@ static void torch__export_piece(torch__walk *walk, const torch__piece *piece)
         walk->written = 0;
     }
     if (fold_model_status(walk->told)) return;
-    const float *values = fold_param_value(walk->m, piece->param);
+    const float *values = torch__source(walk, piece);
     float *to = fold_values_write_begin(walk->told, walk->target) + walk->written;
-    for (size_t at = 0; at < torch__size(piece); at++) to[at] = torch__value_at(piece, values, at);
+    for (size_t at = 0; at < torch__size(piece); at++) to[at] = torch__value_at(walk, piece, values, at);
     fold_values_write_end(walk->told, walk->target);
     walk->written += torch__size(piece);
 }
 
-fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+static fold_status torch__export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n, int grads)
 {
     torch__walk walk = torch__walk_of(m, out, torch__export_piece);
+    walk.grads = grads;
     if (!m) torch__fail(out, FOLD_BAD_ARGUMENT, "torch: no model");
     return out ? torch__walk_all(&walk, layers, n) : FOLD_BAD_ARGUMENT;
 }
+fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+{
+    return torch__export(out, m, layers, n, 0);
+}
+#ifndef FOLD_INFERENCE
+fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+{
+    return torch__export(out, m, layers, n, 1);
+}
+#endif
 
 static void torch__count_piece(torch__walk *walk, const torch__piece *piece)
 {
@@ -1129,7 +1179,7 @@ static void torch__save_piece(torch__walk *walk, const torch__piece *piece)
 {
     const float *values = fold_param_value(walk->m, piece->param);
     for (size_t at = 0; at < torch__size(piece); at++) {
-        const float value = torch__value_at(piece, values, at);
+        const float value = torch__value_at(walk, piece, values, at);
         unsigned char bytes[4];
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
@@ -1153,7 +1203,7 @@ fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torc
 }
 
 #ifndef FOLD_INFERENCE
-fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+static fold_status torch__save(fold_model *m, const char *path, const fold_torch_layer *layers, int n, int grads)
 {
     fold_model_desc desc = fold_model_desc_default();
     desc.inference = 1;
@@ -1161,10 +1211,18 @@ fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_la
     if (!m || fold_model_status(m)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     fold_model *out = fold_model_new(&desc);
     if (!out) return fold_model_fail(m, FOLD_NO_MEMORY, "torch: no memory");
-    if (!fold_torch_export(out, m, layers, n)) fold_model_save(out, path, NULL);
+    if (!torch__export(out, m, layers, n, grads)) fold_model_save(out, path, NULL);
     if (fold_model_status(out)) fold_model_fail(m, fold_model_status(out), fold_model_message(out));
     fold_model_free(out);
     return fold_model_status(m);
+}
+fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    return torch__save(m, path, layers, n, 0);
+}
+fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    return torch__save(m, path, layers, n, 1);
 }
 #endif
 #endif

@@ -6,8 +6,9 @@
     python3 tests/make_torch.py --back FILE.out SEED    loads them from what test_torch wrote: they must do what they did
 
 Case k of a file has the tensors k.options (the kind, and what a state_dict does not tell), k.m.… (the state_dict), k.x and k.y. Of
-the sum of y's values times `factors`, k.dx is the gradient and k.dp the sum of all parameters times their gradients. All of it is
-computed in double precision. `cases` is how many there are."""
+the sum of y's values times `factors`, k.dx is the gradient, k.g.… are those of the parameters, and k.dp is the sum of all parameters
+times their gradients. A batch norm has no k.g.…, since fold.h folds its statistics into its gain and bias. All of it is computed in
+double precision. `cases` is how many there are."""
 
 import os
 import random
@@ -20,7 +21,8 @@ from torch import nn
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_safetensors import check, write  # noqa: E402
 
-KINDS = ("linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn")
+KINDS = ("linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn", "relu",
+         "encoder", "line")
 LINEAR, RELU, GELU = 0, 1, 5  # fold_activation
 LAYER, RMS, FIXED = 0, 1, 2  # fold_norm_kind
 TYPES = {torch.float32: ("F32", "f"), torch.float64: ("F64", "d"), torch.float16: ("F16", "e"), torch.int64: ("I64", "q")}
@@ -53,6 +55,19 @@ class Cnn(nn.Module):
     def forward(self, x):
         x = torch.relu(self.norm(self.conv(x)))
         return self.out(torch.flatten(nn.functional.max_pool2d(x, 2), 1))
+
+
+class Line(nn.Module):
+    """A convolution over a list [length x channels] of any length, then pools."""
+
+    def __init__(self, inputs, outputs, taps, stride, padding, dilation, depthwise):
+        super().__init__()
+        self.conv = nn.Conv1d(inputs, outputs, taps, stride, padding, dilation, inputs if depthwise else 1)
+
+    def forward(self, x):
+        y = torch.relu(self.conv(x.T[None]))
+        y = nn.functional.avg_pool1d(nn.functional.max_pool1d(y, 3, 1, 1), 2, 1, 1, count_include_pad=False)
+        return y[0].T
 
 
 class Tagger(nn.Module):
@@ -123,6 +138,10 @@ class Cases:
         for name, value in dict(beside, x=x, y=y).items():
             self.put(f"{k}.{name}", value)
         (y.flatten() * factors(y.numel())).sum().backward()
+        normed = [name for name, part in module.named_modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+        for name, parameter in module.named_parameters():
+            if name.rpartition(".")[0] not in normed:
+                self.put(f"{k}.g.{name}", parameter.grad)
         self.put(f"{k}.dp", sum((p * p.grad).sum() for p in module.parameters()).reshape(1) if list(module.parameters()) else torch.zeros(1))
         if x.requires_grad:
             self.put(f"{k}.dx", x.grad)
@@ -160,8 +179,9 @@ class Cases:
                   lambda m, x: after(m(x[None])[0]), random_input(inputs, *size))
 
     def recurrent(self, kind, inputs, hidden, layers=1, bidirectional=False, bias=True, steps=5):
-        make = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[kind]
-        self.case(kind, make(inputs, hidden, layers, bias, bidirectional=bidirectional), [], lambda m, x: m(x[:, None])[0][:, 0],
+        make = {"rnn": nn.RNN, "relu": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[kind]
+        of_relu = {"nonlinearity": "relu"} if kind == "relu" else {}
+        self.case(kind, make(inputs, hidden, layers, bias=bias, bidirectional=bidirectional, **of_relu), [], lambda m, x: m(x[:, None])[0][:, 0],
                   random_input(steps, inputs))
 
     def cell(self, kind, inputs, hidden, steps=4):
@@ -191,6 +211,17 @@ class Cases:
         mask = causal_mask(rows, rows) if causal else None
         self.case("transformer", module, [heads, GELU if gelu else RELU, int(norm_first), int(causal), epsilon],
                   lambda m, x: m(x[:, None], src_mask=mask)[:, 0], random_input(rows, width))
+
+    def encoder(self, width, heads, inner, layers, norm=True, norm_first=False, gelu=False, causal=False, rows=5, epsilon=1e-5):
+        layer = nn.TransformerEncoderLayer(width, heads, inner, 0.1, "gelu" if gelu else "relu", epsilon, norm_first=norm_first)
+        module = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width, epsilon) if norm else None)
+        mask = causal_mask(rows, rows) if causal else None
+        self.case("encoder", module, [heads, GELU if gelu else RELU, int(norm_first), int(causal), epsilon],
+                  lambda m, x: m(x[:, None], mask)[:, 0], random_input(rows, width))
+
+    def line(self, inputs, outputs, taps, rows, stride=1, padding=0, dilation=1, depthwise=False):
+        self.case("line", Line(inputs, outputs, taps, stride, padding, dilation, depthwise),
+                  [RELU, stride, padding, dilation, int(depthwise)], lambda m, x: m(x), random_input(rows, inputs))
 
     def cnn(self, channels, inside, outputs):
         self.case("cnn", Cnn(channels, inside, outputs), [], lambda m, x: m(x[None])[0], random_input(channels, 8, 10))
@@ -229,6 +260,13 @@ def kept():
     c.attention(6, 1, keys=(3, 4, 5))
     c.transformer(6, 2, 7)
     c.transformer(4, 1, 9, norm_first=True, gelu=True, causal=True, epsilon=1e-3)
+    c.recurrent("relu", 3, 4, steps=17)
+    c.recurrent("relu", 2, 3, layers=2, bidirectional=True, steps=2)
+    c.encoder(4, 2, 5, 2, rows=17)
+    c.encoder(4, 2, 3, 1, norm=False, norm_first=True, gelu=True, causal=True, rows=1)
+    c.line(3, 4, 3, 17, stride=2, padding=1)
+    c.line(3, 3, 2, 5, dilation=2, depthwise=True)
+    c.line(2, 3, 2, 1, padding=1)
     return c
 
 
@@ -255,6 +293,12 @@ def other(seed):
     c.attention(heads * size(20), heads, size(30), size(2) > 1)
     c.attention(heads * size(20), heads, size(30), False, size(2) > 1, (size(30), size(60), size(60)))
     c.transformer(heads * (1 + size(20)), heads, size(200), size(2) > 1, size(2) > 1, size(2) > 1, size(40))
+    for rows in (1, 2, 17, 300):
+        c.recurrent("relu", size(20), size(30), size(2), size(2) > 1, size(3) > 1, rows)
+        c.encoder(heads * (1 + size(4)), heads, size(30), size(3), size(2) > 1, size(2) > 1, size(2) > 1, size(2) > 1, rows)
+        taps, channels = size(4), size(30)
+        c.line(size(20), size(30), taps, rows, size(3), taps - 1, size(2))
+        c.line(channels, channels, taps, rows, size(2), taps - 1, 1, depthwise=True)
     return c
 
 

@@ -14,8 +14,9 @@
 
 /* ---- cases of a file ------------------------------------------------------------------------ */
 
-enum { LINEAR, EMBEDDING, NORM, CONV, RNN, LSTM, GRU, ATTENTION, TRANSFORMER, CNN, KINDS, OPTIONS = 8, MOST = 1 << 14 };
-static const char *const kinds[] = { "linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn" };
+enum { LINEAR, EMBEDDING, NORM, CONV, RNN, LSTM, GRU, ATTENTION, TRANSFORMER, CNN, RELU, ENCODER, LINE, KINDS, OPTIONS = 8, MOST = 1 << 14 };
+static const char *const kinds[] = { "linear", "embedding", "norm", "conv", "rnn", "lstm", "gru", "attention", "transformer", "cnn", "relu",
+                                     "encoder", "line" };
 
 /* The tensors of a file's cases, as parameters of a model that has nothing else. */
 typedef struct cases { fold_model *m; const char *path; int count; } cases;
@@ -33,7 +34,7 @@ static tensor tensor_of(const cases *c, int number, const char *part)
     return t;
 }
 
-static const char *const parts[] = { "options", "x", "y", "dx", "dp", "k", "v" };
+static const char *const parts[] = { "options", "x", "y", "dx", "dp", "k", "v", "g." }; /* the last begins names */
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static cases read_cases(const char *path)
@@ -68,7 +69,10 @@ typedef struct module {
     fold_rnn_stack stack;
     fold_attention attention;
     fold_transformer transformer;
+    fold_encoder encoder;
 } module;
+enum { ENCODER_ROOM = 4 };
+static fold_transformer encoder_layers[ENCODER_ROOM]; /* of the module that is loaded */
 
 static fold_conv_desc conv_desc(const float *options)
 {
@@ -110,6 +114,9 @@ static module take_module(fold_torch *t, const cases *c, int number)
     case GRU: it.stack = fold_torch_gru(t, name); break;
     case ATTENTION: it.attention = fold_torch_attention(t, name, (int)it.options[1]); break;
     case TRANSFORMER: it.transformer = fold_torch_transformer(t, name, &transformer); break;
+    case RELU: it.stack = fold_torch_rnn_relu(t, name); break;
+    case ENCODER: it.encoder = fold_torch_encoder(t, name, encoder_layers, ENCODER_ROOM, &transformer); break;
+    case LINE: it.conv = fold_torch_conv(t, part[0], &conv, (fold_activation)(int)it.options[1]); break;
     default:
         it.conv = fold_torch_conv(t, part[0], &same, FOLD_ACT_LINEAR);
         it.norm = fold_torch_norm(t, part[1], FOLD_NORM_FIXED, 0);
@@ -184,6 +191,8 @@ static fold_node record(fold_ctx *f, const module *it, const cases *c, int numbe
         return fold_attention_apply(f, &it->attention, *x, key, value, (int)options[2]);
     }
     case TRANSFORMER: return fold_transformer_apply(f, &it->transformer, *x, (int)options[4]);
+    case ENCODER: return fold_encoder_apply(f, &it->encoder, *x, (int)options[4]);
+    case LINE: return fold_mean_pool1d(f, fold_max_pool1d(f, fold_conv_apply(f, &it->conv, *x), 3, 1, 1), 2, 1, 1);
     case CNN: return record_cnn(f, it, *x);
     default: return fold_rnn_stack_list(f, &it->stack, *x, NULL, NULL);
     }
@@ -204,6 +213,7 @@ static fold_node loss_of(fold_ctx *f, fold_node y, int size)
 
 /* ---- beside PyTorch -------------------------------------------------------------------------- */
 
+enum { LAYERS = 3, TENSOR = 1 << 17, FLOATS = 1 << 19 }; /* the largest of a seed of tests/make_torch.py */
 typedef struct results { float y[MOST], dx[MOST], *grads; int grad_count; } results;
 
 static void compare(const char *what, const float *got, tensor want)
@@ -232,6 +242,40 @@ static void compare_weights(fold_model *m, double want)
     CHECK_SAYS(fabs(sum - want) <= 1e-5 * (0.1 + size), "parameters times gradients are %.9g, PyTorch's %.9g", sum, want);
 }
 
+typedef struct listed { fold_torch_layer layers[LAYERS]; char names[LAYERS][64]; int n; } listed;
+static void list_module(listed *to, const cases *c, fold_tensors *t, int number);
+
+/* Gradients that go out in PyTorch's layout are PyTorch's own, by name. Those of a batch norm are of another module. */
+static void compare_grads(const cases *c, int number, fold_model *m)
+{
+    static float want[TENSOR];
+    char prefix[32], name[96];
+    int compared = 0;
+    listed list;
+    fold_model *out = fold_model_new(NULL), *none = fold_model_new(NULL);
+    fold_tensors *t = fold_tensors_open(none, c->path);
+    list_module(&list, c, t, number);
+    CHECK_SAYS(!fold_torch_export_grads(out, m, list.layers, list.n), "%s", fold_model_message(out));
+    snprintf(prefix, sizeof prefix, "%d.g.", number);
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const fold_tensor there = fold_tensors_at(t, i);
+        if (strncmp(there.name, prefix, strlen(prefix)) || !CHECK(there.count <= TENSOR)) continue;
+        snprintf(name, sizeof name, "%d.m.%s", number, there.name + strlen(prefix));
+        const fold_param p = fold_param_find(out, name);
+        const fold_shape shape = fold_param_shape(out, p);
+        const tensor grad = { want, shape, (int)there.count };
+        fold_tensors_read(t, i, 0, (size_t)there.count, want, 1);
+        compared++;
+        if (CHECK_SAYS(there.rank == shape.rank && !memcmp(there.dim, shape.dim, sizeof(int) * (size_t)shape.rank), "'%s' has no gradient, or another shape", name))
+            compare(name, fold_param_value(out, p), grad);
+    }
+    for (int i = 0; i < list.n; i++) compared += list.layers[i].kind == FOLD_TORCH_BATCH_NORM ? 2 : 0;
+    CHECK_INT(compared, fold_param_count(out));
+    fold_tensors_close(t);
+    fold_model_free(none);
+    fold_model_free(out);
+}
+
 static void run_case(const cases *c, int number, int eager, results *r)
 {
     fold_model *m = fold_model_new(NULL);
@@ -251,6 +295,7 @@ static void run_case(const cases *c, int number, int eager, results *r)
         if (dx.values) memcpy(r->dx, fold_grad(f, x), (size_t)dx.size * sizeof(float));
         if (dx.values) compare("the gradient of x", r->dx, dx);
         compare_weights(m, (double)dp.values[0]);
+        compare_grads(c, number, m);
         const float *grads = fold_model_grads(m, &r->grad_count);
         r->grads = (float *)malloc((size_t)r->grad_count * sizeof(float));
         memcpy(r->grads, grads, (size_t)r->grad_count * sizeof(float));
@@ -961,14 +1006,12 @@ static void encoders_are_layers(void)
 
 /* ---- PyTorch's layout out, and raw floats ------------------------------------------------------- */
 
-enum { LAYERS = 3, TENSOR = 1 << 17, FLOATS = 1 << 19 }; /* the largest of a seed of tests/make_torch.py */
-typedef struct listed { fold_torch_layer layers[LAYERS]; char names[LAYERS][64]; int n; } listed;
-
 /* The layers of a case's module, which is without biases when its file has none. */
 static void list_module(listed *to, const cases *c, fold_tensors *t, int number)
 {
     static const int of[KINDS] = { FOLD_TORCH_LINEAR, FOLD_TORCH_EMBEDDING, FOLD_TORCH_NORM, FOLD_TORCH_CONV, FOLD_TORCH_RNN,
-                                   FOLD_TORCH_LSTM, FOLD_TORCH_GRU, FOLD_TORCH_ATTENTION, FOLD_TORCH_TRANSFORMER, 0 };
+                                   FOLD_TORCH_LSTM, FOLD_TORCH_GRU, FOLD_TORCH_ATTENTION, FOLD_TORCH_TRANSFORMER, 0,
+                                   FOLD_TORCH_RNN, FOLD_TORCH_ENCODER, FOLD_TORCH_CONV };
     static const char *const parts[LAYERS] = { ".conv", ".norm", ".out" };
     static const int cnn[LAYERS] = { FOLD_TORCH_CONV | FOLD_TORCH_NO_BIAS, FOLD_TORCH_BATCH_NORM, FOLD_TORCH_LINEAR };
     const float *options = tensor_of(c, number, "options").values;
@@ -984,7 +1027,7 @@ static void list_module(listed *to, const cases *c, fold_tensors *t, int number)
     }
     to->n = kind == CNN ? LAYERS : 1;
     for (int i = 0; i < to->n; i++) {
-        snprintf(to->names[i], sizeof to->names[i], "%d.m%s", number, kind == CNN ? parts[i] : "");
+        snprintf(to->names[i], sizeof to->names[i], "%d.m%s", number, kind == CNN || kind == LINE ? parts[i] : "");
         to->layers[i].name = to->names[i];
         to->layers[i].kind = kind == CNN ? cnn[i] : of[kind] | (biases || kind == NORM ? 0 : FOLD_TORCH_NO_BIAS) | (is_cell ? FOLD_TORCH_CELL : 0);
         if (kind == NORM && (int)options[1] == FOLD_NORM_FIXED) to->layers[i].kind = FOLD_TORCH_BATCH_NORM;
@@ -1230,7 +1273,40 @@ static void raw_mistakes_are_told(void)
     CHECK(fold_torch_export(NULL, m, two_layers, 1) && fold_torch_export(out, NULL, two_layers, 1));
     CHECK(fold_torch_load_raw(NULL, path, two_layers, 1) && fold_torch_load_raw_memory(NULL, values, 1, two_layers, 1));
     CHECK(fold_torch_save_raw(NULL, path, two_layers, 1) && fold_torch_save(NULL, path, two_layers, 1));
+    CHECK(fold_torch_export_grads(NULL, m, two_layers, 1) && fold_torch_export_grads(out, NULL, two_layers, 1));
+    CHECK(fold_torch_save_grads(NULL, path, two_layers, 1));
     fold_model_free(out);
+    fold_model_free(m);
+    remove(path);
+}
+
+/* Gradients go to a file as tensors of PyTorch's names; those of a frozen bias are zeros. */
+static void gradients_go_out(void)
+{
+    const char *path = "build/torch_grads.safetensors";
+    const float x[3] = { 1, 2, 3 }, wanted[8] = { 1, 2, 3, 1, 2, 3, 0, 0 };
+    float got[8];
+    fold_model *m = fold_model_new(NULL), *none = fold_model_new(NULL);
+    const fold_dense fc = fold_dense_new(m, "fc", 3, 2, FOLD_ACT_LINEAR);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    fold_param_freeze(m, fc.b, 1);
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    CHECK_INT(fold_backward(f, fold_sum(f, fold_dense_apply(f, &fc, fold_input(f, x, 3)), FOLD_ALL)), FOLD_OK);
+    CHECK_SAYS(!fold_torch_save_grads(m, path, two_layers, 1), "%s", fold_model_message(m));
+    fold_tensors *t = fold_tensors_open(none, path);
+    const int weight = fold_tensors_find(t, "fc.weight"), bias = fold_tensors_find(t, "fc.bias");
+    const fold_tensor tensor = fold_tensors_at(t, weight);
+    CHECK_INT(fold_tensors_count(t), 2);
+    CHECK(tensor.rank == 2 && tensor.dim[0] == 2 && tensor.dim[1] == 3);
+    fold_tensors_read(t, weight, 0, 6, got, 1);
+    fold_tensors_read(t, bias, 0, 2, got + 6, 1);
+    CHECK_BITS(got, wanted, 8);
+    fold_tensors_close(t);
+    CHECK_INT(fold_torch_save_grads(m, path, two_layers, 2), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "torch: the model has no parameter 'r.0.W'");
+    fold_ctx_free(f);
+    fold_model_free(none);
     fold_model_free(m);
     remove(path);
 }
@@ -1288,6 +1364,7 @@ int main(int argc, char **argv)
     check_run("counts of raw floats are told", counts_of_raw_floats_are_told);
     check_run("layers that are not there are told", layers_that_are_not_there_are_told);
     check_run("raw mistakes are told", raw_mistakes_are_told);
+    check_run("gradients go out", gradients_go_out);
     check_run("batch norms come back", batch_norms_come_back);
     return check_finish();
 }
