@@ -1439,7 +1439,10 @@ typedef struct ref_value {
 typedef struct ref_step { int op, out, n; const int *in; ref_attr a; } ref_step;
 typedef struct ref_param { const char *name; ref_shape shape; const double *v; int on_tape; } ref_param;
 
-enum { REF_VALUES = 20000, REF_INTS = 200000, REF_PARAMS = 200, REF_OPERANDS = 2000, REF_POOL = 1 << 22 };
+#ifndef REF_TAPE
+#define REF_TAPE 20000 /* values on a tape */
+#endif
+enum { REF_VALUES = REF_TAPE, REF_INTS = 200000, REF_PARAMS = 200, REF_OPERANDS = 2000, REF_POOL = 300 * REF_TAPE };
 typedef struct ref_tape {
     int n_values, n_steps, n_params, ints_used;
     size_t used;
@@ -1936,7 +1939,7 @@ static inline ref_state ref_unroll(ref_tape *t, ref_recurrent_step *step, const 
     return s;
 }
 /* Layers in both directions: y[i] is that of the top, which reads forwards, then that in reverse. */
-enum { REF_STEPS = 64 };
+enum { REF_STEPS = 320 };
 static inline void ref_stack(ref_tape *t, ref_recurrent_step *step, const char *name, const int *x, int n,
                              int hidden, int layers, int *y, ref_state *last)
 {
@@ -2043,8 +2046,8 @@ static inline int ref_transformer_layer(ref_tape *t, const char *name, const ref
     y = ref_of_two(t, REF_add, y, ref_dropout(t, ref_affine(t, inner, part[4]), d->dropout, d->key, 2));
     return d->norm_first ? y : ref_norm_layer(t, part[2], y, d->norm, d->epsilon);
 }
-/* Such layers one after another, without dropout, and a norm of what the last one gives. */
-static inline int ref_encoder(ref_tape *t, const char *name, int layers, int heads, int x, int causal)
+/* Such layers one after another, without dropout, and with has_norm a norm of what the last one gives. */
+static inline int ref_encoder(ref_tape *t, const char *name, int layers, int heads, int x, int causal, int has_norm)
 {
     const ref_transformer each = { NULL, heads, REF_ACT_RELU, 0, REF_NORM_LAYER, 0, 0, 0 };
     char part[160];
@@ -2053,7 +2056,7 @@ static inline int ref_encoder(ref_tape *t, const char *name, int layers, int hea
         x = ref_transformer_layer(t, part, &each, x, causal);
     }
     snprintf(part, sizeof part, "%.90s.norm", name);
-    return ref_norm_layer(t, part, x, REF_NORM_LAYER, 0);
+    return has_norm ? ref_norm_layer(t, part, x, REF_NORM_LAYER, 0) : x;
 }
 
 /* -- policies' ops, over the last axis or all ----------------------------------------------------- */
