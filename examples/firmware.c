@@ -155,6 +155,7 @@ int main(void)
 }
 #else
 #include <stdio.h>
+#include <string.h>
 
 enum { STEPS = 100 };
 

@@ -305,13 +305,14 @@ static fold_node record_indexed(fold_ctx *f, const problem *p, const fold_node *
     }
 }
 
-/* y = the sum over k of weight[k] row[k], weights being the softmax of n scores. */
-static void softmax_sum(const double *score, const double *const *row, int n, int width, double *y)
+/* y = the sum over k of weight[k] row[k], weights being the softmax of n scores, which become exponentials. */
+static void softmax_sum(double *score, const double *const *row, int n, int width, double *y)
 {
+    const double first = n ? score[0] : 0;
     double sum = 0;
     for (int i = 0; i < width; i++) y[i] = 0;
-    for (int k = 0; k < n; k++) sum += exp(score[k] - score[0]);
-    for (int k = 0; k < n * width; k++) y[k % width] += exp(score[k / width] - score[0]) / sum * row[k / width][k % width];
+    for (int k = 0; k < n; k++) sum += score[k] = exp(score[k] - first);
+    for (int k = 0; k < n * width; k++) y[k % width] += score[k / width] / sum * row[k / width][k % width];
 }
 
 /* The key rows that query q sees; how many. */

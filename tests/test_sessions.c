@@ -1835,7 +1835,7 @@ static int left_items(const session *s)
 #if defined(__SANITIZE_ADDRESS__) /* much slower */
 enum { SESSIONS = 400, REFERENCED = 15 };
 #else
-enum { SESSIONS = 2000, REFERENCED = 60 };
+enum { SESSIONS = 1200, REFERENCED = 40 };
 #endif
 static struct {
     int sessions, reference, accuracy;
