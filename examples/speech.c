@@ -133,12 +133,9 @@ static fold_node record(fold_ctx *f, int sample, void *user)
 {
     const recognizer *r = (const recognizer *)user;
     const utterance *u = &r->all[sample];
-    const int steps = steps_of(u);
-    const fold_node sound = fold_input_ref(f, u->values, fold_shape2(u->frames, BANDS));
-    fold_node step[MOST_STEPS];
-    fold_unstack(f, fold_conv_apply(f, &r->ear, sound), steps, step);
-    fold_rnn_stack_apply(f, &r->memory, step, steps, NULL, step, NULL);
-    return fold_dense_apply(f, &r->answer, fold_list_join(f, step, steps));
+    const fold_node frames = fold_list_input_ref(f, u->values, u->frames, fold_shape1(BANDS));
+    const fold_node steps = fold_conv_apply(f, &r->ear, frames);
+    return fold_dense_apply(f, &r->answer, fold_rnn_stack_list(f, &r->memory, steps, NULL, NULL));
 }
 
 /* ---- the loss ------------------------------------------------------------------------------ */
