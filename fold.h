@@ -1028,7 +1028,10 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
    - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
      body only reductions can be used, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
-     …_to, fold_list_pick and so on). One call runs on one thread, however long its lists are.
+     …_to, fold_list_pick and so on).
+   - A sample runs some rows at a time, on all threads, if its lists have one length of 128 rows or more. All
+     its calls must be row-wise, up to sums and means. In a backward each cell or layer must be called once,
+     and inputs need no gradients. A call of any other sample runs on one thread.
    - fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
      of a window, and of fold_list_lookup, do not lie so: fold_read copies them. */
 
@@ -1873,6 +1876,7 @@ FOLD_API int fold_finite(const float *values, int n);
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
      memory is used again                      fold__place, called for every group by fold__plan_group
      large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
+     long lists run in strips                  fold__find_strips says which, fold__enter_strip takes the next
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
      bytes are read in place                   fold__take_bytes; in products `as_saved` of their kernels
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
@@ -1962,6 +1966,8 @@ FOLD_API int fold_finite(const float *values, int n);
      batch       calls of one signature (and one stage) that run together
      sample      calls that no value ties to other samples
      group       samples that run together, forward and backward, before the next group begins
+     strip       some rows of all lists of a group, which run forward and backward before the next strip. A
+                 group has strips if it is one sample of long lists that are taken row by row
      head, tail  the groups before and behind the samples': what samples share by merging; what only combines
                  their scalars, such as the sum of losses
      buffer      the memory of one value, gradient or contribution of a program, for all calls of a group. One
@@ -2150,6 +2156,11 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #define FOLD__NOT_PLAIN(value) (0 && (value))
 #else
 #define FOLD__NOT_PLAIN(value) (value)
+#endif
+#if defined(FOLD_PLAIN_CONTEXTS) || (defined(FOLD_INFERENCE) && defined(FOLD_ONLY_PORTABLE))
+#define FOLD__IN_STRIPS(value) (0 && (value)) /* small builds do without: they are for short lists */
+#else
+#define FOLD__IN_STRIPS(value) (value)
 #endif
 
 #define FOLD__NONE 0xffffffffu
@@ -12996,6 +13007,9 @@ typedef struct fold__event {
     uint32_t batch : 30, kind : 2;
 } fold__event;
 
+#ifndef FOLD__LONG_LIST /* rows that a list has at least of which some run at a time */
+#define FOLD__LONG_LIST 128
+#endif
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
@@ -17576,6 +17590,9 @@ typedef struct fold__batch {
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;  /* rows of contributions, in 16 floats */
+    uint32_t strip;  /* rows of lists that run at a time, forward and backward; 0: all do */
+    uint32_t length; /* rows of all its lists */
+    uint32_t row;    /* while it runs: the first of the strip */
     size_t floats;  /* floats that its slabs take */
     size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
 } fold__group;
@@ -17925,10 +17942,25 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. */
-FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, size_t row)
+/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
+   first row of a list lies before its slab while a later strip runs: its number is wrapped round. */
+FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
-    return region + buffer->offset + row * buffer->size;
+    return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
+}
+/* Returns the group of a signature in a group; its strip, and how many rows that has which runs. */
+FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
+{
+    return &f->run->group[group_sig->group];
+}
+FOLD__INLINE uint32_t fold__strip_of(const fold__group *group)
+{
+    return FOLD__IN_STRIPS(group->strip != 0) ? group->strip : 0;
+}
+static uint32_t fold__strip_rows(const fold__group *group)
+{
+    const uint32_t left = group->length - group->row;
+    return left < group->strip ? left : group->strip;
 }
 
 /* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
@@ -18150,9 +18182,9 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Tells whether a call is of the tail: scalars that only combine samples' scalars on the way to the roots,
-   such as the sum of losses. Gradients flow through it before any value exists, so it ties no samples
-   together. Asked of calls that only the tail reads. */
+/* Tells whether a call is of the tail: it only combines scalars of samples, or of a long list, on the way to
+   the roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no
+   samples together. Asked of calls that only the tail reads. */
 static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18168,7 +18200,8 @@ static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
         const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
-        if (leaf || fold__edge_is_list(f, edge))
+        const int is_long = FOLD__IN_STRIPS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
+        if (leaf || (fold__edge_is_list(f, edge) && !is_long))
             return 0;
     }
     return 1;
@@ -19403,6 +19436,50 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
+/* Tells whether a call of a group can run on some rows of its lists, whatever happens to the others. It works
+   row by row, on lists of one length, and reads no single row. It gives gradients to nothing but lists of the
+   group, and its own is not cleared or kept as a whole. Weights sum their rows strip by strip, so no other
+   call of the group has rows of the same sums. */
+static int fold__fits_strips(const fold_ctx *f, const fold__group *group, uint32_t call)
+{
+    const fold__run *run = f->run;
+    const uint32_t *const calls = run->calls, id = calls[call], backward = (uint32_t)fold__goes_back(run);
+    const fold__sig *sig = fold__node_sig(f, id);
+    const fold__program program = fold__program_of(f, sig);
+    int fits = fold__is_by_rows(sig) && f->length[id] == f->length[calls[group->first_call]];
+    for (int value = 0; value < program.n_values; value++)
+        fits &= program.value[value].elem;
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+        const uint32_t source = f->edge_source[edge];
+        const int list = fold__is_list(f, source), made = fold__makes_value(f->kind[source]);
+        fits &= list == fold__edge_is_list(f, edge) && (!backward || !run->grad[source] || (list && made));
+    }
+    for (uint32_t output = 0; output < sig->n_out && backward; output++)
+        fits &= !(f->kind[id + output] & FOLD__KEEP_GRAD) && run->mode[id + output] != FOLD__GRAD_SOME_PARTS;
+    for (uint32_t at = group->first_call; at < call && backward && run->known[f->sig[id]].trains; at++)
+        fits &= f->sig[calls[at]] != f->sig[id];
+    return fits;
+}
+
+/* Finds whether a group, one sample, can take some rows of its long lists at a time, and how many: as fit the
+   budget of each thread. */
+static void fold__find_strips(const fold_ctx *f, fold__group *group, uint32_t threads)
+{
+    const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
+    if (!FOLD__IN_STRIPS(fold__is_by_rows(fold__node_sig(f, f->run->calls[first]))) ||
+        length < FOLD__LONG_LIST || fold__merges(f) || fold__end_of_unit(f, first, end) < end)
+        return;
+    for (uint32_t call = first; call < end; call++)
+        if (!fold__fits_strips(f, group, call))
+            return;
+    const size_t row_bytes = fold__bytes_of_calls(f, first, end) / length + 1;
+    const size_t least = fold__max_size(fold__rows_wanted(f), FOLD__LONG_LIST / 8 + 1);
+    const size_t fit = fold__max_size(fold__size(f->group_bytes / row_bytes, threads, 0), least);
+    const size_t strips = (length - 1) / fit + 1;
+    group->strip = (uint32_t)((length + strips - 1) / strips);
+    group->length = length;
+}
+
 /* Makes the head one group, then groups of samples, and the tail one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
@@ -19420,13 +19497,17 @@ static int fold__form_groups(fold_ctx *f)
     if (!fold__cut_samples(f, first_call, end_call, f->group_bytes, fold__rows_wanted(f), &units) ||
         !fold__even_groups(f, first_call, end_call, &units))
         return 0;
+    const uint32_t samples = run->counts.groups - head;
+    const int alone = samples == 1 || fold__goes_back(run);
+    for (uint32_t which = head; which < run->counts.groups; which++)
+        fold__find_strips(f, &run->group[which], alone ? (uint32_t)fold__threads_of(f) : 1);
     run->counts.one_group = "";
-    if (run->counts.groups - head <= 1)
+    if (samples <= 1)
         run->counts.one_group =
             units > 1        ? "the budget holds all samples"
             : units || !head ? "the samples share nodes that need a gradient, or are recorded interleaved"
                              : "all calls are shared by samples";
-    if (ends.tail && run->counts.groups - head > 1)
+    if (ends.tail && (samples > 1 || (samples && fold__strip_of(&run->group[head]))))
         return fold__add_group(f, end_call, run->counts.calls);
     if (ends.tail) { /* nothing to tie together: the tail is an ordinary part of the one group */
         run->counts.tail = 0;
@@ -19527,7 +19608,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     fold__run *run = f->run;
     const uint32_t first_call = run->group[group].first_call;
     const uint32_t end_call = run->group[group].end_call;
-    const uint32_t first_sig = run->counts.group_sigs;
+    const uint32_t first_sig = run->counts.group_sigs, strip = fold__strip_of(&run->group[group]);
     for (uint32_t call = first_call; call < end_call; call++) {
         const uint32_t id = run->calls[call], run_sig = run->known[f->sig[id]].run_sig;
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
@@ -19537,7 +19618,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         fold__group_sig *group_sig = &run->group_sig[index];
         group_sig->calls++;
         if (group_sig->has_elements)
-            group_sig->elems += f->length[id];
+            group_sig->elems += strip ? strip : f->length[id];
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             maker[id + output] = index;
     }
@@ -19806,6 +19887,7 @@ static void fold__end_batch(fold_ctx *f)
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = run->counts.order - batch->first, rows = group_sig->max_rows; /* so far */
+    const uint32_t strip = fold__strip_of(fold__group_of(f, group_sig));
     uint32_t *const slot = run->slot, *const elem_slot = run->elem_slot, elems = group_sig->max_elems;
     batch->count = count;
     batch->first_slot = rows;
@@ -19814,7 +19896,7 @@ static void fold__end_batch(fold_ctx *f)
         slot[calls[call]] = rows + call;
         elem_slot[calls[call]] = elems;
         if (group_sig->has_elements)
-            elems += f->length[calls[call]];
+            elems += strip ? strip : f->length[calls[call]];
     }
     group_sig->max_rows += count;
     group_sig->max_elems = elems;
@@ -20281,6 +20363,19 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
+/* Makes each call a batch: a strip of its list has rows enough. */
+static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
+{
+    fold__run *run = f->run;
+    for (uint32_t call = group->first_call; call < group->end_call; call++) {
+        if (!fold__add_batch(f, run->maker[run->calls[call]], 1))
+            return 0;
+        run->order[run->counts.order++] = run->calls[call];
+        fold__end_batch(f);
+    }
+    return 1;
+}
+
 /* Schedules one group: its signatures, its batches and the order of its calls. */
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
@@ -20288,19 +20383,13 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     run->group[group].first_batch = run->counts.batches;
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
-    switch (fold__schedule_of(f)) {
-    case FOLD_SCHEDULE_DEPTH:
-        if (!fold__schedule_depth(f, group))
-            return 0;
-        break;
-    case FOLD_SCHEDULE_AGENDA:
-        if (!fold__schedule_greedy(f, group, run->group[group].first_sig, run->group[group].end_sig))
-            return 0;
-        break;
-    default:
-        if (!fold__schedule_ratio(f, group))
-            return 0;
-    }
+    const fold_schedule policy = fold__schedule_of(f);
+    const fold__group of = run->group[group]; /* which moves */
+    if (!(fold__strip_of(&of)              ? fold__schedule_strips(f, &of)
+          : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
+          : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
+                                           : fold__schedule_ratio(f, group)))
+        return 0;
     run->group[group].end_batch = run->counts.batches;
     fold__finish_prologues(f, group);
     return 1;
@@ -20689,18 +20778,22 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
 
 /* Forward a batch of many rows may run in parts, one after the other. Then its brief buffers stay in the
    cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
-   few that weights are read too often. Rows of calls with lists differ in size, and stay together. */
+   few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
+   strips, whose rows are those of lists. */
 static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
-    const size_t rows = group_sig->max_rows, most = fold__brief_floats(f);
-    group_sig->part = group_sig->max_rows;
+    const int strips = fold__strip_of(fold__group_of(f, group_sig)) != 0;
+    const size_t rows = strips ? group_sig->max_elems : group_sig->max_rows, most = fold__brief_floats(f);
+    group_sig->part = (uint32_t)rows;
     fold__place_brief(f, group_sig, program);
-    if (fold__goes_back(f->run) || group_sig->has_elements || group_sig->op_at <= most)
+    if (fold__goes_back(f->run) || (group_sig->has_elements && !strips) || group_sig->op_at <= most)
         return;
     const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
     const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
     const size_t parts = (rows + fit - 1) / fit;
     group_sig->part = (uint32_t)((rows + parts - 1) / parts);
+    if (strips)
+        group_sig->max_elems = group_sig->part;
     fold__place_brief(f, group_sig, program);
 }
 
@@ -21299,6 +21392,9 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
 {
+    const fold__group *group = fold__group_of(f, &f->run->group_sig[batch->group_sig]);
+    if (fold__strip_of(group))
+        return fold__strip_rows(group);
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
@@ -21322,6 +21418,13 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     const fold__run *run = f->run;
     const uint32_t *const ids = run->order + batch->first;
     uint32_t begin = batch->first_elem, end = begin + batch->elems;
+    batch->rows_at = 0;
+    if (fold__strip_of(fold__group_of(f, &run->group_sig[batch->group_sig]))) { /* it has one call */
+        batch->count = to > from;
+        batch->first_elem += from;
+        batch->elems = to - from;
+        return;
+    }
     if (fold__cuts_lists(f, batch)) {
         const uint32_t last = end;
         end = begin + to;
@@ -21338,7 +21441,6 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->count = to - from;
     batch->first_elem = begin;
     batch->elems = end - begin;
-    batch->rows_at = 0;
 }
 
 /* Takes a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
@@ -21347,9 +21449,10 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
 {
     const fold__run *run = f->run;
     worker->batch = run->batch[batch];
-    if (from || to < fold__rows_to_cut(f, &worker->batch))
-        fold__take_part(f, &worker->batch, from, to);
     const fold__group_sig *group_sig = &run->group_sig[worker->batch.group_sig];
+    const uint32_t rows = fold__rows_to_cut(f, &worker->batch);
+    if (from || to < rows || fold__strip_of(fold__group_of(f, group_sig)))
+        fold__take_part(f, &worker->batch, from, to < rows ? to : rows);
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
     worker->group_sig = group_sig;
@@ -21638,6 +21741,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t value = worker->program.out[output].index;
     const uint32_t *const list = worker->program.value[value].elem ? worker->list : NULL;
     const uint32_t *const ids = worker->ids, count = worker->batch.count;
+    const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(f, worker, fold__buffer_value(value), &rows);
     const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
@@ -21645,14 +21749,15 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
         uint32_t first, moved = fold__rows_in_part(worker, list != NULL, call, &first);
-        f->value[id] = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride;
-        if (!(run->state[id] & (FOLD__PERSIST | FOLD__LINKED)))
-            continue;
-        float *to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
-                                                     : run->region + (size_t)run->value_link[id] * 16;
-        const size_t at = first * (size_t)stride;
-        memcpy(to + at, f->value[id] + at, moved * (size_t)stride * sizeof *to);
-        f->value[id] = to;
+        float *const from = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride, *to = from;
+        if (run->state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
+            to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
+                                                  : run->region + (size_t)run->value_link[id] * 16;
+            const size_t at = first * (size_t)stride;
+            memcpy(to + at, from + at, moved * (size_t)stride * sizeof *to);
+        }
+        if (first == begin) /* one thread notes it, which has the first rows */
+            f->value[id] = to;
     }
 }
 
@@ -21679,13 +21784,15 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
     const uint32_t most = worker->group_sig->part;
-    if (FOLD__LIKELY(batch.count <= most)) {
+    const int strips = fold__strip_of(fold__group_of(f, worker->group_sig)) != 0;
+    const uint32_t rows = strips ? batch.elems : batch.count;
+    if (FOLD__LIKELY(rows <= most)) {
         fold__forward_part(f, worker);
         return;
     }
-    const uint32_t parts = (batch.count + most - 1) / most, longer = batch.count % parts;
+    const uint32_t parts = (rows + most - 1) / most, longer = rows % parts;
     for (uint32_t part = 0, from = 0, to; part < parts; part++, from = to) {
-        to = from + batch.count / parts + (part < longer);
+        to = from + rows / parts + (part < longer);
         fold__take_part(f, &worker->batch, from, to);
         fold__forward_part(f, worker);
         worker->batch = batch;
@@ -22238,7 +22345,8 @@ static int fold__sums_in_one_go(const fold_ctx *f)
         if (run_sig->n_groups != 1)
             return 0;
         const uint32_t its = run->group_sig[run->group_sig[run_sig->first_by_sig].by_sig].group;
-        if (group != FOLD__NONE && group != its)
+        if ((group != FOLD__NONE && group != its) ||
+            fold__strip_of(&run->group[its]) < run->group[its].length)
             return 0;
         group = its;
     }
@@ -22332,6 +22440,8 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
                                                           : fold__buffer_value(ref->index))]
             : NULL;
     const int for_elements = fold__for_elements(program, info, op);
+    const fold__group *group = fold__group_of(f, group_sig);
+    const uint32_t skip = group->row; /* the rows of a list before the strip */
     const size_t offset = (size_t)ref->offset + column;
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
@@ -22344,13 +22454,13 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
          call++, begin = end) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
-        const uint32_t elements = fold__elements_of(f, id);
+        const uint32_t elements = fold__strip_of(group) ? fold__strip_rows(group) : fold__elements_of(f, id);
         const int by_input = ref->kind == FOLD__FROM_INPUT || ref->kind == FOLD__FROM_LIST;
         uint32_t edge = by_input ? fold__slot_first(&slots, fold__ref_slot(program, ref)) : 0;
-        uint32_t element = from > begin ? from - begin : 0, nth = element;
+        uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
         end = begin + (op->elem ? elements : 1);
         const int needed = run->grad[id] && (elements || !for_elements);
-        const uint32_t count = !needed ? 0 : (end < to ? end : to) - begin;
+        const uint32_t count = !needed ? 0 : skip + (end < to ? end : to) - begin;
         for (; element < count; element++) {
             float *row;
             if (outer >= 0)
@@ -23805,6 +23915,27 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
     }
 }
 
+/* Begins a group, or its strip from a row of lists on: they begin so far before their rows of slabs. */
+static void fold__enter_strip(fold_ctx *f, fold__group *group, uint32_t row)
+{
+    fold__run *run = f->run;
+    group->row = row;
+    for (uint32_t call = group->first_call; call < group->end_call && fold__strip_of(group); call++)
+        run->elem_slot[run->calls[call]] = run->slot[run->calls[call]] * group->strip - row;
+    if (fold__goes_back(run))
+        fold__aim_gradients(f, group);
+}
+
+/* Goes on to the next strip of a group, if there is one. */
+static int fold__next_strip(fold_ctx *f, uint32_t which)
+{
+    fold__group *group = &f->run->group[which];
+    if (!fold__strip_of(group) || group->length - group->row <= group->strip)
+        return 0;
+    fold__enter_strip(f, group, group->row + group->strip);
+    return 1;
+}
+
 static void fold__enter_group(const fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     worker->region = f->run->region + group->base;
@@ -23938,7 +24069,8 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
         const fold__batch *batch = &f->run->batch[nth];
         const uint64_t threads = alone ? (uint64_t)fold__threads_of(f) : 1;
         if (threads > 1 && fold__worth_sharing(fold__batch_work(f, batch))) {
-            fold__wave rows = { f, fold__run_shared, which, which + 1, batch->count, threads, nth, kind };
+            const uint32_t count = fold__rows_to_cut(f, batch);
+            fold__wave rows = { f, fold__run_shared, which, which + 1, count, threads, nth, kind };
             fold__on_threads(f, &rows);
         } else {
             fold__run_batch(f, worker, group, nth, kind, 0, UINT32_MAX);
@@ -23976,7 +24108,9 @@ static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first
         const uint32_t sig =
             fold__adds_up(run, use, group) ? fold__sig_in_group(f, use->run_sig, group) : FOLD__NONE;
         if (sig != FOLD__NONE)
-            use->rows += elem ? run->group_sig[sig].elems : run->group_sig[sig].calls;
+            use->rows += !elem                                ? run->group_sig[sig].calls
+                         : fold__strip_of(&run->group[group]) ? fold__strip_rows(&run->group[group])
+                                                              : run->group_sig[sig].elems;
     }
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
@@ -24015,9 +24149,12 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
+/* Runs a group of samples forward, all its strips, or forward and backward, one strip. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
-    fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, alone);
+    do
+        fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, alone);
+    while (!fold__goes_back(f->run) && fold__next_strip(f, group));
     if (fold__goes_back(f->run))
         fold__backward_group(f, worker, group, alone);
 }
@@ -24086,14 +24223,19 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
-    const uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
+    uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
+    for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
+        if (fold__strip_of(&run->group[first + nth])) /* its strips have sums of their own */
+            count = nth ? nth : 1;
     fold__wave wave = { f, fold__run_wave, first, first + count, 0, count < threads ? count : threads, 0, 0 };
-    if (count > 1)
-        fold__on_threads(f, &wave);
-    else
-        fold__run_sample(f, run->worker, first, 1);
-    if (fold__goes_back(run))
-        fold__sum_groups(f, first, wave.last);
+    do {
+        if (count > 1)
+            fold__on_threads(f, &wave);
+        else
+            fold__run_sample(f, run->worker, first, 1);
+        if (fold__goes_back(run))
+            fold__sum_groups(f, first, wave.last);
+    } while (fold__next_strip(f, first));
     return wave.last;
 }
 
@@ -24106,9 +24248,10 @@ static void fold__start_run(fold_ctx *f)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
-    for (uint32_t group = 0; group < run->counts.groups && fold__goes_back(run); group++) {
-        fold__aim_gradients(f, &run->group[group]);
-        fold__clear_partial(f, &run->group[group], 1);
+    for (uint32_t group = 0; group < run->counts.groups; group++) {
+        fold__enter_strip(f, &run->group[group], 0);
+        if (fold__goes_back(run))
+            fold__clear_partial(f, &run->group[group], 1);
     }
 }
 
@@ -24290,7 +24433,10 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     progress->done = 0;
     if (++progress->at < fold__stretch_steps(run, progress))
         return;
-    progress->stretch++;
+    if (progress->backward == fold__goes_back(run) && fold__next_strip(f, progress->group))
+        progress->stretch -= (uint32_t)progress->backward; /* forward again */
+    else
+        progress->stretch++;
     fold__find_stretch(run, progress);
 }
 
@@ -25024,6 +25170,13 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 
 /* -- slices of time -------------------------------------------------------------------------- */
 
+/* Tells how many strips of a group are left, with the one that runs; 1 where it has none. */
+static uint32_t fold__strips_left(const fold__run *run, uint32_t which)
+{
+    const fold__group *group = &run->group[which];
+    return fold__strip_of(group) ? (group->length - (run->begun ? group->row : 0) - 1) / group->strip + 1 : 1;
+}
+
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
 {
     if (!f || !fold__has_clock(f) || fold__is_eager(f) || fold__broken(f))
@@ -25034,10 +25187,15 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
         return 0;
     if (!run->begun)
         fold__first_stretch(run, &progress);
+    else if (progress.stretch != FOLD__NONE && fold__strips_left(run, progress.group) > 1) {
+        progress.stretch -= (uint32_t)progress.backward; /* the whole strip counts until it is done */
+        fold__find_stretch(run, &progress);
+    }
     double ns = 0;
     for (; progress.stretch != FOLD__NONE; progress.stretch++, fold__find_stretch(run, &progress))
         for (const uint32_t steps = fold__stretch_steps(run, &progress); progress.at < steps; progress.at++) {
-            ns += fold__estimate_rows(f, &progress, fold__rows_of_step(f, &progress) - progress.done);
+            ns += fold__estimate_rows(f, &progress, fold__rows_of_step(f, &progress) - progress.done) *
+                  fold__strips_left(run, progress.group);
             progress.done = 0;
         }
     return (uint64_t)ns;

@@ -34,7 +34,7 @@ BY_TEST = os.path.join(ROOT, "build", "coverage", "by_test.json")
 CC = os.environ.get("CC", "cc")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wdouble-promotion",
             "-Wno-parentheses", "-Werror"]
-SHARING = ["-DFOLD_USE_THREADS", "-DFOLD__SHARED_WORK=500"]
+SHARING = ["-DFOLD_USE_THREADS", "-DFOLD__SHARED_WORK=500", "-DFOLD__LONG_LIST=2"]
 LONGER, SHORTEST = 5, 2  # a test is stopped at so many times its usual time, and not before so many seconds of a processor
 QUICKLY = 10  # what takes tcc's programs more seconds is left to the others
 MEMORY = 8 << 20  # KiB of addresses that a test may take

@@ -15,6 +15,7 @@
        cc -O2 -o test_sessions tests/test_sessions.c -lm */
 
 #define FOLD__SHARED_WORK 500 /* small batches, too */
+#define FOLD__LONG_LIST 2 /* lists of few rows run in strips, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FIT_IMPLEMENTATION
