@@ -835,15 +835,24 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
    Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
    error of the run, which does nothing and loses nothing; the context goes on. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
+/* Lets an attention by edges read its edges from your memory whenever fold_index_ref would, for agents whose
+   neighbours change: in each frame *edges of them, up to `most`. x is what fold_list_attention_to gave, or
+   fold_list_attention_weights_to. Rows of q, k and v stay as many.
+   Memory for `most` edges is taken at once. Values and gradients have the bits of a new recording.
+   Errors: another x, one that was run before, or twice the same; fewer `most` than were recorded; a context
+   with dedupe.
+   *edges that are not in [0, most], or an index out of range, are an error of the run as above. */
+FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
+                             int most);
 /* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
    fold_input_ref may read the same memory: so a state goes from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Runs the last fold_run or fold_backward that had something to do once more, without recording or planning.
    Use it when the structure stays and only numbers change: a controller's step, a frame of the same agents.
-   - It reads anew what fold_input_ref and fold_index_ref point to, and the parameters.
-   - All that was copied stays (edges of lists too: record anew when neighbours change), lengths, shapes,
-     and what dedupe made one (never two inputs). Values that it only reads, since an earlier run computed
-     them, stay too; an eager context has all of those.
+   - It reads anew what fold_input_ref, fold_index_ref and fold_edges_ref point to, and the parameters.
+   - All that was copied stays (other edges of lists too), lengths, shapes, and what dedupe made one (never
+     two inputs). Values that it only reads, since an earlier run computed them, stay too; an eager context
+     has all of those.
    - Values get the bits of a new recording, in which dropout draws on, without fold_dropout_seed.
    - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
    - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
@@ -3047,6 +3056,7 @@ static int fold__pack_columns_of(const fold__product *product)
    seen by rows reader[p] with weights weight_at[p], p from first_reader[j] to first_reader[j + 1] - 1. */
 typedef struct fold__sight {
     const int *first, *seen, *first_reader, *reader, *weight_at;
+    int most; /* there may be so many pairs; 0: those that there are */
 } fold__sight;
 
 /* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
@@ -3976,7 +3986,10 @@ static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
    that at most, so that a kept plan has room for many an index. */
 static size_t fold__sight_held(const fold__attention_call *call, int backward)
 {
+    const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->sight->most;
     size_t held = FOLD__SIGHT_SCORES;
+    while (most && held < most + (FOLD__LANES - 1) * rows)
+        held *= 2;
     for (int row = 0; row < call->queries; row += backward ? call->queries : 1)
         while (held < fold__sight_floats(call->sight, row, backward ? call->queries : 1))
             held *= 2;
@@ -10895,6 +10908,7 @@ static fold__sight fold__sight_of(const int *index, int queries, int keys)
     sight.first_reader = sight.seen + pairs;
     sight.reader = sight.first_reader + keys + 1;
     sight.weight_at = sight.reader + pairs;
+    sight.most = 0;
     return sight;
 }
 
@@ -12965,11 +12979,14 @@ typedef struct fold__found {
 typedef struct fold__kept_grad {
     uint32_t node, place, filled;
 } fold__kept_grad;
-/* A node whose index, one a row, the caller keeps. All are less than `end`. */
+/* A node whose index, one a row, the caller keeps. All are less than `end`. An attention may have edges from
+   what the index tells instead, `most` at most. `edges` checks and writes them: fold__visit_edges. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
-    int end;
+    int end, most;
+    const int *to, *count;
+    int (*edges)(fold_ctx *f, const struct fold__index_ref *ref, int writes);
 } fold__index_ref;
 /* A node whose values the caller gets at `to`. */
 typedef struct fold__output_ref {
@@ -15954,19 +15971,26 @@ static int fold__each_row_has(fold_ctx *f, const char *who, int count, const cha
                                        rows == 1 ? "" : "s");
 }
 
+/* Returns the first index that is not in [0, end), or the count. The highest bit tells of all at once. */
+static int fold__first_wrong(const int *index, int count, int end)
+{
+    unsigned wrong = 0;
+    for (int i = 0; i < count; i++)
+        wrong |= (unsigned)index[i] | ((unsigned)end - 1 - (unsigned)index[i]);
+    for (int i = 0; i < count && wrong >> 31; i++)
+        if (index[i] < 0 || index[i] >= end)
+            return i;
+    return count;
+}
+
 /* Tells whether so many indices are given and in [0, end). */
 static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
 {
     if (count && !index)
         return fold__missing(f, who);
-    int wrong = 0;
-    for (int i = 0; i < count; i++)
-        wrong |= (unsigned)index[i] >= (unsigned)end;
-    for (int i = 0; i < count && wrong; i++)
-        if (index[i] < 0 || index[i] >= end)
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who, index[i],
-                              i, end);
-    return 1;
+    const int wrong = fold__first_wrong(index, count, end);
+    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who,
+                                        index[wrong], wrong, end);
 }
 
 /* Copies indices into the recording's data; their place, or NONE. */
@@ -16207,13 +16231,16 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 /* Tells whether an index is in order, as most are; if so, where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
-    int row = 0, target = 0;
-    for (; row < rows && to[row] >= target - 1; row++)
-        while (target <= to[row])
-            start[target++] = row;
-    while (target <= count && row == rows)
-        start[target++] = rows;
-    return row == rows;
+    int last = 0, falls = 0;
+    memset(start, 0, ((size_t)count + 1) * sizeof *start);
+    for (int row = 0; row < rows; row++) {
+        falls |= to[row] < last;
+        last = to[row];
+        start[last + 1] = row + 1;
+    }
+    for (int target = 0; target < count; target++) /* one without rows ends where it begins */
+        start[target + 1] = start[target + 1] ? start[target + 1] : start[target];
+    return !falls;
 }
 
 /* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
@@ -16238,17 +16265,18 @@ static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int c
     return place;
 }
 
-/* Places who sees whom: where the pairs of each query begin, and whom they see. For gradients it also places
+/* Tells how many ints an index of who sees whom takes. */
+static size_t fold__sight_ints(const fold_ctx *f, size_t pairs, size_t queries, size_t keys)
+{
+    return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
+}
+
+/* Writes who sees whom: where the pairs of each query begin, and whom they see. For gradients it also writes
    where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as fold__sight_of
    has them. */
-static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, int pairs, int queries,
-                                  int keys)
+static void fold__write_sight(fold_ctx *f, uint32_t place, const int *from, const int *to, int pairs,
+                              int queries, int keys)
 {
-    const size_t forward = (size_t)queries + 1 + (size_t)pairs;
-    const size_t backward = fold__in_training(f) ? (size_t)keys + 1 + 2 * (size_t)pairs : 0;
-    const uint32_t place = fold__place_data(f, forward + backward);
-    if (place == FOLD__NONE)
-        return FOLD__NONE;
     int *first = (int *)(void *)fold__at_place(f, place), *seen = first + queries + 1;
     const int in_order = fold__is_in_order(to, pairs, queries, first);
     if (in_order && pairs)
@@ -16258,9 +16286,9 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
     for (int pair = 0; pair < pairs && !in_order; pair++)
         seen[pair] = from[seen[pair]];
     if (!fold__in_training(f))
-        return place;
+        return;
     int *first_reader = seen + pairs, *reader = first_reader + keys + 1, *weight_at = reader + pairs;
-    const fold__sight sight = { first, seen, first_reader, reader, weight_at };
+    const fold__sight sight = { first, seen, first_reader, reader, weight_at, 0 };
     int weight = (int)fold__sight_floats(&sight, 0, queries);
     fold__ends_of_targets(seen, pairs, keys, first_reader);
     for (int query = queries; query-- > 0;) {
@@ -16271,7 +16299,6 @@ static uint32_t fold__place_sight(fold_ctx *f, const int *from, const int *to, i
             weight_at[at] = weight + pair - first[query];
         }
     }
-    return place;
 }
 
 static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *who, const fold_node *x,
@@ -16442,6 +16469,13 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
     return fold_list_attention_to(f, q, k, fold__values_for_weights(f, k, heads), heads, from, to, edges);
 }
 
+static int fold__edges_fit(fold_ctx *f, const char *who, int edges, int queries)
+{
+    return (uint64_t)edges + (uint64_t)FOLD__LANES * (uint64_t)queries <= INT_MAX ||
+           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are more than an attention can have", who,
+                      edges, queries);
+}
+
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges)
 {
@@ -16453,13 +16487,14 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, edges, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if ((uint64_t)edges + (uint64_t)FOLD__LANES * (uint64_t)queries > INT_MAX)
-        return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d edges to %d rows are more than an attention can have", who, edges,
-                               queries);
-    if (!fold__indices_ok(f, who, from, edges, keys) || !fold__indices_ok(f, who, to, edges, queries))
+    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, from, edges, keys) ||
+        !fold__indices_ok(f, who, to, edges, queries))
         return fold__null;
-    const uint32_t place = fold__place_sight(f, from, to, edges, queries, keys);
+    const size_t ints = fold__sight_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
+    const uint32_t place = fold__place_data(f, ints);
+    if (place == FOLD__NONE)
+        return fold__null;
+    fold__write_sight(f, place, from, to, edges, queries, keys);
     return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place);
 }
 
@@ -18801,6 +18836,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     if (!step && attr[1] == FOLD__SEES_BY_INDEX) {
         const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
         sight = fold__sight_of((const int *)(const void *)index, attention.queries, attention.keys);
+        sight.most = (int)(fold__node_op_data(f, id) >> 32);
         attention.sight = &sight;
     }
     const size_t floats = fold__attention_floats(&attention, fold__in_training(f));
@@ -24473,10 +24509,11 @@ static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
 }
-/* Counts one for each row, unless one index is that of all rows of a list. */
-static uint32_t fold__n_indices(const fold_ctx *f, uint32_t id)
+/* Counts one for each row, unless one index is that of all rows of a list; none of edges. */
+static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
-    return fold__kind_of(f, id) == FOLD__LOOKUP || fold__has_row_data(f, id) ? fold__rows_of(f, id) : 1;
+    const int each = fold__kind_of(f, ref->node) == FOLD__LOOKUP || fold__has_row_data(f, ref->node);
+    return ref->edges ? 0 : each ? fold__rows_of(f, ref->node) : 1;
 }
 
 /* Tells whether all indices that the caller keeps are in range, from the nth node with such indices on. */
@@ -24484,7 +24521,9 @@ static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
         const fold__index_ref ref = f->index_refs[at];
-        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++) {
+        if (ref.edges && !ref.edges(f, &ref, 0))
+            return 0;
+        for (uint32_t row = 0, rows = fold__n_indices(f, &ref); row < rows; row++) {
             if (ref.index[row] >= 0 && ref.index[row] < ref.end)
                 continue;
             return fold__refuse(f, FOLD_BAD_ARGUMENT,
@@ -24515,8 +24554,10 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
         const fold__index_ref ref = f->index_refs[at];
-        for (uint32_t row = 0, rows = fold__n_indices(f, ref.node); row < rows; row++)
+        for (uint32_t row = 0, rows = fold__n_indices(f, &ref); row < rows; row++)
             fold__set_index(f, ref.node, row, ref.index[row]);
+        if (ref.edges)
+            ref.edges(f, &ref, 1);
     }
 }
 
@@ -25329,7 +25370,8 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     fold__operand operand;
     if (!fold__operand_of(f, x, "index_ref", &operand) || fold__in_body(f, "index_ref"))
         return;
-    const fold__index_ref ref = { index, operand.source, fold__index_end(f, operand.source) };
+    const int end = fold__index_end(f, operand.source);
+    const fold__index_ref ref = { index, operand.source, end, 0, NULL, NULL, NULL };
     if (count && !index)
         fold__missing(f, "index_ref");
     else if (fold__merges(f))
@@ -25337,11 +25379,85 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: node %u (%s) has no index", (unsigned)x.id,
                    fold__node_name(f, x.id));
-    else if (count != (int)fold__n_indices(f, operand.source))
+    else if (count != (int)fold__n_indices(f, &ref))
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which has %d", count,
-                   (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, operand.source));
+                   (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, &ref));
     else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         f->index_refs[f->n_index_refs++] = ref;
+}
+
+static int fold__has_edges(const fold_ctx *f, uint32_t id)
+{
+    const fold__sig *sig = fold__kind_of(f, id) == FOLD__OP ? fold__node_sig(f, id) : NULL;
+    return sig && sig->op == FOLD__OP_list_attention &&
+           fold__program_of(f, sig).op->attr[1] == FOLD__SEES_BY_INDEX;
+}
+
+/* Tells whether the caller's edges can be written, or writes them. */
+static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes)
+{
+    const int count = *ref->count, rows[2] = { ref->end, (int)f->length[ref->node] };
+    const int *const ends[2] = { ref->index, ref->to };
+    if (writes) {
+        const uint32_t place = (uint32_t)fold__node_op_data(f, ref->node);
+        fold__write_sight(f, place, ref->index, ref->to, count, rows[1], rows[0]);
+        return 1;
+    }
+    if (count < 0 || count > ref->most)
+        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges of node %u are not in [0, %d]", count,
+                            (unsigned)ref->node, ref->most);
+    for (int end = 0; end < 2; end++) {
+        const int edge = fold__first_wrong(ends[end], count, rows[end]);
+        if (edge < count)
+            return fold__refuse(f, FOLD_BAD_ARGUMENT,
+                                "edges_ref: index %d in edge %d of node %u is not in [0, %d)",
+                                ends[end][edge], edge, (unsigned)ref->node, rows[end]);
+    }
+    return 1;
+}
+
+/* Gives an attention room for `most` edges, in place of those that it was recorded with. */
+static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
+{
+    const uint32_t queries = f->length[ref.node], recorded = (uint32_t)fold__node_op_data(f, ref.node);
+    const int edges = ((const int *)(const void *)fold__at_place(f, recorded))[queries];
+    if (ref.most < edges) {
+        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges at most, but node %u was recorded with %d",
+                   ref.most, (unsigned)ref.node, edges);
+        return;
+    }
+    const size_t keys = (size_t)ref.end, most = (size_t)ref.most;
+    const uint32_t place = fold__place_data(f, fold__sight_ints(f, most, queries, keys));
+    if (place == FOLD__NONE ||
+        !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
+        return;
+    memcpy(fold__at_place(f, place), fold__at_place(f, recorded),
+           fold__sight_ints(f, (size_t)edges, queries, keys) * sizeof(int));
+    f->node_data[ref.node] = place | (uint64_t)most << 32;
+    f->index_refs[f->n_index_refs++] = ref;
+}
+
+FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
+                             int most)
+{
+    fold__operand operand;
+    if (!fold__operand_of(f, x, "edges_ref", &operand) || fold__in_body(f, "edges_ref"))
+        return;
+    if (!edges || (most && (!from || !to)))
+        fold__missing(f, "edges_ref");
+    else if (fold__merges(f))
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not with dedupe, which makes equal attentions one node");
+    else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: node %u (%s) has no edges", (unsigned)x.id,
+                   fold__node_name(f, x.id));
+    else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u was there in a run, or its edges are yours already",
+                   (unsigned)x.id);
+    else if (fold__edges_fit(f, "edges_ref", most, fold_list_length(f, x))) {
+        const int keys = (int)fold__edge_rows(f, f->first_edge[operand.source] + 1);
+        const fold__index_ref ref = { from, operand.source, keys, most, to, edges, fold__visit_edges };
+        fold__refer_edges(f, ref);
+    }
 }
 
 #ifndef FOLD_INFERENCE

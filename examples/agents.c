@@ -2,8 +2,8 @@
 
      cc -O2 -o agents examples/agents.c -lm && ./agents
 
-   All agents are one list, and two arrays of numbers say who sees whom. In 1,000 frames these arrays change, so each
-   frame is recorded anew. In 1,000 more they stay, and the recording is replayed. The model and the context lie in
+   All agents are one list, and two arrays of numbers say who sees whom, which change with every frame. 1,000 frames are
+   recorded anew, and 1,000 replay the last recording, which reads the arrays again. The model and the context lie in
    static arrays, so that nothing is allocated. `./agents --sizes` tells how large they must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -34,7 +34,7 @@ static fold_model *new_model(network *n, void *block, size_t size)
     return m; /* trained weights come in by fold_model_load */
 }
 
-/* Records and runs a frame of all agents. Arrays given by reference are read and written when it runs. */
+/* Records and runs a frame of all agents. Arrays given by reference are read and written whenever it runs. */
 static fold_status run(fold_ctx *f, const network *n, world *w)
 {
     fold_ctx_reset(f);
@@ -43,13 +43,14 @@ static fold_status run(fold_ctx *f, const network *n, world *w)
     fold_node ask = fold_dense_apply(f, &n->ask, before.h), answer = fold_dense_apply(f, &n->answer, before.h);
     fold_node tell = fold_dense_apply(f, &n->tell, before.h);
     fold_node heard = fold_list_attention_to(f, ask, answer, tell, HEADS, w->from, w->to, w->pairs);
+    fold_edges_ref(f, heard, w->from, w->to, &w->pairs, AGENTS * MOST_SEEN);
     fold_node state = fold_recurrent_apply(f, &n->memory, fold_concat2(f, senses, heard), before).h;
     fold_output_ref(f, state, w->state[0]); /* the next frame reads it */
     fold_output_ref(f, fold_dense_apply(f, &n->act, state), w->action[0]);
     return fold_run(f, NULL, 0); /* all that goes out by reference */
 }
 
-static int print_sizes(world *w) /* the worst case: everybody sees as many as it can */
+static int print_sizes(world *w) /* of frames with as many pairs as fold_edges_ref was told */
 {
     static unsigned char large[LARGE];
     network n;
@@ -58,8 +59,6 @@ static int print_sizes(world *w) /* the worst case: everybody sees as many as it
     fold_ctx_desc desc = fold_ctx_desc_default();
     desc.measure = 1; /* plans and takes memory, and computes nothing */
     fold_ctx *f = fold_ctx_new(m, &desc);
-    for (int k = 0; k < AGENTS * MOST_SEEN; k++) w->from[k] = w->to[k] = k / MOST_SEEN;
-    w->pairs = AGENTS * MOST_SEEN;
     int failed = run(f, &n, w) || fold_replay(f);
     printf("model %zu, context %zu bytes %s\n", model_bytes, fold_ctx_stats(f).block_bytes, fold_ctx_message(f));
     fold_ctx_free(f);
@@ -104,8 +103,8 @@ int main(int argc, char **argv)
     fold_random_gaussian(&chance, NULL, NULL, AGENTS * SENSES, w.senses[0]);
     uint64_t ns[2] = { 0, 0 }, hash = 0xcbf29ce484222325u;
     for (int frame = 0; frame < 2 * FRAMES; frame++) {
-        int again = frame >= FRAMES; /* neighbours stay */
-        if (!again) look(&w);
+        int again = frame >= FRAMES;
+        look(&w);
         uint64_t start = fold_clock_monotonic(NULL);
         if (again ? fold_replay(f) : run(f, &n, &w)) return fprintf(stderr, "agents: %s\n", fold_ctx_message(f)), 1;
         ns[again] += fold_clock_monotonic(NULL) - start;

@@ -52,6 +52,7 @@ struct brain {
         const fold_node q = fold_dense_apply(f, &ask, before.h), k = fold_dense_apply(f, &answer, before.h);
         const fold_node v = fold_dense_apply(f, &tell, before.h);
         const fold_node heard = fold_list_attention_to(f, q, k, v, heads, w.from, w.to, w.pairs);
+        fold_edges_ref(f, heard, w.from, w.to, &w.pairs, agents * most_seen);
         const fold_node state = fold_recurrent_apply(f, &memory, fold_concat2(f, sensed, heard), before).h;
         fold_output_ref(f, state, w.state[0]); /* the next frame reads it */
         fold_output_ref(f, fold_dense_apply(f, &act, state), w.action[0]);
@@ -59,7 +60,7 @@ struct brain {
     }
 };
 
-static int print_sizes(world &w) /* the worst case: everybody sees as many as it can */
+static int print_sizes(world &w) /* of frames with as many pairs as fold_edges_ref was told */
 {
     static std::byte block[large];
     const brain b(block, large);
@@ -67,8 +68,6 @@ static int print_sizes(world &w) /* the worst case: everybody sees as many as it
     fold_ctx_desc desc = {};
     desc.measure = 1; /* plans and takes memory, and computes nothing */
     const context_ptr f(fold_ctx_new(b.model.get(), &desc));
-    w.pairs = agents * most_seen;
-    for (int k = 0; k < w.pairs; k++) w.from[k] = w.to[k] = k / most_seen;
     const bool failed = b.run(f.get(), w) || fold_replay(f.get());
     const size_t needed = fold_ctx_stats(f.get()).block_bytes;
     std::printf("model %zu, context %zu bytes %s\n", bytes, needed, fold_ctx_message(f.get()));
@@ -110,8 +109,8 @@ int main(int argc, char **argv)
     fold_random chance = fold_random_new(1, 0);
     fold_random_gaussian(&chance, nullptr, nullptr, agents * senses, w.senses[0]);
     for (int frame = 0; frame < 2 * frames; frame++) {
-        const bool again = frame >= frames; /* neighbours stay */
-        if (!again) look(w);
+        const bool again = frame >= frames;
+        look(w);
         if (again ? fold_replay(f.get()) : b.run(f.get(), w))
             return std::fprintf(stderr, "agents_cpp: %s\n", fold_ctx_message(f.get())), 1;
         move(w);

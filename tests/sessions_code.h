@@ -835,6 +835,20 @@ static void refer(fold_ctx *f, fold_node x, memory *r, int at, const int *index,
     if (r->refs) fold_index_ref(f, x, r->index + at, n);
 }
 )
+/* Edges from one list to another, and behind them how many there are. */
+CODE(connect,
+static void connect(fold_ctx *f, fold_node x, memory *r, int at, const int *index, int edges, int keys, int queries) {
+    int *from = r->index + at, *to = from + edges, *count = to + edges;
+    for (int i = 0; i < 2 * edges; i++) {
+        from[i] = index[i];
+        r->limit[at + i] = i < edges ? keys : queries;
+    }
+    *count = edges;
+    r->limit[at + 2 * edges] = edges + 1;
+    if (r->n_index <= at + 2 * edges) r->n_index = at + 2 * edges + 1;
+    if (r->refs) fold_edges_ref(f, x, from, to, count, edges);
+}
+)
 CODE(change,
 static void change(memory *r, int key) {
     for (int i = 0; i < r->n_data && key; i++)
@@ -1311,7 +1325,7 @@ static void predict(fold_ctx *f, const net *n, int samples) {
     X(assembled) X(new_encoder) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
     X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_n) X(call_list) X(conv) X(conv2d) X(own) X(state) X(put)         \
-    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(copied) X(cached) X(conv_step) X(place) X(refer) X(change) X(labels_of) X(rows_in)  \
+    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(copied) X(cached) X(conv_step) X(place) X(refer) X(connect) X(change) X(labels_of) X(rows_in)  \
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
     X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(drawn_row) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clear) X(freeze) X(scale_rates) X(clip) X(write_values) X(write_grads)           \

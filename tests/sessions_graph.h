@@ -131,7 +131,8 @@
     X(op_apply_whole, out[0] = fold_op_apply_whole(f, n->own[1], in, count, NULL, 0, rows))                  \
     X(list_attention, out[0] = fold_list_attention(f, in[0], in[1], in[2], i0, i1))                          \
     X(list_attention_to,                                                                                     \
-      out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1))                    \
+      out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1);                    \
+      connect(f, out[0], r, at_index, index, i1, fold_list_length(f, in[1]), rows))                          \
     X(list_pick, out[0] = fold_list_pick(f, in[0], index, rows);                                             \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
     X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index, rows);                             \
@@ -1131,8 +1132,10 @@ static void grow_attention_to(gen *g)
     add_indices(g, edges, keys);
     const int from = g->last->at_index;
     add_indices(g, edges, queries);
+    add_indices(g, 1, 1);
+    g->to->indices[from + 2 * edges] = edges;
     g->last->at_index = from;
-    g->last->n_indices = 2 * edges;
+    g->last->n_indices = 2 * edges + 1;
 }
 
 static void grow_layer(gen *g, int op)

@@ -71,7 +71,7 @@
     X(max_pool_list, out[0] = over_line(t, REF_max_pool, in[0], -1, -1, i0, 0))                              \
     X(mean_pool_list, out[0] = over_line(t, REF_mean_pool, in[0], -1, -1, i0, 0))                            \
     X(conv1d_step, out[0] = over_line(t, REF_conv, in[0], W, b, 1, t->value[W].shape.dim[0] - 1))            \
-    X(list_attention_to, out[0] = ref_attention(t, in, i0, 0, index, i1))                                    \
+    X(list_attention_to, out[0] = attention_to_reference(t, in, i0, index, item))                   \
     X(list_pick, out[0] = ref_pick(t, REF_pick, in[0], index, item->n_indices))                              \
     X(list_softmax_xent, out[0] = ref_pick(t, REF_softmax_xent, in[0], index, item->n_indices))              \
     X(list_hinge, out[0] = ref_pick(t, REF_hinge, in[0], index, item->n_indices))                            \
@@ -488,6 +488,17 @@ static void call_n_reference(ref_tape *t, const net *n, draws *d, int cell, cons
 }
 
 /* The reference of an item; 0 if there is none. */
+/* Of an item's edges as many count as the index tells behind them. The tape reads them later. */
+static int attention_to_reference(ref_tape *t, const int *in, int heads, const int *index, const item *item)
+{
+    static int from_to[MAX_INDICES];
+    const int edges = item->i[1], n = index[2 * edges];
+    int *to = from_to + item->at_index;
+    memcpy(to, index, (size_t)n * sizeof *to);
+    memcpy(to + n, index + edges, (size_t)n * sizeof *to);
+    return ref_attention(t, in, heads, 0, to, n);
+}
+
 static int reference_of(ref_tape *t, const net *n, const graph *g, const item *item, const memory *r,
                         draws *d, const int *in, int *out)
 {

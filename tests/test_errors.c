@@ -575,6 +575,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_keep, (f, node)) \
     X(VOID, fold_keep_grad, (f, node)) \
     X(VOID, fold_index_ref, (f, node, g->ints, g->n)) \
+    X(VOID, fold_edges_ref, (f, node, g->ints, g->ints, g->ints, g->n)) \
     X(VOID, fold_output_ref, (f, node, g->floats)) \
     X(STATUS, fold_replay, (f)) \
     X(STATUS, fold_run_begin, (f, g->nodes, g->n)) \

@@ -530,6 +530,170 @@ static void refused(void)
     fold_output_ref(NULL, FOLD_NULL_NODE, NULL);
 }
 
+/* -- edges that change ------------------------------------------------------------------------- */
+
+enum { HERD = 12, MOST_EDGES = 3000, GIVEN = HERD * CLASSES };
+typedef struct herd {
+    float state[HERD][H];
+    int pairs, from[MOST_EDGES], to[MOST_EDGES];
+} herd;
+
+/* Frames have few edges, none, more to one agent than scores are held at a time, others in no order, and most. */
+static void herd_at(herd *w, int frame)
+{
+    static const int pairs[] = { 5, 0, MOST_EDGES - 1, 60, MOST_EDGES };
+    w->pairs = pairs[frame];
+    for (int i = 0; i < HERD * H; i++) w->state[i / H][i % H] = 0.1f * (float)((i * 5 + frame * 3) % 17 - 8);
+    for (int k = 0; k < w->pairs; k++) {
+        w->from[k] = (7 * k + frame) % HERD;
+        w->to[k] = frame == 2 ? (k ? 3 : 1) : frame == 3 ? (5 * k + 2) % HERD : k * HERD / w->pairs;
+    }
+}
+
+/* Two attentions along the same edges, of which the second reads the first. */
+static fold_node herd_record(fold_ctx *f, const net *n, const herd *w, int refs, fold_node *scores)
+{
+    fold_node x = fold_list_input_ref(f, w->state[0], HERD, fold_shape1(H));
+    for (int round = 0; round < 2; round++) {
+        const fold_node keys = fold_scale(f, x, 2), seen = fold_list_attention_to(f, x, keys, x, 2, w->from, w->to, w->pairs);
+        if (refs) fold_edges_ref(f, seen, w->from, w->to, &w->pairs, MOST_EDGES);
+        x = fold_add(f, seen, fold_scale(f, x, 0.5f));
+    }
+    *scores = fold_linear(f, x, n->V, n->a);
+    fold_keep(f, *scores);
+    return fold_list_sum(f, fold_sum(f, fold_square(f, *scores), FOLD_ALL));
+}
+
+/* A replay reads how many edges there are, and which, and gives the bits of a frame recorded anew. */
+static void edges_again(void)
+{
+    static herd w;
+    static float want[2][FRAMES][FLOATS], got[FLOATS];
+    for (int at = 0; at < 2 * WAYS; at++) {
+        const int training = at % 2, way = at / 2;
+        net n;
+        net_new(&n);
+        fold_ctx *f = context(&n, training, way);
+        fold_node scores, loss;
+        size_t bytes = 0;
+        for (int frame = 0; frame < FRAMES; frame++) {
+            int count = 0;
+            herd_at(&w, frame);
+            if (frame && way != ANEW) {
+                CHECK_INT(fold_replay(f), FOLD_OK);
+            } else {
+                fold_ctx_reset(f);
+                loss = herd_record(f, &n, &w, way != ANEW, &scores);
+                CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+            }
+            float *to = way == ANEW ? want[training][frame] : got;
+            CHECK_INT(fold_read(f, &scores, 1, to), FOLD_OK);
+            CHECK_INT(fold_read(f, &loss, 1, to + GIVEN), FOLD_OK);
+            const float *grads = fold_model_grads(n.m, &count);
+            memcpy(to + GIVEN + 1, grads, (size_t)count * sizeof *to);
+            if (way != ANEW) CHECK_BITS(got, want[training][frame], (size_t)(GIVEN + 1 + count));
+            if (frame == 1) bytes = fold_ctx_stats(f).bytes; /* of the first replay */
+            if (frame > 1 && way != ANEW) CHECK_INT(fold_ctx_stats(f).bytes, bytes);
+            fold_grads_clear(n.m);
+        }
+        CHECK_SAYS(memcmp(want[training][0], want[training][1], GIVEN * sizeof(float)), "frames are alike");
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+}
+
+/* What measures with the recorded frame's few edges measures for the most, and a replay fits into that. */
+static void edges_in_a_block(void)
+{
+    static herd w;
+    for (int training = 0; training < 2; training++) {
+        net n;
+        net_new(&n);
+        fold_ctx_desc d = context_desc(training, BATCHED);
+        fold_node scores, loss;
+        size_t size = 0;
+        char *raw = NULL;
+        for (int in_block = 0; in_block < 2; in_block++) {
+            d.measure = !in_block;
+            herd_at(&w, 1);
+            if (in_block) {
+                raw = (char *)malloc(size + 64);
+                d.memory.block = raw + (64 - (uintptr_t)raw % 64) % 64;
+                d.memory.block_size = size;
+            }
+            fold_ctx *f = fold_ctx_new(n.m, &d);
+            loss = herd_record(f, &n, &w, 1, &scores);
+            CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+            for (int frame = 0; frame < FRAMES; frame++) {
+                herd_at(&w, frame);
+                CHECK_INT(fold_replay(f), FOLD_OK);
+            }
+            size = fold_ctx_stats(f).block_bytes;
+            fold_ctx_free(f);
+        }
+        free(raw);
+        fold_model_free(n.m);
+    }
+}
+
+/* A wrong number or index is an error of the run; a wrong call breaks the recording. */
+static void edges_refused(void)
+{
+    static herd w;
+    for (int way = EAGER; way < WAYS; way++) {
+        net n;
+        net_new(&n);
+        fold_ctx *f = context(&n, 0, way);
+        fold_node scores;
+        float was[GIVEN];
+        herd_at(&w, 0);
+        const fold_node loss = herd_record(f, &n, &w, 1, &scores);
+        CHECK_INT(fold_run(f, &loss, 1), FOLD_OK);
+        CHECK_INT(fold_read(f, &scores, 1, was), FOLD_OK);
+        static const struct { int pairs, from, to; const char *says; } bad[] = {
+            { MOST_EDGES + 1, 0, 0, "edges_ref: 3001 edges of node " }, { -1, 0, 0, " are not in [0, 3000]" },
+            { 5, HERD, 0, "edges_ref: index 12 in edge 4 of node " },   { 5, -1, 0, "edges_ref: index -1 in edge 4 of node " },
+            { 5, 0, HERD, " is not in [0, 12)" },                      { 5, 0, -7, "edges_ref: index -7 in edge 4 of node " }
+        };
+        for (int i = 0; i < 6; i++) {
+            herd_at(&w, 0);
+            w.pairs = bad[i].pairs;
+            w.from[4] = bad[i].from;
+            w.to[4] = bad[i].to;
+            CHECK_INT(fold_replay(f), FOLD_BAD_ARGUMENT);
+            CHECK_TEXT(fold_ctx_message(f), bad[i].says);
+            CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        }
+        herd_at(&w, 0);
+        CHECK_INT(fold_replay(f), FOLD_OK);
+        CHECK_BITS(fold_value(f, scores), was, GIVEN);
+        for (int i = 0; i < 7; i++) {
+            static const char *const says[] = { "edges_ref: node ", " (scale) has no edges", " (list_attention) has no edges",
+                                                "edges_ref: 4 edges at most, but node ", "edges_ref", "more than an attention can have",
+                                                "or its edges are yours already" };
+            fold_ctx_reset(f);
+            const fold_node x = fold_list_input_ref(f, w.state[0], HERD, fold_shape1(H));
+            fold_node seen = fold_list_attention_to(f, x, x, x, 2, w.from, w.to, w.pairs);
+            if (i == 0) CHECK_INT(fold_run(f, &seen, 1), FOLD_OK);
+            if (i == 1) seen = fold_scale(f, seen, 2);
+            if (i == 2) seen = fold_list_attention(f, x, x, x, 2, 0);
+            if (i == 6) fold_edges_ref(f, seen, w.from, w.to, &w.pairs, 9);
+            fold_edges_ref(f, seen, i == 4 ? NULL : w.from, w.to, &w.pairs, i == 3 ? 4 : i == 5 ? INT_MAX : 5);
+            CHECK_TEXT(fold_ctx_message(f), says[i]);
+            CHECK(fold_ctx_status(f) != FOLD_OK);
+        }
+        fold_ctx_free(f);
+        fold_ctx_desc d = context_desc(0, way);
+        d.dedupe = 1;
+        f = fold_ctx_new(n.m, &d);
+        herd_record(f, &n, &w, 1, &scores);
+        CHECK_TEXT(fold_ctx_message(f), "edges_ref: not with dedupe");
+        fold_ctx_free(f);
+        fold_model_free(n.m);
+    }
+    fold_edges_ref(NULL, FOLD_NULL_NODE, NULL, NULL, NULL, 0);
+}
+
 /* -- slices of time -------------------------------------------------------------------------- */
 
 /* A clock that goes on as an op works: 500 for each call of its kernel, and 100 for each row. */
@@ -1809,6 +1973,9 @@ int main(int argc, char **argv)
         { "frame: refusals lose nothing", refusals_lose_nothing },
         { "frame: replays of merged calls", replays_of_merged_calls },
         { "frame: replays that are refused", refused },
+        { "frame: edges that change", edges_again },
+        { "frame: edges that change in a block", edges_in_a_block },
+        { "frame: edges that are refused", edges_refused },
         { "frame: slices of inference", slices_of_inference },
         { "frame: slices of training", slices_of_training },
         { "frame: slices that cut lists", lists_cut },

@@ -787,7 +787,7 @@ static void attention_look(attention *a, int most)
                 }
     }
     first_reader[keys] = n;
-    const fold__sight sight = { first, seen, first_reader, reader, weight_at };
+    const fold__sight sight = { first, seen, first_reader, reader, weight_at, 0 };
     a->sight = sight;
     a->call.sight = &a->sight;
 }

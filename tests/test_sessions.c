@@ -1610,7 +1610,7 @@ static void follow_rows(graph *g, int list)
             t->n_indices = in->rows;
         for (int i = 0; i < t->n_indices && t->op == OP_list_take && in->rows > 0; i++)
             g->indices[t->at_index + i] %= in->rows;
-        for (int i = 0; i < t->n_indices && t->op == OP_list_attention_to; i++) {
+        for (int i = 0; i + 1 < t->n_indices && t->op == OP_list_attention_to; i++) {
             const int end = g->values[g->operands[t->in0 + (i < t->i[1])]].rows; /* of keys, then of queries */
             g->indices[t->at_index + i] = end ? g->indices[t->at_index + i] % end : 0;
         }
