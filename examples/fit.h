@@ -23,9 +23,9 @@ extern "C" {
 /* fold_fit is the usual loop of training. It does what its settings say and nothing else.
 
    In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in theirs. For each
-   batch it resets the context and lets `loss` record every sample. It differentiates the mean of the losses, clips
-   gradients, and makes a step at the optimiser's rate times the factor of `rates`. The last batch may be smaller. Then it
-   takes the metric, writes files, and counts patience. */
+   batch it resets the context and lets `loss` record every sample. It differentiates the mean of the losses. With weights
+   that is the sum of weight x loss over the sum of weights. It clips gradients, and makes a step at the optimiser's rate
+   times the factor of `rates`. The last batch may be smaller. Then it takes the metric, writes files, and counts patience. */
 
 /* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients. This is an
    error; the step that would follow is not made. */
@@ -35,7 +35,7 @@ typedef struct fold_fit_report {
     int epoch;          /* the one running, or the last */
     int epoch_end;      /* it is over, and metric is its own */
     int trained;        /* samples that this epoch has trained on so far */
-    double loss;        /* their mean, each taken before its batch's step */
+    double loss;        /* their mean, by their weights, each taken before its batch's step */
     double metric;      /* that of the last whole epoch, NaN before there is one */
     double best;        /* the best metric so far, NaN before there is one */
     int best_epoch;     /* -1: none yet */
@@ -48,12 +48,14 @@ typedef struct fold_fit_desc {
     fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
     int samples;             /* at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
+    float (*weight)(int sample, void *user); /* how much a sample counts; NULL: all the same. A loss that is a mean over
+                                                tokens has as many as its weight, for a mean per token */
     double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
                                                     samples, in a context of its own. NULL: the epoch's mean loss, the
                                                     smaller the better */
     int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops. Once
                                                                    more, with `ended`, when an error ends it */
-    void *user;              /* handed to all three */
+    void *user;              /* handed to all four */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
@@ -82,6 +84,7 @@ fold_fit_desc fold_fit_desc_default(void);
    that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, and with keep_best the size of the values
    from the model's allocator, until it returns.
    Errors: those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
+   So do weights that are negative, infinite or NaN, or that are all 0 in a batch.
    An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
 fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
@@ -165,7 +168,8 @@ typedef struct fit__training {
     fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
     int *order;
     fold_node *loss; /* those of a batch */
-    double sum;      /* adds up the losses of this epoch */
+    double sum;      /* adds up the losses of this epoch, each times its weight, */
+    double weights;  /* and the weights */
     uint64_t ns;     /* spent on them */
 } fit__training;
 
@@ -291,9 +295,21 @@ static fold_status fit__step(fit__training *training, float factor)
                            : fold_adam_step(training->model, &adam);
 }
 
+/* Returns the loss of a sample times its weight, which it adds to a sum. */
+static fold_node fit__weigh(const fit__training *training, int sample, fold_node loss, double *weights)
+{
+    fold_ctx *f = training->desc.ctx;
+    const float weight = training->desc.weight(sample, training->desc.user);
+    if (!(weight >= 0) || !fold_finite(&weight, 1))
+        fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the weight of sample %d is %g", sample, (double)weight);
+    *weights += (double)weight;
+    return fold_scale(f, loss, weight);
+}
+
 static int fit__batch(fit__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
+    double weights = training->desc.weight ? 0 : (double)count;
     const uint64_t start = fit__now(), salt = fit__mix(training->desc.seed + fit__mix((uint64_t)training->report.epoch));
     fold_ctx_reset(f);
     for (int i = 0; i < count && !fit__broken(f); i++) {
@@ -302,12 +318,19 @@ static int fit__batch(fit__training *training, int first, int count)
         training->loss[i] = training->desc.loss(f, sample, training->desc.user);
         if (fold_node_is_null(training->loss[i]))
             fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %d is the null node", sample);
+        else if (training->desc.weight)
+            training->loss[i] = fit__weigh(training, sample, training->loss[i], &weights);
     }
+    if (!fit__broken(f) && !(weights > 0))
+        fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d of epoch %d are 0", first, first + count - 1,
+                  training->report.epoch);
     if (fit__broken(f)) return 0;
-    const fold_node mean = fold_mean_n(f, training->loss, count);
+    const fold_node mean = training->desc.weight ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
+                                                 : fold_mean_n(f, training->loss, count);
     if (fold_backward(f, mean)) return 0;
     const double loss = (double)fold_scalar(f, mean);
-    training->sum += loss * (double)count;
+    training->sum += loss * weights;
+    training->weights += weights;
     if (!fit__is_finite(loss) || !fit__clip(training)) {
         fit__diverged(training, first, count, fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
         return 0;
@@ -315,7 +338,7 @@ static int fit__batch(fit__training *training, int first, int count)
     if (fit__step(training, fit__factor(training, first))) return 0;
     training->ns += fit__now() - start;
     training->report.trained = first + count;
-    training->report.loss = training->sum / (double)training->report.trained;
+    training->report.loss = training->sum / training->weights;
     training->report.per_second = training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
     return 1;
 }
@@ -360,7 +383,7 @@ static int fit__epoch_end(fit__training *training)
 static int fit__epoch(fit__training *training)
 {
     const int samples = training->desc.samples, batch = training->desc.batch;
-    training->sum = 0;
+    training->sum = training->weights = 0;
     training->ns = 0;
     training->report.epoch_end = 0;
     fit__shuffle(training);

@@ -133,6 +133,82 @@ static void fit_converges(void)
     }
 }
 
+/* One parameter p and five points: a loss is (p x - y)^2, and its weight one of these. */
+typedef struct weighed {
+    fold_param p;
+    float weight[5];
+    int asked;
+} weighed;
+static const float line_x[5] = { 1, -2, 0.5f, 3, 1.5f }, line_y[5] = { 2, 1, -1, 0.25f, 4 };
+static fold_node line_loss(fold_ctx *f, int sample, void *user)
+{
+    const weighed *w = (const weighed *)user;
+    const fold_node y = fold_scale(f, fold_use(f, w->p), line_x[sample]);
+    return fold_sum(f, fold_square(f, fold_sub(f, y, fold_constant(f, line_y[sample]))), FOLD_ALL);
+}
+static float line_weight(int sample, void *user)
+{
+    weighed *w = (weighed *)user;
+    w->asked++;
+    return w->weight[sample];
+}
+
+/* Weights: every step is that of the formula in double, and the report's loss is a mean by weights, too. */
+static void fit_by_weights(void)
+{
+    static const struct { float weight[5]; const char *says; } cases[] = {
+        { { 1, 0, 2.5f, 12, 0.5f }, NULL },
+        { { 0, 1e-3f, 0, 7, 0 }, NULL },
+        { { 1, 1, 1, -0.5f, 1 }, "fit: the weight of sample 3 is -0.5" },
+        { { 1, NAN, 1, 1, 1 }, "fit: the weight of sample 1 is " },
+        { { 1, 1, INFINITY, 1, 1 }, "fit: the weight of sample 2 is " },
+        { { 1, 1, 1, 0, 0 }, "fit: all weights of samples 3 to 4 of epoch 0 are 0" },
+    };
+    const fold_sgd sgd = { 0.05f, 0, 0 };
+    for (int at = 0; at < 6; at++) {
+        weighed w;
+        fold_fit_report report;
+        fold_model *m = fold_model_new(NULL);
+        w.p = fold_bias_new(m, "p", 1);
+        memcpy(w.weight, cases[at].weight, sizeof w.weight);
+        w.asked = 0;
+        fold_ctx *f = training_ctx(m, 1);
+        fold_fit_desc d = fold_fit_desc_default();
+        d.ctx = f;
+        d.samples = 5;
+        d.batch = 3;
+        d.epochs = 2;
+        d.in_order = 1;
+        d.loss = line_loss;
+        d.weight = line_weight;
+        d.user = &w;
+        d.sgd = &sgd;
+        CHECK_INT(fold_fit(&d, &report), cases[at].says ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        if (cases[at].says) CHECK_TEXT(fold_ctx_message(f), cases[at].says);
+        double p = 0, sum = 0, weights = 0;
+        const float *fitted = fold_model_values(m, NULL);
+        for (int first = 0; first < 20 && !cases[at].says; first += 5) { /* batches of 3 and 2, twice */
+            const int begin = first % 10 ? 3 : 0, end = first % 10 ? 5 : 3;
+            double slope = 0, all = 0;
+            if (!begin) sum = weights = 0;
+            for (int i = begin; i < end; i++) {
+                const double error = p * (double)line_x[i] - (double)line_y[i], weight = (double)w.weight[i];
+                slope += weight * 2 * error * (double)line_x[i];
+                sum += weight * error * error;
+                all += weight;
+            }
+            weights += all;
+            p -= (double)sgd.rate * slope / all;
+        }
+        if (cases[at].says) CHECK_INT(report.ended, FOLD_FIT_ERROR);
+        else CHECK(fabs((double)fitted[0] - p) < 1e-6 && fabs(p) > 0.01);
+        if (!cases[at].says) CHECK_SAYS(fabs(report.loss - sum / weights) < 1e-5, "loss %g, by the formula %g", report.loss, sum / weights);
+        CHECK(w.asked > 0);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 static void in_turn(int n, fold_task *work, void *user, void *pool)
 {
     ++*(int *)pool;
@@ -847,6 +923,7 @@ int main(int argc, char **argv)
     check_run("fit: converges", fit_converges);
     check_run("fit: repeats", fit_repeats);
     check_run("fit: by hand", fit_by_hand);
+    check_run("fit: by weights", fit_by_weights);
     check_run("fit: dropout", fit_dropout);
     check_run("fit: what a seed draws", fit_draws);
     check_run("fit: stops", fit_stops);
