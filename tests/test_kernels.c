@@ -1250,7 +1250,12 @@ static void time_set(const fold__kernels *f)
     time_maps(f);
 }
 
-/* test_kernels [quick | short | full | time [set]]; short: a tenth of the random cases, for emulators */
+/* test_kernels [quick | short | full | time [set]]; short: a tenth of the random cases, or less under a sanitizer */
+#if defined(__SANITIZE_ADDRESS__)
+enum { SHORT = 40 };
+#else
+enum { SHORT = 10 };
+#endif
 /* -- slices of one long list -------------------------------------------------------------------------- */
 
 /* A clock that goes on as a slow op works: its forward by 500 a call and 100 a row, its backward by twice that; and, as gradients
@@ -1348,7 +1353,7 @@ int main(int argc, char **argv)
     const char *mode = argc > 1 ? argv[1] : "quick", *only = argc > 2 ? argv[2] : NULL;
     const fold__kernels *set[SETS];
     const uint64_t saved = fold__fp_enter();
-    const int share = strcmp(mode, "short") ? 1 : 10;
+    const int share = strcmp(mode, "short") ? 1 : SHORT;
     const uint32_t step = !strcmp(mode, "full") ? 7u : 8209u * (uint32_t)(share * share);
     int i, skipped = 0;
     if (!strstr("quick short full time", mode)) word = mode;

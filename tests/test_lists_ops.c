@@ -19,7 +19,7 @@ enum { LISTS = 5, BESIDE_NONE = 0, LARGE_ROW = 400, LARGEST = 1 << 21 };
 #if defined(LONGEST_LIST)
 enum { LONGEST = LONGEST_LIST };
 #elif defined(__SANITIZE_ADDRESS__) /* much slower, and it has seen all in fewer rows */
-enum { LONGEST = 30 };
+enum { LONGEST = 20 };
 #else
 enum { LONGEST = 40 }; /* tests/all takes 300: more rows than a block of kernels has */
 #endif
