@@ -35,8 +35,8 @@ typedef struct net {
     fold_param words;
     fold_child_sum child_sum;
     fold_tree_lstm tree;
-    fold_recurrent lstm[4];
-    fold_param letters;
+    fold_recurrent lstm[4], crf;
+    fold_param letters, key, transitions;
     fold_param W, b, W_f, b_f, leaf_W, leaf_b, lstm_W[4], lstm_b[4]; /* of the layers above, found by name */
     fold_dense head, classes, dense[4];
     fold_mlp mlp, rounds[4];
@@ -542,6 +542,106 @@ static void tagger_record(fold_ctx *f, const net *n, const recording *r, const s
     }
 }
 
+/* ---- pointer ------------------------------------------------------------------------------ */
+
+/* Words of a sentence, of which one is pointed at: root[0]. */
+static void pointer_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double in = s->input, h = s->hidden;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        x->first = r->n_index;
+        x->count = s->min + random_below(random, s->max - s->min + 1);
+        for (int k = 0; k < x->count; k++) push_index(r, random_below(random, s->words));
+        x->root[0] = random_below(random, x->count);
+        r->units += x->count;
+        r->flop_infer += x->count * (8 * (in + h) * h + 2 * h * h + 2 * h) + 2 * h * h;
+    }
+    r->flop_train = 3 * r->flop_infer;
+}
+static void pointer_build(net *n, fold_model *m)
+{
+    const int h = n->s.hidden;
+    n->words = fold_table_new(m, "words", n->s.words, n->s.input);
+    n->lstm[0] = fold_lstm_new(m, "lstm0", n->s.input, h);
+    n->key = fold_weight_new(m, "key", h, h); /* a bias would change no choice */
+    n->dense[0] = fold_dense_new(m, "query", h, h, FOLD_ACT_LINEAR);
+}
+/* A pointer network of one choice (Vinyals et al. 2015): the last state looks for a row. */
+static void pointer_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    fold_state last;
+    const fold_node words = fold_list_lookup(f, n->words, r->index + x->first, x->count);
+    const fold_node key = fold_linear(f, fold_unroll_list(f, &n->lstm[0], words, 0, NULL, &last), n->key, FOLD_NULL_PARAM);
+    const fold_node score = fold_dot(f, key, fold_dense_apply(f, &n->dense[0], last.h));
+    push(out, training ? fold_list_choice_xent(f, score, x->root[0]) : fold_list_softmax(f, score));
+}
+
+/* ---- crf ---------------------------------------------------------------------------------- */
+
+/* Words of a sentence, their classes, and which transition each two neighbours make. */
+static void crf_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    const double in = s->input, h = s->hidden, k = s->classes;
+    for (int i = 0; i < r->n_samples; i++) {
+        sample *x = &r->samples[i];
+        const int count = s->min + random_below(random, s->max - s->min + 1);
+        x->first = r->n_index;
+        x->count = count;
+        for (int at = 0; at < 2 * count; at++) push_index(r, random_below(random, at < count ? s->words : s->classes));
+        for (int at = 1; at < count; at++) {
+            const int *label = r->index + x->first + count;
+            push_index(r, label[at] * s->classes + label[at - 1]);
+        }
+        r->units += count;
+        r->flop_infer += count * (8 * (in + h) * h + 2 * h * k + 2 * k * k);
+    }
+    r->flop_train = 3 * r->flop_infer;
+}
+/* From the scores of a word's classes and those of all ways to the word before, the scores of all ways to it. */
+static void crf_step(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node moves = fold_reshape(f, fold_use(f, n->transitions), fold_shape2(n->s.classes, n->s.classes));
+    out[0] = fold_add(f, in[0], fold_logsumexp(f, fold_add(f, moves, in[1]), 1));
+}
+static void crf_build(net *n, fold_model *m)
+{
+    const int k = n->s.classes;
+    fold_cell_desc cell = fold_cell_desc_default();
+    n->words = fold_table_new(m, "words", n->s.words, n->s.input);
+    n->lstm[0] = fold_lstm_new(m, "lstm0", n->s.input, n->s.hidden);
+    n->classes = fold_dense_new(m, "classes", n->s.hidden, k, FOLD_ACT_LINEAR);
+    n->transitions = fold_table_new(m, "transitions", k * k, 1);
+    cell.name = "crf";
+    cell.body = crf_step;
+    cell.user = n;
+    cell.user_size = sizeof *n;
+    cell.n_in = 2;
+    cell.n_out = 1;
+    cell.in[0] = cell.in[1] = fold_shape1(k);
+    n->crf.cell = fold_cell_new(m, &cell);
+    n->crf.hidden = k;
+}
+/* A conditional random field over the states of an LSTM (Lafferty et al. 2001): all ways, less the one that is right. */
+static void crf_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const int *word = r->index + x->first, *label = word + x->count, *moves = label + x->count;
+    const fold_node h = fold_unroll_list(f, &n->lstm[0], fold_list_lookup(f, n->words, word, x->count), 0, NULL, NULL);
+    const fold_node scores = fold_dense_apply(f, &n->classes, h);
+    fold_node row[MAX_NODES];
+    for (int k = 0; k < x->count; k++) row[k] = fold_list_at(f, scores, k);
+    const fold_state begin = { row[0], { 0, 0 } };
+    const fold_node all = fold_logsumexp(f, fold_unroll(f, &n->crf, row + 1, x->count - 1, 0, &begin, NULL).h, 0);
+    if (!training) {
+        push(out, all);
+        return;
+    }
+    const fold_node seen = fold_list_sum(f, fold_list_pick(f, scores, label, x->count));
+    const fold_node moved = fold_list_sum(f, fold_list_lookup(f, n->transitions, moves, x->count - 1));
+    push(out, fold_sub(f, all, fold_add(f, seen, moved)));
+}
+
 /* ---- attention ---------------------------------------------------------------------------- */
 
 /* An agent and its neighbours: one vector each, the agent's own first. */
@@ -1043,6 +1143,8 @@ static const workload workloads[] = {
     { "chain", "tokens", OPT_SGD, { 1, 150, 150, 10000, 0, 200, 200, 0, 1 }, chain_generate, chain_build, chain_record },
     { "lattice", "letters", OPT_SGD, { 64, 50, 100, 5000, 10, 10, 40, 0, 1 }, lattice_generate, lattice_build, lattice_record },
     { "bilstm-tagger", "words", OPT_SGD, { 32, 128, 50, 10000, 9, 5, 40, 0, 1 }, tagger_generate, tagger_build, tagger_record },
+    { "pointer", "words", OPT_SGD, { 32, 128, 128, 10000, 0, 5, 40, 0, 1 }, pointer_generate, pointer_build, pointer_record },
+    { "crf", "words", OPT_SGD, { 32, 128, 128, 10000, 9, 5, 40, 0, 1 }, crf_generate, crf_build, crf_record },
     { "attention", "vectors", OPT_ADAM, { 256, 16, 64, 1, 5, 1, 21, 0, 1 }, attention_generate, attention_build, attention_record },
     { "frame", "agents", OPT_ADAM, { 1, 16, 32, 500, 8, 1, 21, 0, 1 }, frame_generate, frame_build, frame_record },
     { "graph", "atoms", OPT_ADAM, { 32, 64, 64, 20, 2, 10, 100, 0, 1 }, graph_generate, graph_build, graph_record },

@@ -1,4 +1,5 @@
 """Sequences: nn.LSTM and nn.GRU, packed and padded, also of batches in order of length; a lattice by positions."""
+import math
 import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import PackedSequence
@@ -88,6 +89,130 @@ class Gru(Sequences):
 
 class Chain(Sequences):
     layers, last, hows = 1, True, ("padded",)
+
+
+class Pointer(Sequences):
+    """A sentence is (its words, the place of the one that is pointed at). Scores of all its rows make one choice: of packed rows by
+    sums over each sentence's rows, of padded ones behind a mask."""
+    unit, layers = "words", 1
+
+    def __init__(self, o):
+        super().__init__(o)
+        self.key, self.query = torch.nn.Linear(o.hidden, o.hidden, bias=False), torch.nn.Linear(o.hidden, o.hidden)
+
+    def weights(self, t):
+        return super().weights(t) + [(self.key.weight, t["key"].t())] + linear_of(self.query, t, "query")
+
+    @staticmethod
+    def draw(random, o):
+        n = o.min + random.below(o.max - o.min + 1)
+        words = [random.below(o.words) for _ in range(n)]
+        return words, random.below(n)
+
+    def prepare(self, data):
+        lengths = [len(words) for words, _ in data]
+        order, rows, sizes = packing(lengths)
+        x = {"rows": rows, "sizes": sizes}
+        if self.o.how == "packed":
+            x["words"] = torch.tensor([data[i][0][k] for i, k in rows])
+            rank = {i: r for r, i in enumerate(order)}
+            x["sentence"] = torch.tensor([rank[i] for i, _ in rows])
+            x["right"] = torch.tensor([r for r, (i, k) in enumerate(rows) if data[i][1] == k])
+        else:
+            longest = max(lengths)
+            x["words"] = torch.tensor([[words[k] if k < len(words) else 0 for words, _ in data] for k in range(longest)])
+            x["hidden"] = torch.tensor([[0.0 if k < n else -math.inf for n in lengths] for k in range(longest)])
+            x["last"], x["sentence"] = torch.tensor(lengths) - 1, torch.arange(len(data))
+            x["right"] = torch.tensor([place for _, place in data])
+        return x
+
+    def packed(self, x):
+        y, (h, _) = self.rnn(PackedSequence(self.words(x["words"]), x["sizes"]))
+        at = x["sentence"]
+        score = (self.key(y.data) * self.query(h[0]).index_select(0, at)).sum(1)
+        most = score.detach().new_full((len(h[0]),), -1e30).scatter_reduce(0, at, score.detach(), "amax")
+        score = score - most.index_select(0, at)
+        whole = score.new_zeros(len(most)).index_add(0, at, torch.exp(score))
+        return score - torch.log(whole).index_select(0, at)
+
+    def padded(self, x):
+        y, _ = self.rnn(self.words(x["words"]))
+        score = (self.key(y) * self.query(y[x["last"], x["sentence"]])).sum(2)
+        return torch.log_softmax(score + x["hidden"], 0)
+
+    def levels(self, x, train):
+        y = getattr(self, self.o.how)(x)
+        if not train:
+            return torch.exp(y)
+        return -(y[x["right"]] if self.o.how == "packed" else y[x["right"], x["sentence"]]).sum()
+
+    def in_order(self, x, y):
+        """Sentence by sentence."""
+        if self.o.how == "padded":
+            return y.t()[x["hidden"].t() == 0]
+        return y[sorted(range(len(y)), key=lambda r: x["rows"][r])]
+
+    def units(self, data):
+        return sum(len(words) for words, _ in data)
+
+
+class Crf(Sequences):
+    """A sentence of (words, classes), whose classes follow one another by a score of each two. Sums over all ways go step by step over
+    the sentences that are as long; padded ones stay behind a mask."""
+    unit, layers = "words", 1
+
+    def __init__(self, o):
+        super().__init__(o)
+        self.classes, self.moves = torch.nn.Linear(o.hidden, o.classes), torch.nn.Parameter(torch.zeros(o.classes, o.classes))
+
+    def weights(self, t):
+        return super().weights(t) + linear_of(self.classes, t, "classes") + [(self.moves, t["transitions"].view(self.moves.shape))]
+
+    @staticmethod
+    def draw(random, o):
+        n = o.min + random.below(o.max - o.min + 1)
+        words = [random.below(o.words) for _ in range(n)]
+        return [(word, random.below(o.classes)) for word in words]
+
+    def prepare(self, data):
+        x = super().prepare(data)
+        lengths = [len(d) for d in data]
+        order, sizes = packing(lengths)[0], x["sizes"].tolist()
+        x["order"] = [order[r] for n, going in zip(sizes, sizes[1:] + [0]) for r in range(going, n)]  # of ends
+        x["steps"] = sizes
+        x["moved"] = torch.tensor([after[1] * self.o.classes + before[1] for d in data for before, after in zip(d, d[1:])])
+        x["there"] = torch.tensor([[k < n for n in lengths] for k in range(max(lengths))]).unsqueeze(2)
+        return x
+
+    def step(self, scores, ways):
+        return scores + torch.logsumexp(ways.unsqueeze(1) + self.moves, 2)
+
+    def packed(self, x):
+        scores = self.classes(self.states(x))
+        ways, ends = None, []
+        for part in scores.split(x["steps"]):
+            if ways is not None and len(part) < len(ways):
+                ends.append(ways[len(part):])
+            ways = part if ways is None else self.step(part, ways[: len(part)])
+        return scores, torch.cat(ends + [ways])
+
+    def padded(self, x):
+        scores = self.classes(self.rnn(self.words(x["words"]))[0])
+        ways = scores[0]
+        for part, there in zip(scores[1:], x["there"][1:]):
+            ways = torch.where(there, self.step(part, ways), ways)
+        scores = scores.view(-1, self.o.classes)
+        return scores if x["place"] is None else scores.index_select(0, x["place"]), ways
+
+    def levels(self, x, train):
+        scores, ways = getattr(self, self.o.how)(x)
+        y = torch.logsumexp(ways, 1)
+        if not train:
+            return y
+        return y.sum() - scores.gather(1, x["labels"].unsqueeze(1)).sum() - self.moves.flatten()[x["moved"]].sum()
+
+    def in_order(self, x, y):
+        return y if self.o.how == "padded" else y[sorted(range(len(y)), key=lambda r: x["order"][r])]
 
 
 class Tagger(Net):

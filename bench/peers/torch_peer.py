@@ -12,7 +12,7 @@ import argparse, json, statistics, time, warnings
 import torch
 from common import Random
 from trees import Sick, Sst
-from sequences import Chain, Gru, LanguageModel, Lattice, Sequences, Tagger
+from sequences import Chain, Crf, Gru, LanguageModel, Lattice, Pointer, Sequences, Tagger
 from games import Ppo
 from lists import Attention, Decode, Frame, Graph, Mnist, Policy, Transformer
 
@@ -33,6 +33,8 @@ WORKLOADS = {
     "chain": (Chain, sizes(1, 150, 150, 10000, 0, 200, 200)),
     "lattice": (Lattice, sizes(64, 50, 100, 5000, 10, 10, 40)),
     "bilstm-tagger": (Tagger, sizes(32, 128, 50, 10000, 9, 5, 40)),
+    "pointer": (Pointer, sizes(32, 128, 128, 10000, 0, 5, 40)),
+    "crf": (Crf, sizes(32, 128, 128, 10000, 9, 5, 40)),
     "attention": (Attention, sizes(256, 16, 64, 1, 5, 1, 21)),
     "frame": (Frame, sizes(1, 16, 32, 500, 8, 1, 21)),
     "graph": (Graph, sizes(32, 64, 64, 20, 2, 10, 100)),
