@@ -83,7 +83,7 @@ enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 3
     X(BLOCK, n->block[0] = new_block(n->m, "block", hidden, 0))                                              \
     X(FIRST, n->block[1] = new_block(n->m, "first", hidden, 1))                                              \
     X(ASSEMBLED, n->block[2] = assembled(n->m, "assembled", &n->attention, &n->block[0]))                    \
-    X(ENCODER, n->encoder = new_encoder(n->m, "encoder", n->layers, hidden))                                 \
+    X(ENCODER, n->encoder = new_encoder(n->m, "encoder", &n->block[3], hidden))                              \
     X(PARTLY, n->own[0] = partly_op(n->m))                                                                   \
     X(DECAY, n->own[1] = decay_op(n->m))                                                                     \
     X(TORCH, torch_layers(n))
@@ -128,7 +128,7 @@ typedef struct net {
     fold_conv conv;
     fold_norm norm[3];
     fold_attention attention;
-    fold_transformer block[3], layers[2];
+    fold_transformer block[4]; /* the last is the encoder's */
     fold_encoder encoder;
     fold_op own[2];
     torch torch;
@@ -218,12 +218,12 @@ static fold_transformer assembled(fold_model *m, const char *name, const fold_at
 }
 )
 CODE(new_encoder,
-static fold_encoder new_encoder(fold_model *m, const char *name, fold_transformer *layers, int width) {
+static fold_encoder new_encoder(fold_model *m, const char *name, fold_transformer *layer, int width) {
     fold_transformer_desc d = fold_transformer_desc_default();
     d.width = width;
     d.heads = 2;
     d.inner = 3;
-    return fold_encoder_new(m, name, layers, 2, &d, 1);
+    return fold_encoder_new(m, name, layer, 1, &d, 1);
 }
 )
 /* Ops of one's own: a factor that is an attribute, and one that is data; over a whole list x and a node a beside it,

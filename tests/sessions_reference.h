@@ -116,7 +116,7 @@
     X(attention_apply, out[0] = ref_attention_layer(t, "attention", in[0], in[1], in[1], 2, i0))             \
     X(transformer_step, out[0] = block_reference(t, d, i1, in[0], 1))                                        \
     X(transformer_apply, out[0] = block_reference(t, d, i0, in[0], i1))                                      \
-    X(encoder_apply, out[0] = ref_encoder(t, "encoder", 2, 2, in[0], i1, 1))
+    X(encoder_apply, out[0] = ref_encoder(t, "encoder", 1, 2, in[0], i1, 1))
 
 /* What a context has drawn for dropout: since its key was set, in the call that is being recorded, and in
    runs before this one, where a replay draws on. */
