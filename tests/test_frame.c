@@ -532,21 +532,21 @@ static void refused(void)
 
 /* -- edges that change ------------------------------------------------------------------------- */
 
-enum { HERD = 12, MOST_EDGES = 3000, GIVEN = HERD * CLASSES };
+enum { HERD = 12, MOST_EDGES = 4090, GIVEN = HERD * CLASSES };
 typedef struct herd {
     float state[HERD][H];
     int pairs, from[MOST_EDGES], to[MOST_EDGES];
 } herd;
 
 /* Frames have few edges, none, more to one agent than scores are held at a time, others in no order, and most. */
-static void herd_at(herd *w, int frame)
+static void herd_at(herd *w, int time)
 {
     static const int pairs[] = { 5, 0, MOST_EDGES - 1, 60, MOST_EDGES };
-    w->pairs = pairs[frame];
-    for (int i = 0; i < HERD * H; i++) w->state[i / H][i % H] = 0.1f * (float)((i * 5 + frame * 3) % 17 - 8);
+    w->pairs = pairs[time];
+    for (int i = 0; i < HERD * H; i++) w->state[i / H][i % H] = 0.1f * (float)((i * 5 + time * 3) % 17 - 8);
     for (int k = 0; k < w->pairs; k++) {
-        w->from[k] = (7 * k + frame) % HERD;
-        w->to[k] = frame == 2 ? (k ? 3 : 1) : frame == 3 ? (5 * k + 2) % HERD : k * HERD / w->pairs;
+        w->from[k] = (7 * k + time) % HERD;
+        w->to[k] = time == 2 ? (k ? 3 : 1) : time == 3 ? (5 * k + 2) % HERD : k * HERD / w->pairs;
     }
 }
 
@@ -576,24 +576,24 @@ static void edges_again(void)
         fold_ctx *f = context(&n, training, way);
         fold_node scores, loss;
         size_t bytes = 0;
-        for (int frame = 0; frame < FRAMES; frame++) {
+        for (int time = 0; time < FRAMES; time++) {
             int count = 0;
-            herd_at(&w, frame);
-            if (frame && way != ANEW) {
+            herd_at(&w, time);
+            if (time && way != ANEW) {
                 CHECK_INT(fold_replay(f), FOLD_OK);
             } else {
                 fold_ctx_reset(f);
                 loss = herd_record(f, &n, &w, way != ANEW, &scores);
                 CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
             }
-            float *to = way == ANEW ? want[training][frame] : got;
+            float *to = way == ANEW ? want[training][time] : got;
             CHECK_INT(fold_read(f, &scores, 1, to), FOLD_OK);
             CHECK_INT(fold_read(f, &loss, 1, to + GIVEN), FOLD_OK);
             const float *grads = fold_model_grads(n.m, &count);
             memcpy(to + GIVEN + 1, grads, (size_t)count * sizeof *to);
-            if (way != ANEW) CHECK_BITS(got, want[training][frame], (size_t)(GIVEN + 1 + count));
-            if (frame == 1) bytes = fold_ctx_stats(f).bytes; /* of the first replay */
-            if (frame > 1 && way != ANEW) CHECK_INT(fold_ctx_stats(f).bytes, bytes);
+            if (way != ANEW) CHECK_BITS(got, want[training][time], (size_t)(GIVEN + 1 + count));
+            if (time == 1) bytes = fold_ctx_stats(f).bytes; /* of the first replay */
+            if (time > 1 && way != ANEW) CHECK_INT(fold_ctx_stats(f).bytes, bytes);
             fold_grads_clear(n.m);
         }
         CHECK_SAYS(memcmp(want[training][0], want[training][1], GIVEN * sizeof(float)), "frames are alike");
@@ -624,8 +624,8 @@ static void edges_in_a_block(void)
             fold_ctx *f = fold_ctx_new(n.m, &d);
             loss = herd_record(f, &n, &w, 1, &scores);
             CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
-            for (int frame = 0; frame < FRAMES; frame++) {
-                herd_at(&w, frame);
+            for (int time = 0; time < FRAMES; time++) {
+                herd_at(&w, time);
                 CHECK_INT(fold_replay(f), FOLD_OK);
             }
             size = fold_ctx_stats(f).block_bytes;
@@ -651,7 +651,7 @@ static void edges_refused(void)
         CHECK_INT(fold_run(f, &loss, 1), FOLD_OK);
         CHECK_INT(fold_read(f, &scores, 1, was), FOLD_OK);
         static const struct { int pairs, from, to; const char *says; } bad[] = {
-            { MOST_EDGES + 1, 0, 0, "edges_ref: 3001 edges of node " }, { -1, 0, 0, " are not in [0, 3000]" },
+            { MOST_EDGES + 1, 0, 0, "edges_ref: 4091 edges of node " }, { -1, 0, 0, " are not in [0, 4090]" },
             { 5, HERD, 0, "edges_ref: index 12 in edge 4 of node " },   { 5, -1, 0, "edges_ref: index -1 in edge 4 of node " },
             { 5, 0, HERD, " is not in [0, 12)" },                      { 5, 0, -7, "edges_ref: index -7 in edge 4 of node " }
         };
