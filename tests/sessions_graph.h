@@ -1463,6 +1463,41 @@ static int sample_loss(gen *g)
     return data_below(g, 3) ? soft(g, y, 20) : y;
 }
 
+/* Calls a cell that gives a list, if it takes nothing but such rows; else a layer. Returns what comes first. */
+static int flock_step(gen *g, int x)
+{
+    const int c = below(g, CELLS), first = g->to->n_values;
+    int in[FOLD_MAX_CELL_IN], fits = !cells[c].d.n_list && same_shape(cells[c].out[0], shape_of(g, x));
+    for (int k = 0; k < cells[c].d.n_in; k++) {
+        fits &= same_shape(cells[c].d.in[k], shape_of(g, x)) && cells[c].needs[0] >> k & 1;
+        in[k] = x;
+    }
+    if (!fits)
+        return emit_with(g, OP_dense_apply, shape_of(g, x), 20, x, below(g, 5), 0);
+    add_item(g, OP_call, cells[c].d.n_in, in);
+    g->last->i[0] = c;
+    for (int i = 0; i < cells[c].d.n_out; i++) {
+        g->made = cells[c].needs[i] ? list_of(g, x) : 0;
+        add_output(g, cells[c].out[i], cells[c].bound);
+    }
+    return first;
+}
+
+/* The loss of a flock: a sample of one list, whose rows go through cells and layers, each row on its own. */
+static int flock_loss(gen *g)
+{
+    const int rows = 3 + data_below(g, 20), list = g->lists = new_list(g, rows, 1);
+    int x = emit_as(g, below(g, 2) ? OP_list_input : OP_list_input_ref, list, fold_shape1(hidden), 1, 0, NULL);
+    add_data(g, rows * hidden);
+    for (int steps = below(g, 4), step = 0; step <= steps; step++) {
+        const int two[2] = { x, x };
+        x = step == 0 || !below(g, 3) ? flock_step(g, x) : emit(g, OP_mul, shape_of(g, x), bound_of(g, x) * bound_of(g, x), 2, two);
+        x = soft(g, x, 3);
+    }
+    x = grow_reduce(g, OP_mean, x, FOLD_ALL);
+    return emit_as(g, OP_list_mean, 0, fold_shape1(1), bound_of(g, x), 1, &x);
+}
+
 /* The root: sums, means and weighted combinations of the losses, with a regulariser at times, or a function
    of all of them that cannot be cut into groups. */
 static int total_loss(gen *g, int *loss, int n)
@@ -1578,11 +1613,14 @@ static void start_samples(gen *g, const limits *l, check_random *r)
 static void graph_make(gen *g, graph *p, const limits *l)
 {
     int loss[MAX_SAMPLES], left, done = 0;
-    check_random r = { l->structure * 0x9e3779b97f4a7c15u };
+    check_random r = { l->structure * 0x9e3779b97f4a7c15u }, chance = { l->structure * 977 + 3 };
     p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = p->outputs = p->caches = 0;
     g->to = p;
     g->n_lists = 0;
-    start_samples(g, l, &r);
+    const int flocks = l->samples < MAX_SAMPLES && !random_below(&chance, 4); /* one more sample, the last */
+    limits with = *l;
+    with.samples += flocks;
+    start_samples(g, &with, &r);
     g->random = r;
     g->s = &g->samples[0];
     if (!below(g, 4))
@@ -1598,14 +1636,15 @@ static void graph_make(gen *g, graph *p, const limits *l)
             sample *s = g->s = &g->samples[i];
             if (loss[i] >= 0)
                 continue;
+            const int flock = flocks && i == g->n_samples - 1;
             add_seed(g);
-            for (int k = 0; !sample_done(g, s) && (k < 3 || !p->interleaved); k++, s->steps--)
+            for (int k = 0; !flock && !sample_done(g, s) && (k < 3 || !p->interleaved); k++, s->steps--)
                 grow(g);
-            if (!sample_done(g, s)) {
+            if (!flock && !sample_done(g, s)) {
                 left = 1;
                 continue;
             }
-            p->losses[p->n_losses++] = loss[i] = sample_loss(g);
+            p->losses[p->n_losses++] = loss[i] = flock ? flock_loss(g) : sample_loss(g);
             if (++done == g->n_samples / 2)
                 p->cut = p->n_items;
         }
