@@ -3044,6 +3044,7 @@ typedef struct fold__product {
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
     fold_rows output;
+    struct fold__tape *tape; /* its tiles are written down there, if not NULL */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3477,6 +3478,65 @@ typedef struct fold__span {
     } seg[FOLD__TILE_SEGMENTS];
 } fold__span;
 typedef void (*fold__tile_fn)(const fold__span *at);
+
+/* A step of a tape is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
+   call, a fold__prepared, fold__span or fold__map_call. */
+typedef struct fold__tape_step {
+    struct fold__tape_step *next;
+    void (*op)(const fold_op_call *);
+    fold__tile_fn tile;
+} fold__tape_step;
+/* A map of values that lie side by side. Without a map it is a copy, and without `out` it is batch number
+   `count`. */
+typedef struct fold__map_call {
+    fold__map_fn map;
+    float *out;
+    const float *in_a, *in_b, *in_c;
+    float scalar;
+    size_t count;
+} fold__map_call;
+/* A flat list of all that replays run, in one piece of memory. It is written twice: first without memory, to
+   count the bytes that it takes. */
+typedef struct fold__tape {
+    char *base;
+    size_t used, size;
+    fold__tape_step *first, **last; /* first NULL: it is not written */
+    int lost;  /* something has no step: the batch that runs becomes one */
+    int aside; /* some of an op is neither map nor tile that can run again */
+    int off;   /* there is no room for it */
+} fold__tape;
+
+/* Takes memory that stays as it is from replay to replay. NULL: there is none. */
+static FOLD__NOINLINE void *fold__tape_take(fold__tape *tape, size_t bytes)
+{
+    const size_t from = tape->used;
+    tape->used += fold__round_up(bytes, sizeof(size_t));
+    return tape->used <= tape->size ? tape->base + from : NULL;
+}
+
+/* Appends a step with a copy of what lies behind it, which is returned. NULL: there is no memory. */
+static FOLD__NOINLINE void *fold__tape_add(fold__tape *tape, void (*op)(const fold_op_call *),
+                                           fold__tile_fn tile, const void *with, size_t bytes)
+{
+    fold__tape_step *step = (fold__tape_step *)fold__tape_take(tape, sizeof *step + bytes);
+    if (!step)
+        return NULL;
+    step->next = NULL;
+    step->op = op;
+    step->tile = tile;
+    *tape->last = step;
+    tape->last = &step->next;
+    return memcpy(step + 1, with, bytes);
+}
+
+/* Gives back what was taken since. */
+static FOLD__NOINLINE void fold__tape_return(fold__tape *tape, size_t used, fold__tape_step **last)
+{
+    tape->used = used;
+    tape->last = last;
+    *last = NULL;
+}
+
 /* Columns of a narrow pack lie `stride` floats apart, from `weights` on. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
@@ -3696,6 +3756,10 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             fold__tiles_aside(tile, at, height, first, last, start, end, buffer);
         else
             tile(at);
+        if (product->tape) {
+            product->tape->aside |= aside;
+            fold__tape_add(product->tape, NULL, tile, at, sizeof *at);
+        }
         at->scattered = 0;
     }
 }
@@ -3731,6 +3795,12 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     float **made = (float **)(void *)(scratch + fold__aside_floats((size_t)product->rows));
     fold__span at;
     int segment = 0, chained;
+    if (product->tape) {
+        float **kept =
+            (float **)fold__tape_take(product->tape, (size_t)rows * FOLD__TILE_ARRAYS * sizeof *kept);
+        made = kept ? kept : made;
+        product->tape->aside |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
+    }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
     at.count = count;
@@ -4874,6 +4944,7 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     float **made = (float **)(void *)(scratch + fold__tile_floats((size_t)product->rows));
     fold__seg part;
     fold__product block;
+    block.tape = NULL;
     block.rows = (int)rows;
     block.columns = group->width;
     block.n_pack = block.col = 0;
@@ -8059,6 +8130,7 @@ typedef struct fold__engine {
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
+    fold__tape *tape; /* maps and tiles are written down there, if not NULL */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
@@ -8259,11 +8331,20 @@ FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, co
                                   float scalar)
 {
     const int count = fold__engine_of(call)->size;
+    fold__tape *const tape = fold__engine_of(call)->tape;
     const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
     if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
                             second->stride == count && third->stride == count)) {
-        map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
-            (size_t)call->rows * (size_t)count, 1, NULL);
+        const fold__map_call all = { map,
+                                     fold__row(output, 0),
+                                     fold__row(first, 0),
+                                     fold__row(second, 0),
+                                     fold__row(third, 0),
+                                     scalar,
+                                     (size_t)call->rows * (size_t)count };
+        map(all.out, all.in_a, all.in_b, all.in_c, scalar, all.count, 1, NULL);
+        if (tape)
+            fold__tape_add(tape, NULL, NULL, &all, sizeof all);
         return;
     }
     const fold_rows all[4] = { *output, *first, *second, *third };
@@ -8789,6 +8870,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
         product.seg = seg;
         product.init = init;
         product.output = output;
+        product.tape = engine->tape;
         fold__weight_product(engine, transposed, &product, call->scratch);
         init = output;
     }
@@ -8831,6 +8913,7 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     seg.input = dy;
     seg.inner = call->attr[FOLD__LINEAR_OUT];
     seg.weights = fold__weight_pack(engine, !call->attr[FOLD__LINEAR_T]);
+    product.tape = NULL;
     product.rows = (int)rows;
     product.columns = to - from;
     product.n_seg = 1;
@@ -10483,6 +10566,7 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
     fold__product product;
     if (parts.copied)
         fold__copy_patches(filter, &parts, padded, first, count, scratch->patches);
+    product.tape = NULL;
     product.rows = count;
     product.seg = seg;
     product.init = init;
@@ -17617,8 +17701,6 @@ typedef struct fold__batch {
     uint32_t first, count;           /* its calls, in the order of the run */
     uint32_t first_slot, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
-    uint32_t rows_at; /* the rows of its inputs stay there from replay to replay, in 16 floats of scratch; 0:
-                         they are found each time */
 } fold__batch;
 /* A group of samples, or the head, or the tail. Sizes and places are in floats. In the region its slabs come
    first, then rows of contributions, then gradients of leaves. */
@@ -17653,11 +17735,9 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* stage 0 runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t scratch_at; /* its scratch begins there in the worker's: 0, except where turns are kept */
-    size_t op_at;      /* an op's own floats begin there in that, behind its brief buffers, */
-    size_t turn_at;    /* then turns of ops with where their operands lie, */
-    size_t free_at;    /* and then come pointers to rows */
-    size_t early_at;   /* kept turns of its prologue; see fold__keep_turns */
+    size_t op_at;   /* an op's own floats begin there in the scratch, behind its brief buffers, */
+    size_t turn_at; /* then turns of ops with where their operands lie, */
+    size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
 /* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
@@ -17776,7 +17856,6 @@ typedef struct fold__turn {
     uint8_t for_elements; /* only list elements need it */
     uint8_t is_list;      /* it takes a list of elements for each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    uint8_t stays;        /* its call is complete from replay to replay (fold__keep_call) */
     const fold__op_row *op;
     const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
     fold__op_run *run, *run_back;
@@ -17810,6 +17889,7 @@ typedef struct fold__worker {
     fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
+    fold__tape *tape; /* its calls are written down there, if not NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
@@ -17901,8 +17981,8 @@ typedef struct fold__run {
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
-    int kept_turns;     /* FOLD__TURNS_…: of batches, from replay to replay */
-    int calls_stay;     /* each stage has one batch, whose calls are the same in each replay */
+    fold__tape tape;    /* lies at the end of scratch */
+    uint64_t tape_moves; /* how often arrays had moved when it was written */
     int open, begun;    /* a run is open, and it is run in slices */
     int replays;        /* it does again what the run before did; */
     int all_again;      /* eager: and computes all that was recorded */
@@ -17917,9 +17997,6 @@ typedef struct fold__run {
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    const float *turn_packs; /* the model's packs, values and ops lay there when they were made */
-    const float *turn_values;
-    const fold__user_op *turn_ops;
     uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
     uint64_t began; /* when, by the clock */
 
@@ -17944,8 +18021,6 @@ typedef struct fold__run {
     float *trash;
     size_t widest_value; /* floats of such a row */
 } fold__run;
-
-enum { FOLD__TURNS_NONE, FOLD__TURNS_NEW, FOLD__TURNS_READY };
 
 static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
 
@@ -19951,7 +20026,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     fold__batch *level = run->batch + run->counts.batches; /* chains of 1 first, then of 2 */
     run->counts.batches += levels;
     for (uint32_t at = 0; at < levels; at++) {
-        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0, 0 };
+        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0 };
         level[at] = empty;
     }
     for (uint32_t call = 0; call < group_sig->calls; call++) {
@@ -20943,9 +21018,12 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
    ops, and copies out what stays readable. Calls: op table, and of the plan its batches, offsets and
    prologues. Allocates nothing: everything was reserved. Must not know how a gradient is put together. */
 
-static void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
+static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
-    void *memory = worker->free;
+    void *memory = worker->tape ? fold__tape_take(worker->tape, count * size) : NULL;
+    if (memory)
+        return memory;
+    memory = worker->free;
     worker->free += fold__round_up(count * size, FOLD__ALIGN);
     return memory;
 }
@@ -21164,6 +21242,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
         engine->alike = fold__shape_size(&call->in_shape[input]) == engine->size;
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
+    engine->tape = NULL;
 }
 
 /* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
@@ -21225,43 +21304,41 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Keeps a complete call for the next replays, if it is the same in each: that of all rows of the only batch
-   of its stage, evenly spaced. The rows take the memory of the spots that they were found by. */
-static FOLD__NOINLINE void fold__keep_call(const fold__run *run, fold__worker *worker, fold__turn *turn)
+/* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
+static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker, fold__turn *turn)
 {
-    fold_op_call *call = &turn->prepared.call;
-    fold_rows *const in = (fold_rows *)(void *)turn->in, *const out = (fold_rows *)(void *)turn->out;
-    if (!run->calls_stay || run->begun || !worker->batch.rows_at || worker->batch.elems || turn->gathers ||
-        (turn->op->flags & FOLD__ONE_ROW) || call->rows != (int)worker->batch.count)
+    fold__tape *const tape = worker->tape;
+    const size_t inputs = (size_t)turn->prepared.call.n_in, outputs = (size_t)turn->prepared.call.n_out;
+    const size_t used = tape->used;
+    fold__tape_step **const last = tape->last;
+    tape->lost |= (turn->op->flags & FOLD__ONE_ROW) || (turn->gathers && f->n_draws);
+    tape->aside = 0;
+    turn->prepared.engine.tape = tape;
+    fold__call_rows(worker, turn->op, &turn->prepared.call, turn->run);
+    turn->prepared.engine.tape = NULL;
+    if (!tape->aside && tape->used != used && tape->used - used < 4 * sizeof turn->prepared)
         return;
-    for (int operand = 0; operand < call->n_in; operand++)
-        if (worker->op_in[operand].rows)
-            return;
-    for (int output = 0; output < call->n_out; output++)
-        if (worker->op_out[output].rows)
-            return;
-    memcpy(in, worker->op_in, (size_t)call->n_in * sizeof *in);
-    memcpy(out, worker->op_out, (size_t)call->n_out * sizeof *out);
-    call->in = in;
-    call->out = out;
-    turn->stays = 1;
+    fold__tape_return(tape, used, last);
+    fold_op_call *call =
+        (fold_op_call *)fold__tape_add(tape, turn->run, NULL, &turn->prepared, sizeof turn->prepared);
+    fold_rows *rows = (fold_rows *)fold__tape_take(tape, (inputs + outputs) * sizeof *rows);
+    if (!rows)
+        return;
+    call->in = (fold_rows *)memcpy(rows, worker->op_in, inputs * sizeof *rows);
+    call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
 FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
     fold__turn *turn = &worker->turn[op_index];
-    if (turn->stays) {
-        worker->kernel_calls++;
-        turn->run(&turn->prepared.call);
-        return;
-    }
     if (!count || !turn->forward || (turn->for_elements && !worker->batch.elems))
         return;
     fold_op_call *call = fold__complete_call(f, worker, op_index, count);
-    if (f->run->kept_turns)
-        fold__keep_call(f->run, worker, turn);
-    fold__call_rows(worker, turn->op, call, turn->run);
+    if (worker->tape)
+        fold__tape_op(f, worker, turn);
+    else
+        fold__call_rows(worker, turn->op, call, turn->run);
     worker->free = free;
 }
 
@@ -21394,7 +21471,7 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
         turn->wanted = turn->spread = 0;
-        turn->finishes = turn->stays = 0;
+        turn->finishes = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
         turn->first = first;
@@ -21454,7 +21531,6 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     const fold__run *run = f->run;
     const uint32_t *const ids = run->order + batch->first;
     uint32_t begin = batch->first_elem, end = begin + batch->elems;
-    batch->rows_at = 0;
     if (fold__strip_of(fold__group_of(f, &run->group_sig[batch->group_sig]))) { /* it has one call */
         batch->count = to > from;
         batch->first_elem += from;
@@ -21496,14 +21572,9 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     worker->run_sig = &run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    const int early = run->kept_turns && !worker->stage;
-    if (run->kept_turns)
-        worker->scratch = run->scratch + group_sig->scratch_at;
-    worker->turn =
-        (fold__turn *)(void *)(worker->scratch + (early ? group_sig->early_at : group_sig->turn_at));
+    worker->turn = (fold__turn *)(void *)(worker->scratch + group_sig->turn_at);
     worker->spot = (fold__spot *)(void *)(worker->turn + worker->program.n_ops);
-    if (run->kept_turns != FOLD__TURNS_READY)
-        fold__plan_turns(f, worker);
+    fold__plan_turns(f, worker);
 }
 
 /* Tells where a row lies of the list that an edge reads, or its one row. */
@@ -21647,46 +21718,13 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Tells what stays of a batch from replay to replay: its inputs' rows, and behind them lists and pointers. */
-typedef struct fold__kept_rows {
-    uint32_t *list;
-    fold_rows in[1]; /* one for each input and list */
-} fold__kept_rows;
-static size_t fold__kept_rows_bytes(const fold__program *program)
-{
-    const size_t inputs = (size_t)(program->n_in + program->n_list);
-    return fold__round_up(sizeof(fold__kept_rows) + inputs * sizeof(fold_rows), FOLD__ALIGN);
-}
-
-/* Finds the inputs of a batch whose rows stay from replay to replay, unless they are there. */
-static void fold__kept_inputs(fold_ctx *f, fold__worker *worker)
-{
-    fold__run *run = f->run;
-    fold__kept_rows *kept = (fold__kept_rows *)(void *)(run->scratch + (size_t)worker->batch.rows_at * 16);
-    const size_t bytes = (size_t)(worker->program.n_in + worker->program.n_list) * sizeof(fold_rows);
-    char *const free = worker->free;
-    if (run->kept_turns != FOLD__TURNS_READY) {
-        worker->free = (char *)kept + fold__kept_rows_bytes(&worker->program);
-        fold__find_inputs(f, worker);
-        worker->free = free;
-        kept->list = worker->list;
-        memcpy(kept->in, worker->in, bytes);
-    } else {
-        worker->list = kept->list;
-        memcpy(worker->in, kept->in, bytes);
-    }
-}
-
 /* Makes a batch, or part of one, ready to run. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
     worker->ids = f->run->order + worker->batch.first;
     worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     fold__set_tile(worker, 0);
-    if (f->run->kept_turns && worker->batch.rows_at)
-        fold__kept_inputs(f, worker);
-    else
-        fold__find_inputs(f, worker);
+    fold__find_inputs(f, worker);
 }
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
@@ -21762,6 +21800,8 @@ static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
     fold__turn *turn = &worker->turn[0];
+    if (worker->tape)
+        worker->tape->lost = 1;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         fold__aim_whole(f, worker, call);
@@ -21789,8 +21829,11 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
         if (run->state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
             to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
                                                   : run->region + (size_t)run->value_link[id] * 16;
-            const size_t at = first * (size_t)stride;
-            memcpy(to + at, from + at, moved * (size_t)stride * sizeof *to);
+            const size_t at = first * (size_t)stride, floats = moved * (size_t)stride;
+            const fold__map_call copy = { NULL, to + at, from + at, NULL, NULL, 0, floats };
+            memcpy(to + at, from + at, floats * sizeof *to);
+            if (worker->tape)
+                fold__tape_add(worker->tape, NULL, NULL, &copy, sizeof copy);
         }
         if (first == begin) /* one thread notes it, which has the first rows */
             f->value[id] = to;
@@ -21805,11 +21848,8 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
     if (whole)
         fold__forward_whole(f, worker);
     for (int op_index = 0, end; op_index < worker->program.n_ops && !whole; op_index = end) {
-        end = worker->turn[op_index].stays ? op_index + 1 : worker->turn[op_index].end;
-        if (worker->turn[op_index].stays)
-            fold__forward_op(f, worker, op_index, worker->batch.count);
-        else
-            fold__forward_span(f, worker, op_index, end);
+        end = worker->turn[op_index].end;
+        fold__forward_span(f, worker, op_index, end);
     }
     for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
         fold__note_output(f, worker, output);
@@ -24032,6 +24072,23 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
+/* Runs a batch forward and writes down what it runs. A batch whose calls are not the same in each replay, or
+   are too many, is a step itself. */
+enum { FOLD__TAPE_BYTES = 1 << 16 };
+static FOLD__NOINLINE void fold__tape_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
+{
+    fold__tape *const tape = worker->tape;
+    fold__tape_step **const last = tape->last;
+    const size_t used = tape->used;
+    const fold__map_call itself = { NULL, NULL, NULL, NULL, NULL, 0, which };
+    tape->lost = 0;
+    fold__forward_batch(f, worker);
+    if (!tape->lost && tape->used < FOLD__TAPE_BYTES)
+        return;
+    fold__tape_return(tape, used, last);
+    fold__tape_add(tape, NULL, NULL, &itself, sizeof itself);
+}
+
 /* Runs a batch of a group, or some of its rows. */
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
                             int kind, uint32_t from, uint32_t to)
@@ -24044,6 +24101,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         f->desc.zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->desc.zone_user);
     if (FOLD__TRAINING(kind == FOLD__EVENT_BACKWARD))
         fold__backward_batch(f, worker, group);
+    else if (worker->tape)
+        fold__tape_batch(f, worker, batch);
     else
         fold__forward_batch(f, worker);
     if (fold__traces(f))
@@ -24278,8 +24337,7 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 static void fold__start_run(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->kept_turns != FOLD__TURNS_READY || f->n_index_refs) /* else values lie where they lay */
-        fold__resolve_values(f);
+    fold__resolve_values(f);
     for (int thread = 0; thread < fold__threads_of(f); thread++)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
@@ -24299,10 +24357,40 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
+/* Runs the steps of a tape. A batch finds nothing in scratch, which others have used since. */
+static void fold__run_tape(fold_ctx *f)
+{
+    fold__worker *const worker = f->run->worker;
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted before */
+    for (const fold__tape_step *step = f->run->tape.first; step; step = step->next) {
+        const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
+        if (step->op)
+            step->op((const fold_op_call *)(const void *)map);
+        else if (step->tile)
+            step->tile((const fold__span *)(const void *)map);
+        else if (map->map)
+            map->map(map->out, map->in_a, map->in_b, map->in_c, map->scalar, map->count, 1, NULL);
+        else if (map->out)
+            memcpy(map->out, map->in_a, map->count * sizeof(float));
+        else {
+            fold__enter_group(f, worker, f->run->group);
+            fold__run_batch(f, worker, f->run->group, (uint32_t)map->count, FOLD__EVENT_FORWARD, 0,
+                            UINT32_MAX);
+        }
+    }
+    worker->kernel_calls = calls;
+    worker->one_row_calls = one_row;
+}
+
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
     const fold__fp saved = run->host_fp = fold__fp_enter();
+    if (run->tape.first && !run->timing && !f->n_index_refs && !run->worker->tape) {
+        fold__run_tape(f);
+        fold__fp_leave(saved);
+        return;
+    }
     fold__start_run(f);
     fold__progress at;
     for (fold__first_stretch(run, &at); at.stretch != FOLD__NONE; fold__find_stretch(run, &at)) {
@@ -24943,7 +25031,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
-    run->kept_turns = FOLD__TURNS_NONE;
+    memset(&run->tape, 0, sizeof run->tape);
     run->changed = fold__is_stale(f);
     run->recompute = backward || run->changed;
     if (backward)
@@ -25099,78 +25187,56 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Gives the rows of batches' inputs places in scratch, where those of small batches are: finding them takes
-   as long as computing then. Returns where they end, in floats; not where indices move rows. */
-enum { FOLD__KEPT_ROWS = 1 << 14 }; /* bytes, of all batches */
-static size_t fold__keep_rows(fold_ctx *f, size_t begin)
+/* Lets a replay write down its calls: those of one thread that runs one group forward are the same in each
+   replay, as long as nothing moves. */
+static void fold__begin_tape(fold_ctx *f)
 {
     fold__run *run = f->run;
-    size_t bytes = 0;
-    for (uint32_t which = 0; which < run->counts.batches; which++) {
-        fold__batch *batch = &run->batch[which];
-        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-        const size_t at = begin + bytes / sizeof(float);
-        bytes += fold__kept_rows_bytes(&program);
-        bytes += (size_t)program.n_in * fold__round_up(batch->count * sizeof(float *), FOLD__ALIGN);
-        bytes += (size_t)program.n_list * fold__round_up(batch->elems * sizeof(float *), FOLD__ALIGN);
-        bytes += group_sig->has_elements
-                     ? fold__round_up((batch->count + (size_t)1) * sizeof(uint32_t), FOLD__ALIGN)
-                     : 0;
-        batch->rows_at = bytes <= FOLD__KEPT_ROWS && !f->n_index_refs ? (uint32_t)(at / 16) : 0;
-        if (!batch->rows_at)
-            bytes = (at - begin) * sizeof(float);
-    }
-    return begin + bytes / sizeof(float);
-}
-
-/* Batches do the same with each op in every replay, as long as nothing moves. So where one
-   thread runs one group forward, signatures get scratch one behind the other, in which their turns stay. */
-static void fold__keep_turns(fold_ctx *f)
-{
-    fold__run *run = f->run;
-    uint32_t stages = 0;
-    size_t end = 0;
-    if (run->kept_turns || fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups > 1)
+    fold__tape *const tape = &run->tape;
+    if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups != 1 || f->n_index_refs ||
+        fold__traces(f) || fold__has_zone(f) || run->begun || tape->off)
         return;
-    for (uint32_t which = 0; which < run->counts.group_sigs; which++) {
-        fold__group_sig *group_sig = &run->group_sig[which];
-        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-        stages += group_sig->has_prologue ? 2 : 1;
-        group_sig->scratch_at = end;
-        group_sig->early_at = fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16);
-        end += group_sig->early_at;
-        if (group_sig->has_prologue)
-            end += fold__round_up(group_sig->free_at - group_sig->turn_at, 16);
-    }
-    run->calls_stay = stages == run->counts.batches;
-    end = fold__keep_rows(f, end);
-    const size_t lacking = f->lacking;
-    if (fold__ask(f, FOLD__ARRAY_SCRATCH, end, sizeof(float))) {
-        run->counts.scratch = end;
-        run->kept_turns = FOLD__TURNS_NEW;
-    }
-    f->lacking = lacking; /* it goes without */
+    tape->base = (char *)(run->scratch + run->counts.scratch) - tape->size;
+    tape->last = &tape->first;
+    tape->used = 0;
+    run->worker->tape = tape;
 }
 
-/* Runs the plan again. It finds what a forward run reserved. */
+/* Makes room for what was counted. The context goes without a tape if there is none. */
+static void fold__end_tape(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    fold__tape *const tape = &run->tape;
+    const size_t lacking = f->lacking, size = fold__round_up(tape->used, FOLD__ALIGN);
+    const size_t scratch = run->counts.scratch + size / sizeof(float);
+    tape->off = tape->size || !fold__ask(f, FOLD__ARRAY_SCRATCH, scratch, sizeof(float));
+    if (!tape->off) {
+        run->counts.scratch = scratch;
+        tape->size = size;
+    }
+    tape->first = NULL;
+    f->lacking = lacking;
+}
+
+/* Runs the plan again. With a tape it finds what was reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
-    fold__keep_turns(f);
-    const int moved = run->moves != f->arena.moves || run->turn_packs != fold__packs(f->model) ||
-                      run->turn_values != fold__values(f->model) || run->turn_ops != fold__user_ops(f->model);
-    if (run->kept_turns && (moved || run->begun)) /* each slice makes its turns anew */
-        run->kept_turns = FOLD__TURNS_NEW;
-    run->turn_packs = fold__packs(f->model);
-    run->turn_values = fold__values(f->model);
-    run->turn_ops = fold__user_ops(f->model);
-    if ((!run->kept_turns || moved) && !fold__reserve_run(f))
+    if (run->begun || run->tape_moves != f->arena.moves + f->model->arena.moves)
+        run->tape.first = NULL;
+    if (!run->tape.first && !fold__reserve_run(f))
         return f->error.status;
+    if (!run->tape.first)
+        fold__begin_tape(f);
     fold__run_planned(f, start);
-    if (run->kept_turns && !run->begun)
-        run->kept_turns = FOLD__TURNS_READY;
+    if (run->worker
+            ->tape) /* addresses in scratch are subnormal floats, which slow products that read lanes */
+        memset(run->scratch, 0, (size_t)(run->tape.base - (char *)run->scratch));
+    run->worker->tape = NULL;
+    if (!run->tape.off && run->tape.used > run->tape.size)
+        fold__end_tape(f);
+    run->tape_moves = f->arena.moves + f->model->arena.moves;
     return FOLD_OK;
 }
 
