@@ -838,7 +838,8 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Lets an attention by edges read its edges from your memory whenever fold_index_ref would, for agents whose
    neighbours change: in each frame *edges of them, up to `most`. x is what fold_list_attention_to gave, or
    fold_list_attention_weights_to. Rows of q, k and v stay as many.
-   Memory for `most` edges is taken at once. Values and gradients have the bits of a new recording.
+   Memory for `most` edges is taken at once: right behind the attention, in place of the recorded ones.
+   Values and gradients have the bits of a new recording.
    Errors: another x, one that was run before, or twice the same; fewer `most` than were recorded; a context
    with dedupe.
    *edges that are not in [0, most], or an index out of range, are an error of the run as above. */
@@ -25492,14 +25493,17 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
                    ref.most, (unsigned)ref.node, edges);
         return;
     }
-    const size_t keys = (size_t)ref.end, most = (size_t)ref.most;
-    const uint32_t place = fold__place_data(f, fold__sight_ints(f, most, queries, keys));
+    const size_t keys = (size_t)ref.end;
+    const size_t had = fold__round_up(fold__sight_ints(f, (size_t)edges, queries, keys), 16);
+    const size_t wanted = fold__round_up(fold__sight_ints(f, (size_t)ref.most, queries, keys), 16);
+    const int grows = 16 * (size_t)recorded + had == f->data_used; /* where it lies: nothing is behind it */
+    const uint32_t place = fold__place_data(f, grows ? wanted - had : wanted);
     if (place == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         return;
-    memcpy(fold__at_place(f, place), fold__at_place(f, recorded),
-           fold__sight_ints(f, (size_t)edges, queries, keys) * sizeof(int));
-    f->node_data[ref.node] = place | (uint64_t)most << 32;
+    if (!grows)
+        memcpy(fold__at_place(f, place), fold__at_place(f, recorded), had * sizeof(int));
+    f->node_data[ref.node] = (grows ? recorded : place) | (uint64_t)ref.most << 32;
     f->index_refs[f->n_index_refs++] = ref;
 }
 
