@@ -7,6 +7,7 @@
 #define DRAW_IMPLEMENTATION
 #include "../examples/draw.h"
 #include "check.h"
+#include <limits.h>
 #include <stdlib.h>
 
 enum { H = 8, CLASSES = 5, WORDS = 20, SAMPLES = 7, FRAMES = 5, ROWS = 3, FLOATS = 1 << 14 };
