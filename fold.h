@@ -25496,7 +25496,7 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const size_t keys = (size_t)ref.end;
     const size_t had = fold__round_up(fold__sight_ints(f, (size_t)edges, queries, keys), 16);
     const size_t wanted = fold__round_up(fold__sight_ints(f, (size_t)ref.most, queries, keys), 16);
-    const int grows = 16 * (size_t)recorded + had == f->data_used; /* it can grow there: nothing lies behind it */
+    const int grows = 16 * (size_t)recorded + had == f->data_used; /* nothing lies behind it */
     const uint32_t place = fold__place_data(f, grows ? wanted - had : wanted);
     if (place == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
