@@ -25195,7 +25195,7 @@ static void fold__begin_tape(fold_ctx *f)
     fold__run *run = f->run;
     fold__tape *const tape = &run->tape;
     if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups != 1 || f->n_index_refs ||
-        fold__traces(f) || fold__has_zone(f) || run->begun || tape->off)
+        fold__traces(f) || fold__has_zone(f) || run->begun || tape->off || !run->scratch)
         return;
     tape->base = (char *)(run->scratch + run->counts.scratch) - tape->size;
     tape->last = &tape->first;
@@ -25231,8 +25231,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->tape.first)
         fold__begin_tape(f);
     fold__run_planned(f, start);
-    if (run->worker
-            ->tape) /* addresses in scratch are subnormal floats, which slow products that read lanes */
+    if (run->worker->tape) /* addresses left there are subnormal floats, which are slow to add */
         memset(run->scratch, 0, (size_t)(run->tape.base - (char *)run->scratch));
     run->worker->tape = NULL;
     if (!run->tape.off && run->tape.used > run->tape.size)
