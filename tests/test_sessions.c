@@ -1834,7 +1834,7 @@ static int left_items(const session *s)
  * ------------------------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_ADDRESS__) /* much slower */
-enum { SESSIONS = 400, REFERENCED = 15 };
+enum { SESSIONS = 250, REFERENCED = 15 };
 #else
 enum { SESSIONS = 1200, REFERENCED = 40 };
 #endif
