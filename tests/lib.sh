@@ -156,6 +156,12 @@ counted() { # name, command…: a program whose last line is "N passed, N failed
     return "$status"
 }
 
+ends_with_result() { # command, keys: its last line must be its RESULT line, with every key named
+    printed=$(eval "$1") || return 1
+    line=$(echo "$printed" | tail -n 1)
+    for key in $2; do case " $line " in *" $key"*) ;; *) echo "no $key in: $line"; return 1 ;; esac; done
+}
+
 compiled() { # name, compile command…: whether it compiles; only failures count
     name=$1; shift
     "$@" >"$out/output" 2>&1 || { head -n 40 "$out/output"; result "compiling $name" 1; }
