@@ -633,11 +633,17 @@ static int joins_first_axes(const item *t)
 {
     return t->op == OP_stack || t->op == OP_concat2 || (t->op == OP_concat && t->i[0] == 0);
 }
-/* With dedupe stacks and concatenations of the same floats are windows of one concatenation. */
+static int goes_along_rows(const item *t)
+{
+    return t->op == OP_conv_list || t->op == OP_max_pool_list || t->op == OP_mean_pool_list;
+}
+/* With dedupe stacks and concatenations of the same floats are windows of one concatenation; so are equal convolutions
+   and pools over the same lists of one list. */
 static int same_join(const graph *g, int a, int b)
 {
     const item *s = &g->items[g->values[a].item], *t = &g->items[g->values[b].item];
-    int same = held.merges && joins_first_axes(s) && joins_first_axes(t) && s->n_in == t->n_in;
+    const int equal = s->op == t->op && goes_along_rows(s) && !memcmp(s->i, t->i, sizeof s->i);
+    int same = held.merges && ((joins_first_axes(s) && joins_first_axes(t)) || equal) && s->n_in == t->n_in;
     for (int i = 0; i < s->n_in && same; i++) {
         const place_of *p = &held.place[g->operands[s->in0 + i]], *q = &held.place[g->operands[t->in0 + i]];
         same = p->base == q->base && p->start == q->start && p->step == q->step && p->size == q->size;
