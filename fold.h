@@ -838,8 +838,9 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Lets an attention by edges read its edges from your memory whenever fold_index_ref would, for agents whose
    neighbours change: in each frame *edges of them, up to `most`. x is what fold_list_attention_to gave, or
    fold_list_attention_weights_to. Rows of q, k and v stay as many.
-   Memory for `most` edges is taken at once: right behind the attention, in place of the recorded ones.
-   Values and gradients have the bits of a new recording.
+   Memory for `most` edges is taken at once. If it is called right behind the attention, they lie where the
+   recorded ones did, so that frames of any number of edges take the same memory. Values and gradients have
+   the bits of a new recording.
    Errors: another x, one that was run before, or twice the same; fewer `most` than were recorded; a context
    with dedupe.
    *edges that are not in [0, most], or an index out of range, are an error of the run as above. */
@@ -1978,6 +1979,7 @@ FOLD_API int fold_finite(const float *values, int n);
      group       samples that run together, forward and backward, before the next group begins
      strip       some rows of all lists of a group, which run forward and backward before the next strip. A
                  group has strips if it is one sample of long lists that are taken row by row
+     tape        the flat list of kernel calls, with their pointers, that a replay runs
      head, tail  the groups before and behind the samples': what samples share by merging; what only combines
                  their scalars, such as the sum of losses
      buffer      the memory of one value, gradient or contribution of a program, for all calls of a group. One
@@ -3496,15 +3498,15 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* A flat list of all that replays run, in one piece of memory. It is written twice: first without memory, to
-   count the bytes that it takes. */
+/* The tape is a flat list of all that replays run, in one piece of memory. It is written twice: first without
+   memory, to count the bytes that it takes. */
 typedef struct fold__tape {
     char *base;
     size_t used, size;
     fold__tape_step *first, **last; /* first NULL: it is not written */
     int lost;  /* something has no step: the batch that runs becomes one */
     int aside; /* some of an op is neither map nor tile that can run again */
-    int off;   /* there is no room for it */
+    int off;   /* there is no room for it, or replays differ in what they take */
 } fold__tape;
 
 /* Takes memory that stays as it is from replay to replay. NULL: there is none. */
@@ -13065,7 +13067,8 @@ typedef struct fold__kept_grad {
     uint32_t node, place, filled;
 } fold__kept_grad;
 /* A node whose index, one a row, the caller keeps. All are less than `end`. An attention may have edges from
-   what the index tells instead, `most` at most. `edges` checks and writes them: fold__visit_edges. */
+   what the index tells instead, `most` at most. `edges` checks and writes them: it is fold__visit_edges, by a
+   pointer for the linker, which leaves it out of programs without fold_edges_ref. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;

@@ -603,7 +603,7 @@ static void edges_again(void)
     }
 }
 
-/* What measures with the recorded frame's few edges measures for the most, and a replay fits into that. */
+/* What measures with the recorded frame's few edges measures for the most: frames recorded anew and replays fit into that. */
 static void edges_in_a_block(void)
 {
     static herd w;
@@ -627,6 +627,11 @@ static void edges_in_a_block(void)
             CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
             for (int time = 0; time < FRAMES; time++) {
                 herd_at(&w, time);
+                if (in_block) {
+                    fold_ctx_reset(f);
+                    loss = herd_record(f, &n, &w, 1, &scores);
+                    CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+                }
                 CHECK_INT(fold_replay(f), FOLD_OK);
             }
             size = fold_ctx_stats(f).block_bytes;

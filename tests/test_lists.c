@@ -7,6 +7,7 @@
 #include "../fold.h"
 #define DRAW_IMPLEMENTATION
 #include "../examples/draw.h"
+#include "../examples/policy.h"
 #include "check.h"
 #include "scenes.h"
 #include <time.h>
@@ -1110,49 +1111,27 @@ static void lists_are_unrolled(void)
 }
 
 /* One call with a list of agents takes the memory of a call for each, forward and backward, and gives the same bits. */
-enum { AGENTS = 4099, SENSES = 16, REMEMBERED = 64, CHOICES = 10, AGENT_FLOATS = REMEMBERED + CHOICES };
-typedef struct agent { fold_dense sense, head; fold_recurrent memory; fold_cell cell; } agent;
-static void agent_step(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const agent *a = (const agent *)user;
-    const fold_state before = { in[1], FOLD_NULL_NODE };
-    out[1] = fold_recurrent_apply(f, &a->memory, fold_dense_apply(f, &a->sense, in[0]), before).h;
-    out[0] = fold_dense_apply(f, &a->head, out[1]);
-}
-static void agent_new(agent *a, fold_model *m)
-{
-    fold_cell_desc desc = fold_cell_desc_default();
-    a->sense = fold_dense_new(m, "sense", SENSES, REMEMBERED, FOLD_ACT_RELU);
-    a->memory = fold_gru_new(m, "memory", REMEMBERED, REMEMBERED);
-    a->head = fold_dense_new(m, "head", REMEMBERED, CHOICES, FOLD_ACT_LINEAR);
-    desc.name = "agent";
-    desc.body = agent_step;
-    desc.user = a;
-    desc.n_in = desc.n_out = 2;
-    desc.in[0] = fold_shape1(SENSES);
-    desc.in[1] = fold_shape1(REMEMBERED);
-    a->cell = fold_cell_new(m, &desc);
-}
+enum { AGENTS = 4099, AGENT_FLOATS = HIDDEN + ACTIONS };
 
 /* Gives the outputs of all agents, or the gradients; returns how many floats. */
-static int run_agents(fold_ctx *f, const agent *a, const float *x, int n, int listed, int training, int slices, float *to)
+static int run_agents(fold_ctx *f, const policy *p, const float *x, int n, int listed, int training, int slices, float *to)
 {
     static fold_node y[AGENTS];
     static int label[AGENTS];
     fold_model *m = fold_ctx_model(f);
-    const float *memory = x + AGENTS * SENSES;
+    const float *memory = x + AGENTS * OBSERVED;
     int more = slices, count;
     fold_ctx_reset(f);
     fold_grads_clear(m);
     for (int i = 0; i < (listed ? 1 : n); i++) {
         const fold_node in[2] = {
-            listed ? fold_list_input_ref(f, x, n, fold_shape1(SENSES)) : fold_input_ref(f, x + i * SENSES, fold_shape1(SENSES)),
-            listed ? fold_list_input_ref(f, memory, n, fold_shape1(REMEMBERED))
-                   : fold_input_ref(f, memory + i * REMEMBERED, fold_shape1(REMEMBERED)) };
-        label[i] = i % CHOICES;
-        y[i] = fold_call(f, a->cell, in, 2);
+            listed ? fold_list_input_ref(f, x, n, fold_shape1(OBSERVED)) : fold_input_ref(f, x + i * OBSERVED, fold_shape1(OBSERVED)),
+            listed ? fold_list_input_ref(f, memory, n, fold_shape1(HIDDEN))
+                   : fold_input_ref(f, memory + i * HIDDEN, fold_shape1(HIDDEN)) };
+        label[i] = i % ACTIONS;
+        y[i] = fold_call(f, p->cell, in, 2);
         if (training) y[i] = listed ? fold_list_softmax_xent(f, y[i], label, n) : fold_softmax_xent(f, y[i], label[i]);
-        else fold_output_ref(f, y[i], to + i * CHOICES), fold_output_ref(f, fold_out(f, y[i], 1), to + n * CHOICES + i * REMEMBERED);
+        else fold_output_ref(f, y[i], to + i * ACTIONS), fold_output_ref(f, fold_out(f, y[i], 1), to + n * ACTIONS + i * HIDDEN);
     }
     if (training) y[0] = listed ? fold_list_mean(f, y[0]) : fold_mean_n(f, y, n);
     if (!slices) training ? fold_backward(f, y[0]) : fold_run(f, y, listed ? 1 : n);
@@ -1168,12 +1147,12 @@ static uint64_t ticks(void *user) { return *(uint64_t *)user += 1000; }
 static void lists_run_in_strips(void)
 {
     uint64_t now = 0;
-    static float x[AGENTS * (SENSES + REMEMBERED)], want[AGENTS * AGENT_FLOATS], got[AGENTS * AGENT_FLOATS];
+    static float x[AGENTS * (OBSERVED + HIDDEN)], want[AGENTS * AGENT_FLOATS], got[AGENTS * AGENT_FLOATS];
     check_random r = { 3 };
-    random_fill(&r, x, AGENTS * (SENSES + REMEMBERED), -1, 1);
-    agent a;
+    random_fill(&r, x, AGENTS * (OBSERVED + HIDDEN), -1, 1);
+    policy p;
     fold_model *m = fold_model_new(NULL);
-    agent_new(&a, m);
+    policy_new(&p, m);
     for (int k = 0; k < 16; k++) {
         const int training = k & 1, sliced = k >> 1 & 1, n = k & 4 ? AGENTS : 500;
         fold_ctx_desc d = fold_ctx_desc_default();
@@ -1185,8 +1164,8 @@ static void lists_run_in_strips(void)
         d.clock = sliced ? ticks : NULL;
         d.clock_user = &now;
         fold_ctx *g = fold_ctx_new(m, &d);
-        const int floats = run_agents(f, &a, x, n, 0, training, 0, want);
-        CHECK_INT(run_agents(g, &a, x, n, 1, training, sliced, got), floats);
+        const int floats = run_agents(f, &p, x, n, 0, training, 0, want);
+        CHECK_INT(run_agents(g, &p, x, n, 1, training, sliced, got), floats);
         if (!CHECK_BITS(got, want, floats)) printf("    setting %d\n", k);
         memset(got, 0, sizeof got);
         if (!training) CHECK(!fold_replay(g) && !memcmp(got, want, (size_t)floats * sizeof *got));
