@@ -293,7 +293,7 @@ int main(int argc, char **argv)
         snprintf(path, sizeof path, "%s/%s.c", argv[2], net.name);
         FILE *file = fopen(path, "w");
         if (!file) return puts("a file cannot be opened"), 1;
-        const to_c_result printed = single_print(&net, m, net.name, 1, fold_to_file, file);
+        const to_c_result printed = single_print(&net, m, net.name, 1, 0, fold_to_file, file);
         if (fclose(file) || printed.status) return puts(printed.message), 1;
         fold_model_free(m);
     }

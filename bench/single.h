@@ -96,8 +96,8 @@ static int single_start(single_run *run, const single_net *net, fold_model *m, i
     return fold_ctx_status(run->f) != FOLD_OK;
 }
 
-/* Prints a network by examples/to_c.h, for some agents. */
-static to_c_result single_print(const single_net *net, fold_model *m, const char *name, int agents, fold_writer *write, void *user)
+/* Prints a network by examples/to_c.h, for some agents; weights of `bytes` values and more in bytes. */
+static to_c_result single_print(const single_net *net, fold_model *m, const char *name, int agents, int bytes, fold_writer *write, void *user)
 {
     static const char *const names[SINGLE_STATES] = { "s0", "s1", "s2", "s3", "s4", "s5", "s6" };
     static single_run run;
@@ -119,6 +119,7 @@ static to_c_result single_print(const single_net *net, fold_model *m, const char
     desc.name = name;
     desc.source = net->name;
     desc.agents = agents;
+    desc.bytes = bytes;
     desc.in = &in;
     desc.out = &out;
     desc.state = states;

@@ -9,7 +9,8 @@
    Without --seed there is no noise in actions, and a choice is the most probable one.
 
    --c FILE prints the network as C (to_c.h) for --agents, one argument for each input and output. A controller that is one
-   network for one robot is faster so, and needs no library; many robots at once are faster by fold.h.
+   network for one robot is faster so, and needs no library; many robots at once are faster by fold.h. With --quantize 8 its
+   weights are bytes.
 
    --check DIR compares with what another program computed. Lines of DIR/index.txt say
      model FILE ...            the network's file
@@ -27,7 +28,7 @@
 #include "options.h"
 #include <math.h>
 
-enum { MOST = 64 }; /* inputs, outputs */
+enum { MOST = 64, LEAST_BYTES = 1024 }; /* inputs, outputs; values that a weight needs to become bytes */
 static int failed(const char *message) { return fprintf(stderr, "policy: %s\n", message), 1; }
 
 /* ---- a small file: dense layers of 4, 16 and 2 --------------------------------------------------- */
@@ -254,6 +255,7 @@ static int print_c(const settings *s, fold_model *m, fold_onnx *o)
     desc.agents = s->agents;
     desc.in = port[0];
     desc.out = port[1];
+    desc.bytes = s->bits == 8 ? LEAST_BYTES : 0;
     desc.own = fold_onnx_print;
     FILE *file = fopen(s->c, "w");
     if (!file) return failed("the C file cannot be opened");
@@ -278,7 +280,9 @@ static int run(const settings *s)
         const char *key = fold_onnx_metadata_key(o, i);
         printf("metadata %s: %s\n", key, fold_onnx_metadata(o, key));
     }
-    if (o && s->bits && s->bits < 32) fold_model_quantize(m, &quantize);
+    quantize.least = LEAST_BYTES;
+    if (s->c && s->bits == 16) return failed("--c prints weights of 8 or 32 bits");
+    if (o && !s->c && s->bits && s->bits < 32) fold_model_quantize(m, &quantize);
     const int wrong = fold_model_status(m) ? failed(fold_model_message(m)) : s->c ? print_c(s, m, o) : step(s, m, o);
     fold_onnx_close(o);
     fold_model_free(m);

@@ -24,7 +24,8 @@
    voices or robots at once fold_replay of all of them is faster, since it reads a weight once for all.
 
    Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
-   has. NaN and infinities in weights cannot be printed. Weights must be floats: print before fold_model_quantize.
+   has. NaN and infinities in weights cannot be printed. Weights must be floats: print before fold_model_quantize, with
+   to_c_desc.bytes if they should become bytes.
    Ops of lists, losses and random ops are refused by name; so are ops of your own, unless to_c_desc.own prints them.
 
    There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
@@ -56,6 +57,8 @@ typedef struct to_c_desc {
     int agents;         /* a step is of so many, one behind the other in arguments and in an array of states. 0: 1 */
     const to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
+    int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Results are those of
+                           fold_model_quantize with that `least`, to the bit on every processor. 0: all stay floats */
     to_c_own *own;      /* NULL: ops of your own are refused */
     void *own_user;
 } to_c_desc;
@@ -595,6 +598,39 @@ static const to_c__helper to_c__helpers[] = {
       "    int j;\n"
       "    for (j = 0; j < n; j++, w += inner) y[j] = (from ? from[j] : 0.0f) + @dot(x, w, inner);\n"
       "}\n" },
+    { "to_bytes", NULL,
+      "/* Makes bytes of x: the largest magnitude becomes 127. Returns what 1 stands for, NaN where x has an infinity or a NaN. */\n"
+      "@INLINE float @to_bytes(signed char *bytes, const float *x, int count)\n"
+      "{\n"
+      "    unsigned most = 0, bits;\n"
+      "    float largest, factor;\n"
+      "    int k;\n"
+      "    for (k = 0; k < count; k++) {\n"
+      "        memcpy(&bits, x + k, sizeof bits);\n"
+      "        bits &= 0x7fffffffu;\n"
+      "        most = bits > most ? bits : most;\n"
+      "    }\n"
+      "    memcpy(&largest, &most, sizeof largest);\n"
+      "    memset(bytes, 0, (size_t)count);\n"
+      "    if (most >= 0x7f800000u) return largest - largest;\n"
+      "    if (largest < 0x1p-119f) return 0.0f;\n"
+      "    factor = 127.0f / largest;\n"
+      "    for (k = 0; k < count; k++) bytes[k] = (signed char)(int)(x[k] * factor + 12582912.0f - 12582912.0f);\n"
+      "    return largest / 127.0f;\n"
+      "}\n" },
+    { "bytes", NULL,
+      "/* y[j] = from[j] + the sum of x[k] w[j][k], times what 1 stands for in x and in each of n columns; then zeros. */\n"
+      "@INLINE void @bytes(float *y, const float *from, int n, int room, const signed char *x, float unit, int inner,\n"
+      "                    const signed char *w, const float *units)\n"
+      "{\n"
+      "    int j, k;\n"
+      "    for (j = 0; j < n; j++, w += inner) {\n"
+      "        int sum = 0;\n"
+      "        for (k = 0; k < inner; k++) sum += x[k] * w[k];\n"
+      "        y[j] = (from ? from[j] : 0.0f) + (float)sum * unit * units[j];\n"
+      "    }\n"
+      "    for (; j < room; j++) y[j] = 0.0f;\n"
+      "}\n" },
     { "sum", NULL,
       "/* The sum of count floats, 512 at most, by sixteen chains. */\n"
       "@INLINE float @sum(const float *x, int count)\n"
@@ -748,8 +784,9 @@ typedef struct to_c__call {
 typedef struct to_c__stage { to_c__kind kind; int size, call, part; } to_c__stage; /* maps: of one loop */
 typedef struct to_c__item { int call, part, stage; } to_c__item;
 typedef struct to_c__slot { int count, block, slack, free_from; } to_c__slot;
-/* Weights as they are printed: in a form, in parts of so many columns. */
-enum { TO_C__AS_IS, TO_C__ROWS, TO_C__COLUMNS };
+/* Weights as they are printed: in a form, in parts of so many columns. Bytes lie column by column, and have units: what 1
+   stands for in each column. */
+enum { TO_C__AS_IS, TO_C__ROWS, TO_C__COLUMNS, TO_C__BYTES, TO_C__UNITS };
 typedef struct to_c__weight {
     int form, block, from, inner, columns, transposed, value;
     fold_param param;
@@ -1438,7 +1475,7 @@ static int to_c__param_weight(to_c__printer *p, fold_param param, int form, int 
     w.value = -1;
     w.param = param;
     if (!fold_param_value(p->m, param))
-        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize", fold_param_name(p->m, param));
+        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize (to_c_desc.bytes makes bytes)", fold_param_name(p->m, param));
     return to_c__weight_of(p, &w);
 }
 
@@ -1587,16 +1624,62 @@ static void to_c__put_loop(to_c__printer *p, int stage)
 
 /* -- products -- */
 
-/* A few columns: each input is followed by zeros up to a multiple of sixteen. */
-static void to_c__put_few(to_c__printer *p, const char *to, const char *from, int columns, const char *x, int inner, int weight)
+/* A segment of a product: columns of `to`, in blocks, are `from` and what `inner` values of x add to it, by weights from a
+   row on. */
+typedef struct to_c__segment {
+    fold_param param;
+    int transposed, row, inner, columns, block;
+    int is_narrow, in_bytes;
+    const char *to, *from, *x;
+} to_c__segment;
+
+/* Tells whether fold_model_quantize makes bytes of a weight of a linear op, or of a filter of several channels. */
+static int to_c__becomes_bytes(const to_c__printer *p, fold_param param, int columns)
 {
-    const int room = (inner + 15) / 16 * 16;
-    if (room == inner) {
-        to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", to, from, columns, x, room, weight);
+    const fold_shape shape = fold_param_shape(p->m, param);
+    const int size = to_c__size(&shape);
+    return p->desc->bytes && size >= p->desc->bytes && columns >= 16 && size / columns <= 131072;
+}
+
+static int to_c__segment_weight(to_c__printer *p, const to_c__segment *s, int form)
+{
+    const int whole = form == TO_C__UNITS;
+    return to_c__param_weight(p, s->param, form, whole ? 0 : s->row, whole ? 1 : s->inner, s->columns, s->transposed, s->block);
+}
+
+/* A few columns: each input is followed by zeros up to a multiple of sixteen. */
+static void to_c__put_few(to_c__printer *p, const to_c__segment *s)
+{
+    const int room = (s->inner + 15) / 16 * 16, weight = to_c__segment_weight(p, s, TO_C__COLUMNS);
+    if (room == s->inner) {
+        to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", s->to, s->from, s->columns, s->x, room, weight);
         return;
     }
-    to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room, x, inner, room);
-    to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", to, from, columns, room, weight);
+    to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room, s->x, s->inner, room);
+    to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", s->to, s->from, s->columns, room, weight);
+}
+
+/* Weights in bytes. Without `is_padded` nothing is written behind the columns: other lines lie there. */
+static void to_c__put_bytes(to_c__printer *p, const to_c__segment *s, int is_padded)
+{
+    const int weight = to_c__segment_weight(p, s, TO_C__BYTES), units = to_c__segment_weight(p, s, TO_C__UNITS);
+    const to_c__string room = is_padded ? to_c__padded(1, s->block) : to_c__format("%d", s->block);
+    to_c__put(p, "    {\n        signed char bytes[%d];\n        const float unit = @to_bytes(bytes, %s, %d);\n", s->inner, s->x, s->inner);
+    for (int block = 0; block < s->columns / s->block; block++) {
+        const to_c__string at = block ? to_c__format(" + %s", to_c__padded(block, s->block).text) : to_c__format("%s", "");
+        to_c__put(p, "        @bytes(%s%s, %s%s, ", s->to, at.text, s->from, strcmp(s->from, "0") ? at.text : "");
+        to_c__put(p, "%d, %s, bytes, unit, %d, @w%d + %d, ", s->block, room.text, s->inner, weight, block * s->block * s->inner);
+        to_c__put(p, "@w%d%s);\n", units, at.text);
+    }
+    to_c__put(p, "    }\n");
+}
+
+static void to_c__put_segment(to_c__printer *p, const to_c__segment *s, int is_padded)
+{
+    if (s->in_bytes) to_c__put_bytes(p, s, is_padded);
+    else if (s->is_narrow) to_c__put_few(p, s);
+    else to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from, to_c__padded(s->columns / s->block, s->block).text, s->x,
+                   s->inner, to_c__segment_weight(p, s, TO_C__ROWS));
 }
 
 static void to_c__put_linear(to_c__printer *p, const to_c__call *call)
@@ -1604,26 +1687,24 @@ static void to_c__put_linear(to_c__printer *p, const to_c__call *call)
     const to_c__value *v = &p->value[call->value];
     const int columns = call->attr[TO_C__OUTPUTS], starts = call->attr[TO_C__STARTS], segments = call->n_in - starts;
     const int inner = to_c__in(p, call, 0)->shape.dim[to_c__in(p, call, 0)->shape.rank - 1], lines = to_c__in_size(p, call, 0) / inner;
-    const int narrow = to_c__has_lanes(p, call), block = lines > 1 ? columns : v->block;
+    const int block = lines > 1 ? columns : v->block;
     const to_c__string name = to_c__name_of(v), to = lines > 1 ? to_c__format("%s + i * %d", name.text, columns) : name;
     to_c__string from = to_c__format("0"), x;
-    int row = call->attr[TO_C__FIRST_ROW];
+    to_c__segment segment = { call->param[0], call->attr[TO_C__TRANSPOSED], call->attr[TO_C__FIRST_ROW], 0, columns, block,
+                              to_c__has_lanes(p, call), to_c__becomes_bytes(p, call->param[0], columns), to.text, from.text, NULL };
     if (starts) from = to_c__place_of(p, call, segments);
     if (starts && lines > 1) from = to_c__format("%s + i * %d", to_c__place_of(p, call, segments).text, columns);
     if (call->param[1].id) from = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, columns, 0, block));
     if (lines > 1) to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
-    for (int s = 0; s < segments; s++, from = to) {
-        const int width = lines > 1 ? inner : to_c__in_size(p, call, s);
-        const int weight = to_c__param_weight(p, call->param[0], narrow ? TO_C__COLUMNS : TO_C__ROWS, row, width, columns,
-                                              call->attr[TO_C__TRANSPOSED], block);
-        row += width;
+    for (int s = 0; s < segments; s++, segment.row += segment.inner, segment.from = to.text) {
+        segment.inner = lines > 1 ? inner : to_c__in_size(p, call, s);
         x = to_c__place_of(p, call, s);
         if (lines > 1) x = to_c__format("%s + i * %d", to_c__place_of(p, call, s).text, inner);
-        if (narrow) to_c__put_few(p, to.text, from.text, columns, x.text, width, weight);
-        else to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", to.text, from.text, to_c__padded(columns / block, block).text, x.text, width, weight);
+        segment.x = x.text;
+        to_c__put_segment(p, &segment, lines == 1);
     }
     if (lines > 1) to_c__put(p, "    }\n");
-    to_c__put_rest(p, v, !narrow && lines == 1);
+    to_c__put_rest(p, v, !segment.is_narrow && lines == 1);
 }
 
 /* -- other ops: plain loops over values in memory -- */
@@ -1912,11 +1993,12 @@ static void to_c__put_pool(to_c__printer *p, const to_c__call *call)
 static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_c__filter *filter)
 {
     const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across, length = across * filter->channels;
-    const int copied = runs > 1 && length < 16, whole = runs * length, narrow = to_c__is_narrow(whole, filter->outputs);
+    const int copied = runs > 1 && length < 16, whole = runs * length, outputs = filter->outputs, is_narrow = to_c__is_narrow(whole, outputs);
+    const int in_bytes = filter->channels > 1 && to_c__becomes_bytes(p, call->param[0], outputs);
     const int pitch = (filter->width + 2 * filter->left) * filter->channels, padded = (filter->height + 2 * filter->above) * pitch;
     const to_c__string to = to_c__name_of(&p->value[call->value]);
     to_c__string bias = to_c__format("0");
-    if (call->param[1].id) bias = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, filter->outputs, 0, filter->outputs));
+    if (call->param[1].id) bias = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, outputs, 0, outputs));
     to_c__put(p, "    {\n    const float *source = %s;\n", to_c__place_of(p, call, 0).text);
     if (filter->left) {
         to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded, filter->height);
@@ -1925,8 +2007,9 @@ static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_
     }
     to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n", filter->lines * filter->columns, filter->columns,
               filter->stride * pitch, filter->columns, filter->stride * filter->channels);
-    to_c__put(p, "        float *target = %s + i * %d;\n", to.text, filter->outputs);
-    const int patches = narrow && (copied || runs == 1);
+    to_c__put(p, "        float *target = %s + i * %d;\n", to.text, outputs);
+    const int patches = (is_narrow || in_bytes) && (copied || runs == 1);
+    to_c__segment segment = { call->param[0], 0, 0, patches ? whole : length, outputs, outputs, is_narrow, in_bytes, "target", bias.text, NULL };
     if (patches) to_c__put(p, "        float patch[%d];\n", whole);
     for (int run = 0; run < runs; run++) {
         const to_c__string from = to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch + run % (runs / filter->tall) * filter->dilation * filter->channels);
@@ -1934,11 +2017,10 @@ static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_
             to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length, from.text, length);
             if (run + 1 < runs) continue;
         }
-        const int row = patches ? 0 : run * length, inner = patches ? whole : length;
-        const int weight = to_c__param_weight(p, call->param[0], narrow ? TO_C__COLUMNS : TO_C__ROWS, row, inner, filter->outputs, 0, filter->outputs);
-        const char *begin = row ? "target" : bias.text;
-        if (narrow) to_c__put_few(p, "target", begin, filter->outputs, patches ? "patch" : from.text, inner, weight);
-        else to_c__put(p, "        @products(target, %s, @PAD(%d), %s, %d, @w%d);\n", begin, filter->outputs, patches ? "patch" : from.text, inner, weight);
+        segment.x = patches ? "patch" : from.text;
+        to_c__put_segment(p, &segment, 0);
+        segment.row += length;
+        segment.from = "target";
     }
     to_c__put(p, "    }\n    }\n");
 }
@@ -2016,13 +2098,36 @@ static void to_c__put_call(to_c__printer *p, const to_c__call *call)
 
 /* -- weights -- */
 
+static float to_c__param_at(const to_c__printer *p, const to_c__weight *w, int row, int column)
+{
+    const float *values = fold_param_value(p->m, w->param);
+    const fold_shape shape = fold_param_shape(p->m, w->param);
+    if (!w->transposed) return values[(size_t)row * (size_t)w->columns + (size_t)column];
+    return values[(size_t)column * (size_t)(to_c__size(&shape) / w->columns) + (size_t)row];
+}
+
+/* The largest magnitude of a parameter's column; 0 where fold.h takes it for zeros. */
+static float to_c__largest_of(const to_c__printer *p, const to_c__weight *w, int column)
+{
+    const fold_shape shape = fold_param_shape(p->m, w->param);
+    float largest = 0.0f;
+    for (int row = 0; row < to_c__size(&shape) / w->columns; row++) largest = fmaxf(largest, fabsf(to_c__param_at(p, w, row, column)));
+    return largest < 0x1p-119f ? 0.0f : largest;
+}
+
 static float to_c__weight_at(const to_c__printer *p, const to_c__weight *w, int row, int column)
 {
     if (w->form == TO_C__AS_IS) return p->value[w->value].constant[column];
-    const float *values = fold_param_value(p->m, w->param);
-    const fold_shape shape = fold_param_shape(p->m, w->param);
-    if (!w->transposed) return values[(size_t)(w->from + row) * (size_t)w->columns + (size_t)column];
-    return values[(size_t)column * (size_t)(to_c__size(&shape) / w->columns) + (size_t)(w->from + row)];
+    if (w->form == TO_C__UNITS) return to_c__largest_of(p, w, column) / 127.0f;
+    return to_c__param_at(p, w, w->from + row, column);
+}
+
+/* Writes a column in bytes. */
+static void to_c__put_byte_column(to_c__printer *p, const to_c__weight *w, int column)
+{
+    const float largest = to_c__largest_of(p, w, column), factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+    for (int row = 0; row < w->inner; row++)
+        to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(to_c__weight_at(p, w, row, column) * factor));
 }
 
 /* Writes a run of floats, and zeros up to whole vectors, or to a multiple of sixteen. */
@@ -2042,20 +2147,24 @@ static void to_c__put_floats(to_c__printer *p, const to_c__weight *w, int row, i
 static void to_c__put_weight(to_c__printer *p, int index)
 {
     const to_c__weight *w = &p->weight[index];
-    const int slack = w->form == TO_C__AS_IS && p->value[w->value].slack, columns = w->form == TO_C__COLUMNS;
+    const int slack = w->form == TO_C__AS_IS && p->value[w->value].slack, is_bytes = w->form == TO_C__BYTES;
+    const int by_columns = w->form == TO_C__COLUMNS || is_bytes, room = is_bytes ? w->inner : (w->inner + 15) / 16 * 16;
     to_c__put(p, "/* ");
     to_c__comment(p, w->param.id ? fold_param_name(p->m, w->param) : "a constant");
-    if (w->form == TO_C__ROWS) to_c__put(p, " [%d x %d]", w->inner, w->columns);
+    if (w->form == TO_C__UNITS) to_c__put(p, ": what 1 stands for in its columns");
+    else if (w->form != TO_C__AS_IS) to_c__put(p, " [%d x %d]", w->inner, w->columns);
     if (w->from) to_c__put(p, ", from row %d on", w->from);
-    if (columns) to_c__put(p, " [%d x %d], column by column", w->inner, w->columns);
-    if (columns) to_c__put(p, " */\nstatic @ALIGNED const float @w%d[%d] = {", index, w->columns * ((w->inner + 15) / 16 * 16));
-    else to_c__put(p, " */\nstatic @ALIGNED const float @w%d[%d * %s%s] = {", index, w->inner, to_c__padded(w->columns / w->block, w->block).text, slack ? " + @WIDTH - 1" : "");
-    for (int row = 0; row < (columns ? w->columns : w->inner) && !p->stopped && !p->result.status; row++)
-        for (int block = 0; block < (columns ? 1 : w->columns / w->block); block++)
-            if (columns) to_c__put_floats(p, w, 0, row, w->inner, 1);
+    if (by_columns) to_c__put(p, ", column by column");
+    to_c__put(p, is_bytes ? " */\nstatic const signed char @w%d[" : " */\nstatic @ALIGNED const float @w%d[", index);
+    if (by_columns) to_c__put(p, "%d] = {", w->columns * room);
+    else to_c__put(p, "%d * %s%s] = {", w->inner, to_c__padded(w->columns / w->block, w->block).text, slack ? " + @WIDTH - 1" : "");
+    for (int row = 0; row < (by_columns ? w->columns : w->inner) && !p->stopped && !p->result.status; row++)
+        for (int block = 0; block < (by_columns ? 1 : w->columns / w->block); block++)
+            if (is_bytes) to_c__put_byte_column(p, w, row);
+            else if (by_columns) to_c__put_floats(p, w, 0, row, w->inner, 1);
             else to_c__put_floats(p, w, row, block * w->block, w->block, 0);
     to_c__put(p, "\n};\n");
-    p->result.weight_bytes += p->scanning ? 0 : sizeof(float) * (size_t)w->inner * (size_t)w->columns;
+    p->result.weight_bytes += p->scanning ? 0 : (is_bytes ? 1 : sizeof(float)) * (size_t)w->inner * (size_t)w->columns;
 }
 
 /* Zeros that fill up parts of n columns to whole vectors. */
@@ -2063,7 +2172,7 @@ static void to_c__put_rests(to_c__printer *p)
 {
     int used[16] = { 0 };
     for (size_t i = 0; i < p->n_weights; i++)
-        if (p->weight[i].form != TO_C__COLUMNS) used[p->weight[i].block % 16] = 1;
+        if (p->weight[i].form != TO_C__COLUMNS && p->weight[i].form != TO_C__BYTES) used[p->weight[i].block % 16] = 1;
     for (int w = 1; w < TO_C__WIDTHS; w++) {
         const int width = to_c__widths[TO_C__WIDTHS - w];
         to_c__put(p, w == 1 ? "#if @WIDTH == %d\n" : "#elif @WIDTH == %d\n", width);

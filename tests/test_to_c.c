@@ -106,7 +106,7 @@ static int write_agents(FILE *file)
 {
     fold_model *m = fold_model_new(NULL);
     const single_net net = single_new(m, 5);
-    const to_c_result printed = single_print(&net, m, "agents", 3, fold_to_file, file);
+    const to_c_result printed = single_print(&net, m, "agents", 3, 0, fold_to_file, file);
     if (printed.status) return printf("agents: %s\n", printed.message), 1;
     fprintf(file, "static int agents_check(void)\n{\n    static agents_state s[3];\n    float in[3], out[3];\n    int wrong = 0, step, i;\n"
                   "    for (i = 0; i < 3; i++) agents_reset(&s[i]);\n    for (step = 0; step < %d; step++) {\n"
@@ -125,7 +125,7 @@ static int write_singles(FILE *file)
     for (int i = 0; i < SINGLE_NETS; i++) {
         fold_model *m = fold_model_new(NULL);
         const single_net net = single_new(m, i);
-        const to_c_result printed = single_print(&net, m, net.name, 1, fold_to_file, file);
+        const to_c_result printed = single_print(&net, m, net.name, 1, 0, fold_to_file, file);
         if (printed.status) return printf("%s: %s\n", net.name, printed.message), 1;
         if (!strcmp(net.name, "lstm_16")) CHECK(printed.weight_bytes + printed.state_bytes < 6000);
         run_single(i, NULL, &t, t.fused);
@@ -253,7 +253,7 @@ static fold_param param(grown *g, fold_shape shape, unsigned uses)
     if (!fold_param_is_null(found)) return found;
     desc.name = name;
     desc.shape = shape;
-    desc.uses = uses;
+    desc.uses = uses || shape.rank != 2 ? uses : FOLD_FOR_LOOKUP; /* by default it would be for products */
     desc.init = FOLD_INIT_NORMAL;
     desc.init_scale = uses ? 0.4f : 1.0f;
     return fold_param_new(g->m, &desc);
@@ -469,6 +469,9 @@ static void grow(grown *g, fold_ctx *f, uint64_t seed)
     }
 }
 
+/* Every third recording has weights in bytes. */
+static int in_bytes(uint64_t seed) { return seed % 3 == 2; }
+
 static fold_model *grown_model(grown *g, uint64_t seed, const char *isa)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -476,6 +479,7 @@ static fold_model *grown_model(grown *g, uint64_t seed, const char *isa)
     g->r = fold_random_new(seed, 0);
     desc.seed = seed;
     desc.isa = isa;
+    desc.inference = in_bytes(seed);
     g->m = fold_model_new(&desc);
     g->inputs = any_width(g);
     g->hidden = any_width(g);
@@ -484,11 +488,23 @@ static fold_model *grown_model(grown *g, uint64_t seed, const char *isa)
     return g->m;
 }
 
+/* Makes all parameters of a seed's recording, and bytes of all that can be bytes. */
+static void make_bytes(grown *g, uint64_t seed)
+{
+    fold_quantize_desc all = fold_quantize_desc_default();
+    fold_ctx *f = fold_ctx_new(g->m, NULL);
+    grow(g, f, seed);
+    fold_ctx_free(f);
+    all.least = 1;
+    CHECK(fold_model_quantize(g->m, &all) == FOLD_OK);
+}
+
 /* What fold_replay gives, step by step. Returns 1 when the recording has an error. */
 static int run_grown(grown *g, uint64_t seed, trace *t, float (*out)[PORTS * WIDE])
 {
-    fold_ctx *f = fold_ctx_new(g->m, NULL);
     fold_random r = fold_random_new(seed, 2);
+    if (in_bytes(seed)) make_bytes(g, seed);
+    fold_ctx *f = fold_ctx_new(g->m, NULL);
     grow(g, f, seed);
     memset(g->state_values, 0, sizeof g->state_values);
     for (int i = 0; i < g->n_state; i++) fold_output_ref(f, g->next[i], g->state_values[i]);
@@ -537,6 +553,7 @@ static to_c_result print_grown(grown *g, uint64_t seed, const char *name, FILE *
     desc.n_in = g->n_in;
     desc.n_out = g->n_out;
     desc.n_state = g->n_state;
+    desc.bytes = in_bytes(seed);
     const to_c_result result = to_c(f, &desc, fold_to_file, file);
     fold_ctx_free(f);
     return result;
@@ -678,11 +695,14 @@ static void sizes(void)
 {
     fold_model *m = fold_model_new(NULL);
     const single_net net = single_new(m, 2);
-    const to_c_result printed = single_print(&net, m, net.name, 1, nowhere, NULL);
+    const to_c_result printed = single_print(&net, m, net.name, 1, 0, nowhere, NULL);
     CHECK(printed.status == FOLD_OK);
     CHECK(printed.weight_bytes == sizeof(float) * (17 * 64 + 64 + 16 + 1));
     CHECK(printed.state_bytes == sizeof(float) * 32);
     CHECK(printed.work_bytes <= sizeof(float) * (64 + 16 + 16 + 1));
+    const to_c_result in_bytes = single_print(&net, m, net.name, 1, 1, nowhere, NULL); /* but for the head of one column */
+    CHECK(in_bytes.weight_bytes == 17 * 64 + sizeof(float) * (64 + 64 + 16 + 1));
+    CHECK(single_print(&net, m, net.name, 1, 17 * 64 + 1, nowhere, NULL).weight_bytes == printed.weight_bytes);
     fold_model_free(m);
 }
 
