@@ -301,14 +301,15 @@ typedef struct fold_model_desc {
     int threads;         /* spreads the steps of optimisers over so many threads, to the same bits, as
                             fold_ctx_desc.threads spreads runs. Steps of small models stay on the caller's.
                             0, 1: all do */
-    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; without it there is one thread */
+    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; needed for threads */
     void *pool;          /* handed to parallel_for */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* Makes an empty model; desc NULL is the default. Returns NULL when memory runs out, or when an alloc has no
-   free beside it. An isa that is unknown or not available here is an error of the model: nothing can be added
-   until fold_model_clear_error accepts the best that there is. */
+   free beside it. An isa that is unknown or not available here is an error of the model, and so are threads
+   without a parallel_for. Nothing can be added until fold_model_clear_error accepts the best that there is,
+   or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
@@ -11750,6 +11751,14 @@ static fold_model *fold__place_model(const fold_memory *given)
     return m;
 }
 
+/* Refuses a number of threads that is none, or that nothing can run. */
+static void fold__check_threads(fold__error *error, const char *who, int threads, int can_run)
+{
+    if (threads < 0 || (threads > 1 && !can_run))
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s: threads is %d%s", who, threads,
+                      threads < 0 ? "" : ", but there is no parallel_for to run them");
+}
+
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 {
     const fold_model_desc settings = desc ? *desc : fold_model_desc_default();
@@ -11772,6 +11781,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 #ifndef FOLD_INFERENCE
     for (int i = 0; i < FOLD__RATE_SETS; i++)
         m->set_rate[i] = m->set_decay[i] = 1;
+    fold__check_threads(&m->error, "fold_model_desc", settings.threads, !!settings.parallel_for);
     m->parallel_for = settings.threads > 1 ? settings.parallel_for : NULL;
     m->pool = settings.pool;
     m->threads = settings.threads;
@@ -14766,8 +14776,6 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const fold_memory *memory = &settings->memory;
     if ((unsigned)settings->schedule >= FOLD_SCHEDULE_COUNT)
         fold__wrong_setting(why, "fold_ctx_desc: schedule is %d, which is none", (int)settings->schedule);
-    if (settings->threads < 0)
-        fold__wrong_setting(why, "fold_ctx_desc: threads is %d", settings->threads);
     if (settings->training && !FOLD__TRAINING(1))
         fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
     if (!FOLD__NOT_PLAIN(1) &&
@@ -14775,9 +14783,8 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
          settings->plan_cache_bytes || settings->threads > 1))
         fold__wrong_setting(why, "fold_ctx_desc: the library, built with FOLD_PLAIN_CONTEXTS, has no eager, "
                                  "dedupe, schedule, clock, zone, plan_cache_bytes and threads");
-    if (settings->threads > 1 && !settings->parallel_for && !settings->measure)
-        fold__wrong_setting(why, "fold_ctx_desc: threads is %d, but there is no parallel_for to run them",
-                            settings->threads);
+    fold__check_threads(&why->error, "fold_ctx_desc", settings->threads,
+                        FOLD__NOT_PLAIN(settings->parallel_for || settings->measure));
     if (!memory->block && memory->alloc && !memory->free)
         fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is there, but no memory.free");
     if (!memory->block)

@@ -364,6 +364,26 @@ static void wrong_settings(void)
     CHECK_INT(least[4], least[5] + 63); /* as much as lies before the first multiple of 64 */
 }
 
+/* A model of threads that nothing can run says so; when that is forgotten, its steps are made on one. */
+static void wrong_threads_of_a_model(void)
+{
+    static const char *const says[3] = { "fold_model_desc: threads is -2", "fold_model_desc: threads is 4, but there is no parallel_for", "" };
+    for (int way = 0; way < 3; way++) {
+        fold_model_desc d = fold_model_desc_default();
+        d.threads = way ? 4 : -2;
+        d.parallel_for = way < 2 ? NULL : in_order;
+        fold_model *m = fold_model_new(&d);
+        CHECK_INT(fold_model_status(m), way < 2 ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        CHECK_TEXT(fold_model_message(m), says[way]);
+        CHECK_INT(fold_param_is_null(fold_bias_new(m, "b", 2)), way < 2);
+        fold_model_clear_error(m);
+        fold_bias_new(m, "c", 2);
+        const fold_sgd sgd = { 0.1f, 0, 0 };
+        CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+        fold_model_free(m);
+    }
+}
+
 /* -- nothing to do --------------------------------------------------------------------------- */
 
 static void nothing_to_do(void)
@@ -1517,6 +1537,7 @@ int main(int argc, char **argv)
     check_run("mistaken reads", mistaken_reads);
     check_run("mistaken reads keep an error", reads_keep_errors);
     check_run("wrong settings", wrong_settings);
+    check_run("wrong threads of a model", wrong_threads_of_a_model);
     check_run("nothing to do", nothing_to_do);
     check_run("NULL at every call", null_everywhere);
     check_run("every call is listed", all_calls_are_listed);

@@ -1057,7 +1057,8 @@ static int run_recurrent(fold_ctx *f, const recurrent_net *n, int kind, int step
     static fold_node row[MOST_STEPS], out[MOST_STEPS];
     const fold_rnn_stack *stack = kind == 3 ? &n->one_way : &n->two_way;
     const fold_recurrent *layer = kind == 0 ? &n->rnn : &n->lstm;
-    fold_state last[4];
+    fold_state first[4], last[4];
+    const fold_state *begin = steps == 2 ? NULL : first;
     const int stacked = kind >= 3, width = kind == 4 ? 2 * WIDTH : WIDTH, reverse = kind == 2;
     check_random r = { 21 };
     random_fill(&r, x, MOST_STEPS * WIDTH, -1, 1);
@@ -1065,24 +1066,30 @@ static int run_recurrent(fold_ctx *f, const recurrent_net *n, int kind, int step
     memset(last, 0, sizeof last);
     fold_ctx_reset(f);
     fold_grads_clear(n->m);
+    for (int i = 0; i < 4; i++) {
+        first[i].h = fold_input(f, weight + i, WIDTH);
+        first[i].c = kind == 0 || kind == 3 ? FOLD_NULL_NODE : fold_input(f, weight + 4 + i, WIDTH);
+    }
     const fold_node list = fold_list_input(f, x, steps, vector);
     fold_node all;
     for (int i = 0; i < steps && !listed; i++) row[i] = fold_list_at(f, list, i);
-    if (listed && stacked) all = fold_rnn_stack_list(f, stack, list, NULL, last);
-    else if (listed) all = fold_unroll_list(f, layer, list, reverse, NULL, last);
-    else if (stacked) fold_rnn_stack_apply(f, stack, row, steps, NULL, out, last);
-    else last[0] = fold_unroll(f, layer, row, steps, reverse, NULL, out);
+    if (listed && stacked) all = fold_rnn_stack_list(f, stack, list, begin, last);
+    else if (listed) all = fold_unroll_list(f, layer, list, reverse, begin, last);
+    else if (stacked) fold_rnn_stack_apply(f, stack, row, steps, begin, out, last);
+    else last[0] = fold_unroll(f, layer, row, steps, reverse, begin, out);
     if (!listed) all = steps ? fold_list_join(f, out, steps) : fold_list_input(f, x, 0, fold_shape1(width));
     CHECK_SAYS(fold_list_length(f, all) == steps && fold_node_shape(f, all).dim[0] == width, "%s", fold_ctx_message(f));
     fold_keep(f, all);
     fold_keep(f, last[0].h);
     fold_keep_grad(f, list);
+    fold_keep_grad(f, first[0].h);
     const fold_node weighed = fold_dot(f, all, fold_list_input(f, weight, steps, fold_shape1(width)));
     const fold_node loss = fold_add(f, fold_list_sum(f, weighed), fold_sum(f, last[0].h, FOLD_ALL));
     if (!CHECK_SAYS(!fold_backward(f, loss), "%d steps: %s", steps, fold_ctx_message(f))) return 0;
     int at = keep_floats(f, all, to, 0), count;
     at += keep_floats(f, last[0].h, to + at, 0);
     if (steps) at += keep_floats(f, list, to + at, 1);
+    if (begin) at += keep_floats(f, first[0].h, to + at, 1);
     const float *grads = fold_model_grads(n->m, &count);
     memcpy(to + at, grads, (size_t)count * sizeof *to);
     return at + count;

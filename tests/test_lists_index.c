@@ -551,36 +551,69 @@ static void lists_as_values(void)
 
 /* -- choices among rows are those among the values of a vector, bit for bit ---------------------------------------------- */
 
-enum { CHOICES = 4, MOST_CHOICES = 300 };
-static fold_node choice(fold_ctx *f, int op, fold_node x, int listed)
+enum { CHOICES = 5, MOST_CHOICES = 300, AS_LIST = 1, AS_SECOND, AS_EDGES };
+static fold_node choice_of_vector(fold_ctx *f, int op, fold_node x, int n)
 {
     switch (op) {
-    case 0: return listed ? fold_list_softmax(f, x) : fold_softmax(f, x);
-    case 1: return listed ? fold_list_log_softmax(f, x) : fold_log_softmax(f, x);
-    case 2: return listed ? fold_list_logsumexp(f, x) : fold_logsumexp(f, x, 0);
-    default: return listed ? fold_list_softmax_entropy(f, x) : fold_softmax_entropy(f, x);
+    case 0: return fold_softmax(f, x);
+    case 1: return fold_log_softmax(f, x);
+    case 2: return fold_logsumexp(f, x, 0);
+    case 3: return fold_softmax_entropy(f, x);
+    default: return fold_neg(f, fold_pick(f, fold_log_softmax(f, x), n / 2));
     }
 }
+static fold_node choice_of_list(fold_ctx *f, int op, fold_node x, int n)
+{
+    switch (op) {
+    case 0: return fold_list_softmax(f, x);
+    case 1: return fold_list_log_softmax(f, x);
+    case 2: return fold_list_logsumexp(f, x);
+    case 3: return fold_list_softmax_entropy(f, x);
+    default: return fold_list_choice_xent(f, x, n / 2);
+    }
+}
+/* Of 2 n edges those with odd numbers go to row 1; row 2 has none, where it may be so. Gives row 1, or its edges. */
+static fold_node choice_of_edges(fold_ctx *f, int op, fold_node x, int n)
+{
+    int to[2 * MOST_CHOICES], odd[MOST_CHOICES];
+    const int label[2] = { 0, n / 2 * 2 + 1 };
+    fold_node all;
+    for (int e = 0; e < 2 * n; e++) to[e] = e % 2, odd[e / 2] = 2 * (e / 2) + 1;
+    switch (op) {
+    case 0: all = fold_list_softmax_to(f, x, to, 2 * n, 3); break;
+    case 1: all = fold_list_log_softmax_to(f, x, to, 2 * n, 3); break;
+    case 2: all = fold_list_logsumexp_to(f, x, to, 2 * n, 3); break;
+    case 3: all = fold_list_softmax_entropy_to(f, x, to, 2 * n, 3); break;
+    default: all = fold_list_choice_xent_to(f, x, label, to, 2 * n, 2);
+    }
+    if (op < 2) return fold_list_take(f, all, odd, n);
+    return op == 4 ? fold_list_at(f, all, 1) : fold_add(f, fold_list_at(f, all, 1), fold_list_at(f, all, 2));
+}
 
-/* Value and gradient of x; the rows of a list have one value, or it is the second of two. */
-static void run_choice(fold_ctx *f, int op, const float *x, const float *weight, int n, int listed, float *to)
+/* Value and gradient of x: as a list, as the second of two values in each row, as every second edge, or as a vector. */
+static void run_choice(fold_ctx *f, int op, const float *x, const float *weight, int n, int how, float *to)
 {
     float wide[2 * MOST_CHOICES];
-    fold_node loss;
+    fold_node in, y, loss;
     fold_ctx_reset(f);
     for (int i = 0; i < n; i++) wide[2 * i] = -3 * x[i], wide[2 * i + 1] = x[i];
-    const fold_node in = listed == 0   ? fold_input(f, x, n)
-                         : listed == 1 ? fold_list_input(f, x, n, fold_shape1(1))
-                                       : fold_list_input(f, wide, n, fold_shape1(2));
-    const fold_node all = choice(f, op, in, listed), y = listed == 2 ? fold_slice(f, all, 0, 1, 1) : all;
+    switch (how) {
+    case AS_LIST: in = fold_list_input(f, x, n, fold_shape1(1)); y = choice_of_list(f, op, in, n); break;
+    case AS_SECOND:
+        in = fold_list_input(f, wide, n, fold_shape1(2));
+        y = fold_slice(f, choice_of_list(f, op, in, n), 0, 1, 1);
+        break;
+    case AS_EDGES: in = fold_list_input(f, wide, 2 * n, fold_shape1(1)); y = choice_of_edges(f, op, in, n); break;
+    default: in = fold_input(f, x, n); y = choice_of_vector(f, op, in, n);
+    }
     const int list = fold_list_length(f, y) >= 0, count = op < 2 ? n : 1;
-    CHECK_INT(list, listed && op < 2);
+    CHECK_INT(list, how && op < 2);
     loss = fold_mul(f, y, list ? fold_list_input(f, weight, n, fold_shape1(1)) : fold_input(f, weight, count));
     fold_keep(f, y);
     fold_keep_grad(f, in);
     loss = list ? fold_list_sum(f, loss) : fold_sum(f, loss, FOLD_ALL);
     if (!CHECK_SAYS(!fold_backward(f, loss) && !fold_read(f, &y, 1, to), "%d rows: %s", n, fold_ctx_message(f))) return;
-    for (int i = 0; i < n; i++) to[count + i] = fold_grad(f, in)[listed == 2 ? 2 * i + 1 : i];
+    for (int i = 0; i < n; i++) to[count + i] = fold_grad(f, in)[how >= AS_SECOND ? 2 * i + 1 : i];
 }
 static void choices_are_vectors(void)
 {
@@ -595,10 +628,10 @@ static void choices_are_vectors(void)
         const int op = k / 2 % CHOICES;
         if (!m) continue;
         fold_ctx *f = open_setting(m, &s, 1);
-        for (int i = 0; i < 8; i++) {
-            const int n = lengths[i / 2], floats = (op < 2 ? n : 1) + n;
+        for (int i = 0; i < 12; i++) {
+            const int n = lengths[i / 3], floats = (op < 2 ? n : 1) + n;
             run_choice(f, op, x, weight, n, 0, want);
-            run_choice(f, op, x, weight, n, 1 + i % 2, got);
+            run_choice(f, op, x, weight, n, AS_LIST + i % 3, got);
             for (int at = 0; at < floats; at++) /* entropy sums rows in another order than values */
                 CHECK_SAYS(op == 3 ? fabs((double)(got[at] - want[at])) <= 1e-5 : got[at] == want[at],
                            "%s, op %d of %d rows: float %d is %.9g, of a vector %.9g", kernel_set[k / 2 / CHOICES], op, n, at, (double)got[at], (double)want[at]);
@@ -1103,6 +1136,10 @@ static void caches_are_copied(void)
             CHECK_INT(fold_read(f, both + 1, 1, y[1]), FOLD_OK);
             if (!CHECK_BITS(y[1], y[0], STEP_VALUES)) printf("    of %d rows, row %d\n", n, at);
         }
+        fold_ctx_reset(f);
+        step = last_of_rows(f, &b, rows, n + 2, n + 3); /* given up by the copy */
+        CHECK_INT(fold_cache_copy(&b, &a), FOLD_OK);
+        CHECK_SAYS(!fold_node_is_null(last_of_rows(f, &b, rows, n + 2, n + 3)), "%s", fold_ctx_message(f));
         b.width *= 2;
         CHECK_INT(fold_cache_copy(&b, &a), FOLD_BAD_ARGUMENT);
         fold_ctx_free(f);

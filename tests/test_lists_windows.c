@@ -64,6 +64,28 @@ static fold_node part_of_rows(fold_ctx *f, fold_node x, int channels)
     return fold_slice(f, fold_concat2(f, fold_neg(f, x), x), 0, channels, channels);
 }
 
+/* Rows of a table do not lie end to end. */
+static void rows_of_a_table(void)
+{
+    static const int rows[5] = { 7, 2, 2, 9, 0 };
+    float x[5 * WIDTH];
+    net n;
+    net_open(&n, fold_model_new(NULL));
+    for (int eager = 0; eager < 2; eager++) {
+        const setting s = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, eager, 0 };
+        fold_ctx *f = open_setting(n.m, &s, 0);
+        for (int i = 0; i < 5; i++) memcpy(x + i * WIDTH, fold_param_value(n.m, n.words) + rows[i] * WIDTH, WIDTH * sizeof *x);
+        const fold_node looked_up = fold_list_lookup(f, n.words, rows, 5), list = fold_list_input(f, x, 5, fold_shape1(WIDTH));
+        const fold_node y[4] = { fold_conv1d(f, looked_up, n.filter, n.b, NULL), fold_max_pool1d(f, looked_up, 2, 0, 0),
+                                 fold_conv1d(f, list, n.filter, n.b, NULL), fold_max_pool1d(f, list, 2, 0, 0) };
+        CHECK_SAYS(!fold_run(f, y, 4), "%s", fold_ctx_message(f));
+        CHECK_BITS(fold_value(f, y[0]), fold_value(f, y[2]), 3 * WIDTH);
+        CHECK_BITS(fold_value(f, y[1]), fold_value(f, y[3]), 2 * WIDTH);
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 typedef struct line_result { float y[(LONG + 8) * WIDEST], dx[LONG * WIDEST], dW[7 * WIDEST * WIDEST]; } line_result;
 static void run_line(fold_ctx *f, const window_case *c, const float *values, int length, int listed, fold_param W, fold_param b,
                      line_result *to)
@@ -331,6 +353,7 @@ int main(int argc, char **argv)
     skip_missing_kernel_sets();
     check_scene("windows over lists: scene", windows);
     check_run("windows over lists: lines are values", lines_are_values);
+    check_run("windows over lists: rows of a table", rows_of_a_table);
     check_run("windows over lists: one signature", one_signature);
     check_run("windows over lists: steps", steps_are_convolutions);
     check_run("windows over lists: steps again", steps_again);

@@ -567,7 +567,7 @@ static void shelf_open(shelf *s, const char *isa, int inference)
     weight(s->m, "letters", fold_shape2(WORDS, 15), FOLD_FOR_LOOKUP);
     s->W = weight(s->m, "W", fold_shape2(WIDE, 7), 0);
 }
-enum { SHELF = 2 * WIDE + H + 32 + 7 + 3 };
+enum { SHELF = 2 * WIDE + H + 32 + 7 + 4 };
 
 /* Words one by one and in lists, of which a row and all are read; words that index tells, unless it is NULL. */
 static fold_node shelf_record(fold_ctx *f, const shelf *s, int sample, const int *index)
@@ -578,10 +578,11 @@ static fold_node shelf_record(fold_ctx *f, const shelf *s, int sample, const int
     if (index) fold_index_ref(f, other, index, 1);
     if (index) fold_index_ref(f, list, index, 1 + sample % 4);
     const fold_node each = fold_linear(f, list, s->W, FOLD_NULL_PARAM);
-    const fold_node part[7] = { word, other, fold_lookup(f, s->tied, sample), fold_reshape(f, map, fold_shape1(32)),
+    const fold_node second = fold_list_at(f, fold_list_positions(f, s->words, sample / 2, 2), 1);
+    const fold_node part[8] = { word, other, fold_lookup(f, s->tied, sample), fold_reshape(f, map, fold_shape1(32)),
                                 fold_list_sum(f, each), fold_slice(f, fold_list_at(f, list, sample % 4 / 2), 0, 5, 2),
-                                fold_slice(f, fold_lookup(f, s->words, 3), 0, 1, 1) };
-    return fold_concat(f, part, 7, 0);
+                                fold_slice(f, fold_lookup(f, s->words, 3), 0, 1, 1), fold_slice(f, second, 0, 1, 1) };
+    return fold_concat(f, part, 8, 0);
 }
 static void shelf_run(const shelf *s, const fold_ctx_desc *desc, float *values)
 {
