@@ -1,4 +1,4 @@
-/* fold.h - dynamic batching of neural networks in one C file.                     version 0.2.0
+/* fold.h - dynamic batching of neural networks in one C file.                     version 0.3.0
 
    You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records it lazily,
    finds the operations of all samples that can run together, runs them as a few large batched kernels,
@@ -172,9 +172,9 @@
 #include <stdint.h>
 
 #define FOLD_VERSION_MAJOR 0
-#define FOLD_VERSION_MINOR 2
+#define FOLD_VERSION_MINOR 3
 #define FOLD_VERSION_PATCH 0
-#define FOLD_VERSION "0.2.0"
+#define FOLD_VERSION "0.3.0"
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
