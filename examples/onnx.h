@@ -176,7 +176,7 @@ typedef struct onnx__value {
 typedef struct onnx__move {
     fold_shape shape;
     int from, count;          /* the window */
-    int is_window, is_permutation;
+    int is_window, is_part, is_permutation;
     fold_op op;               /* for all others */
     const int *source;        /* where each run of `run` values comes from; -1: from nowhere, it is pad */
     int run, has_pad;
@@ -217,7 +217,7 @@ typedef struct onnx__step {
     const int *from;          /* the node's inputs, while the file is opened */
     onnx__calls calls;
     onnx__operand *in;
-    int n_in, out[3];         /* values, or -1 */
+    int n_in, n_out, out[3];  /* values, or -1 */
     int number[5];            /* what the op needs to know, resolved */
     float real[2];
     const onnx__layer *layer;
@@ -1063,6 +1063,7 @@ static onnx__move *onnx__new_move(fold_onnx *o, const int *source, int count, in
     move->pad = pad;
     move->from = source[0];
     move->is_window = source[0] >= 0 && move->run == count;
+    move->is_part = move->from || count != all;
     move->is_permutation = onnx__is_permutation(o, source, count, all);
     if (move->is_window) return move;
     int *runs = ONNX__KEPT(o, int, count / move->run);
@@ -1089,9 +1090,7 @@ static fold_node onnx__part(fold_ctx *f, fold_node x, int from, int count)
 static fold_node onnx__apply_move(fold_ctx *f, const onnx__move *move, fold_node x)
 {
     if (!move->is_window) return onnx__apply_own(f, move->op, &x, 1, move->shape);
-    if (move->from || move->count != onnx__elements(fold_node_shape(f, x)))
-        x = onnx__part(f, x, move->from, move->count);
-    return onnx__reshape(f, x, move->shape);
+    return onnx__reshape(f, move->is_part ? onnx__part(f, x, move->from, move->count) : x, move->shape);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -1133,6 +1132,7 @@ static int onnx__makes(fold_onnx *o, onnx__step *s, int i, int index, const onnx
     if (o->failed || (index >= 0 && !onnx__set_dims(o, value, dims))) return 0;
     if (index >= 0 && !onnx__shape(dims).rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
     s->out[i] = index;
+    if (i >= s->n_out) s->n_out = i + 1;
     if (index >= 0) value->origin = ONNX__COMPUTED;
     if (index >= 0) value->step = o->n_steps;
     if (!i) o->steps[o->n_steps++] = *s;
@@ -2062,7 +2062,7 @@ static int onnx__reads_by_weight(fold_onnx *o, onnx__step *s, const onnx__view *
             to[move->source[i / move->run] + i % move->run] = all->at[0][i];
         wanted.form = ONNX__ALONE;
         move->is_window = 1;
-        move->from = 0;
+        move->from = move->is_part = 0;
     }
     return onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
@@ -2830,7 +2830,7 @@ static int onnx__mark(fold_onnx *o)
     for (int i = o->n_steps; i-- > 0;) {
         onnx__step *s = &o->steps[i];
         s->needed = 0;
-        for (int k = 0; k < ONNX__OUTS; k++)
+        for (int k = 0; k < s->n_out; k++)
             s->needed |= s->out[k] >= 0 && o->values[s->out[k]].wanted && !o->values[s->out[k]].given;
         for (int k = 0; s->needed && k < s->n_in; k++)
             if (s->in[k].value >= 0) o->values[s->in[k].value].wanted = 1;
@@ -2851,7 +2851,7 @@ static fold_node onnx__value_node(fold_ctx *f, const onnx__value *value)
 static void onnx__record_step(fold_onnx *o, const onnx__step *s)
 {
     fold_node *in = s->nodes, *out = s->nodes + s->n_in;
-    memset(in, 0, (size_t)(s->n_in + ONNX__OUTS) * sizeof *in);
+    memset(in, 0, (size_t)(s->n_in + s->n_out) * sizeof *in);
     for (int i = 0; i < s->n_in; i++) {
         const onnx__operand *operand = &s->in[i];
         if (operand->value < 0) continue;
@@ -2859,7 +2859,7 @@ static void onnx__record_step(fold_onnx *o, const onnx__step *s)
         if (operand->move) in[i] = onnx__apply_move(o->f, operand->move, in[i]);
     }
     s->record(o, s, in, out);
-    for (int i = 0; i < ONNX__OUTS; i++) {
+    for (int i = 0; i < s->n_out; i++) {
         onnx__value *value = s->out[i] < 0 ? NULL : &o->values[s->out[i]];
         if (value && !value->given) value->node = onnx__reshape(o->f, out[i], onnx__shape(&value->dims));
     }
