@@ -951,7 +951,8 @@ static void to_c__refuse(to_c__printer *p, const fold_seen *seen)
     if (seen->rows >= 0 || seen->n_list) why = "lists are of any length";
     for (size_t i = 0; i < sizeof to_c__refused / sizeof *to_c__refused; i++)
         if (!strcmp(to_c__refused[i].name, seen->name)) why = to_c__refused[i].why;
-    if (seen->is_cell) to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s is a cell: record in an eager context, where its ops are calls", seen->name);
+    if (seen->is_cell)
+        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s is a cell: record in an eager context, where its ops are calls", seen->name);
     else to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, why);
 }
 
@@ -1047,7 +1048,8 @@ static int to_c__locate(to_c__printer *p, fold_node node, const char *what, cons
         }
     to_c__behind_copy(p, found);
     if (at && shape.rank && found->value >= 0) return 1;
-    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that a call of this recording makes or reads", what, name ? name : "");
+    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that a call of this recording makes or reads", what,
+               name ? name : "");
     return 0;
 }
 
@@ -1069,7 +1071,8 @@ static void to_c__port(to_c__printer *p, const to_c_port *port, int is, int inde
 
 static int to_c__is_name(const char *name)
 {
-    static const char used[] = " i j k s agent source target factors from line patch padded at tap row column left top seen most sum factor shift gain bias a b ";
+    static const char used[] = " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
+                               "factor shift gain bias bytes unit a b ";
     char word[TO_C__NAME];
     const char *at = name;
     if (!name || !*name || (*name >= '0' && *name <= '9')) return 0;
@@ -1088,7 +1091,8 @@ static void to_c__check_names(to_c__printer *p)
     for (int which = 0; which < 3; which++)
         for (int i = 0; i < count[which]; i++)
             if (!to_c__is_name(all[which][i].name))
-                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses", all[which][i].name ? all[which][i].name : "");
+                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses",
+                           all[which][i].name ? all[which][i].name : "");
 }
 
 /* Makes operands values, and finds what ports need. */
@@ -1283,7 +1287,8 @@ static int to_c__find_loop(const to_c__printer *p, const to_c__call *call, int p
     for (int i = 0; i < call->n_in; i++) {
         const to_c__operand operand = to_c__operand_of(p, call, i, part);
         const int made = p->value[operand.value].made;
-        const int within = made >= 0 && p->stage[made].kind == TO_C__MAP && p->stage[made].size == size && to_c__is_beside(p, &operand, size);
+        const int within =
+            made >= 0 && p->stage[made].kind == TO_C__MAP && p->stage[made].size == size && to_c__is_beside(p, &operand, size);
         if (made + !within > from) from = made + !within;
     }
     for (; from < (int)p->n_stages; from++)
@@ -1347,7 +1352,8 @@ static void to_c__readers(to_c__printer *p)
             if (p->value[operand.value].made == item->stage && to_c__is_loop(call)) p->value[operand.value].is_read = 1;
             else to_c__read(p, &operand, item->stage, to_c__reads_vectors(p, call, k));
         }
-        if (call->op->kind == TO_C__CONV || (call->op->kind == TO_C__LINEAR && call->out.rank > 1)) made->slack = 1; /* lines end in vectors */
+        if (call->op->kind == TO_C__CONV || (call->op->kind == TO_C__LINEAR && call->out.rank > 1))
+            made->slack = 1; /* lines end in vectors */
     }
 }
 
@@ -1360,7 +1366,8 @@ static int to_c__room(int count, int block, int slack, int width)
 static int to_c__holds(const to_c__slot *slot, const to_c__value *v)
 {
     for (int w = 0; w < TO_C__WIDTHS; w++)
-        if (to_c__room(slot->count, slot->block, slot->slack, to_c__widths[w]) < to_c__room(v->size / v->block, v->block, v->slack, to_c__widths[w]))
+        if (to_c__room(slot->count, slot->block, slot->slack, to_c__widths[w]) <
+            to_c__room(v->size / v->block, v->block, v->slack, to_c__widths[w]))
             return 0;
     return 1;
 }
@@ -1386,7 +1393,8 @@ static void to_c__place(to_c__printer *p, int value)
         const to_c__slot as_value = { v->size / v->block, v->block, v->slack, 0 };
         if (slot->free_from > v->made) continue;
         if (to_c__holds(slot, v)) best = best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
-        else if (to_c__holds(&as_value, &as_slot)) grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block ? i : grows;
+        else if (to_c__holds(&as_value, &as_slot))
+            grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block ? i : grows;
     }
     if (best < 0 && grows < 0) grows = TO_C__ADD(p, slot, n_slots, slots_room);
     if (best < 0 && grows < 0) return;
@@ -1401,7 +1409,8 @@ static void to_c__place(to_c__printer *p, int value)
 
 static int to_c__needs_slot(const to_c__value *v)
 {
-    return v->part < 0 && !v->line && (v->is == TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != TO_C__CONSTANT && v->in_memory && v->copied);
+    return v->part < 0 && !v->line &&
+           (v->is == TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != TO_C__CONSTANT && v->in_memory && v->copied);
 }
 
 static void to_c__slots(to_c__printer *p)
@@ -1475,7 +1484,9 @@ static int to_c__param_weight(to_c__printer *p, fold_param param, int form, int 
     w.value = -1;
     w.param = param;
     if (!fold_param_value(p->m, param))
-        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize (to_c_desc.bytes makes bytes)", fold_param_name(p->m, param));
+        to_c__fail(p, FOLD_BAD_ARGUMENT,
+                   "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize (to_c_desc.bytes makes bytes)",
+                   fold_param_name(p->m, param));
     return to_c__weight_of(p, &w);
 }
 
@@ -1548,7 +1559,8 @@ static void to_c__declare(to_c__printer *p, int value)
     const to_c__value *v = &p->value[value];
     if (v->slot >= 0) to_c__put(p, "    float *const %s = m%d;\n", to_c__name_of(v).text, v->slot);
     if (v->is == TO_C__MADE && v->line)
-        to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", to_c__name_of(v).text, p->desc->state[v->port].name, p->desc->state[v->port].name);
+        to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", to_c__name_of(v).text, p->desc->state[v->port].name,
+                  p->desc->state[v->port].name);
 }
 
 /* Zeros behind what was written, where whole vectors are read. */
@@ -1556,9 +1568,11 @@ static void to_c__put_rest(to_c__printer *p, const to_c__value *v, int whole)
 {
     if (v->line) return;
     if (!whole && v->size % 16)
-        to_c__put(p, "    @zeros(%s, %d, %s%s);\n", to_c__name_of(v).text, v->size, to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
+        to_c__put(p, "    @zeros(%s, %d, %s%s);\n", to_c__name_of(v).text, v->size, to_c__padded_value(v).text,
+                  v->slack ? " + @WIDTH - 1" : "");
     else if (v->slack)
-        to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", to_c__name_of(v).text, to_c__padded_value(v).text, to_c__padded_value(v).text);
+        to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", to_c__name_of(v).text, to_c__padded_value(v).text,
+                  to_c__padded_value(v).text);
 }
 
 /* -- loops of maps -- */
@@ -1678,8 +1692,9 @@ static void to_c__put_segment(to_c__printer *p, const to_c__segment *s, int is_p
 {
     if (s->in_bytes) to_c__put_bytes(p, s, is_padded);
     else if (s->is_narrow) to_c__put_few(p, s);
-    else to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from, to_c__padded(s->columns / s->block, s->block).text, s->x,
-                   s->inner, to_c__segment_weight(p, s, TO_C__ROWS));
+    else
+        to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from, to_c__padded(s->columns / s->block, s->block).text, s->x,
+                  s->inner, to_c__segment_weight(p, s, TO_C__ROWS));
 }
 
 static void to_c__put_linear(to_c__printer *p, const to_c__call *call)
@@ -1715,7 +1730,8 @@ static to_c__axis to_c__around(const fold_shape *shape, int axis)
 {
     to_c__axis around = { 1, 1, 1 };
     if (axis == FOLD_ALL) around.length = to_c__size(shape);
-    for (int k = 0; k < shape->rank && axis != FOLD_ALL; k++) *(k < axis ? &around.outer : k == axis ? &around.length : &around.inner) *= shape->dim[k];
+    for (int k = 0; k < shape->rank && axis != FOLD_ALL; k++)
+        *(k < axis ? &around.outer : k == axis ? &around.length : &around.inner) *= shape->dim[k];
     return around;
 }
 
@@ -1768,9 +1784,11 @@ static void to_c__put_concat(to_c__printer *p, const to_c__call *call)
             at += part;
             continue;
         }
-        if (whole.outer == 1) to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, to_c__place_of(p, call, i).text, part);
-        else to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text, at,
-                       whole.length * whole.inner, to_c__place_of(p, call, i).text, part, part);
+        if (whole.outer == 1)
+            to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, to_c__place_of(p, call, i).text, part);
+        else
+            to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text,
+                      at, whole.length * whole.inner, to_c__place_of(p, call, i).text, part, part);
         at += part;
     }
 }
@@ -1787,7 +1805,8 @@ static void to_c__put_slice(to_c__printer *p, const to_c__call *call)
 /* Loops over all elements of a shape, with an index i0, i1, ... for each axis. */
 static void to_c__put_nest(to_c__printer *p, const fold_shape *shape)
 {
-    to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "", shape->rank > 3 ? ", i3" : "");
+    to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "",
+              shape->rank > 3 ? ", i3" : "");
     for (int k = 0; k < shape->rank; k++) to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
 }
 /* An element's index, from steps for each axis. */
@@ -1812,7 +1831,8 @@ static void to_c__put_transpose(to_c__printer *p, const to_c__call *call)
     from[call->attr[0]] = from[call->attr[1]];
     from[call->attr[1]] = swapped;
     to_c__put_nest(p, &call->out);
-    to_c__put(p, "            %s[%s] = (%s)[", to_c__name_of(&p->value[call->value]).text, to_c__index(&call->out, to).text, to_c__place_of(p, call, 0).text);
+    to_c__put(p, "            %s[%s] = (%s)[", to_c__name_of(&p->value[call->value]).text, to_c__index(&call->out, to).text,
+              to_c__place_of(p, call, 0).text);
     to_c__put(p, "%s];\n    }\n", to_c__index(&call->out, from).text);
 }
 
@@ -1833,7 +1853,8 @@ static void to_c__put_broadcast(to_c__printer *p, const to_c__call *call)
             step[k] = dim == 1 ? 0 : at;
             at *= dim;
         }
-        to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i], to_c__place_of(p, call, i).text, to_c__index(&call->out, step).text);
+        to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i], to_c__place_of(p, call, i).text,
+                  to_c__index(&call->out, step).text);
     }
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (!strcmp(plain[i].name, call->op->name)) text = plain[i].text;
@@ -1848,10 +1869,15 @@ static void to_c__put_softmax(to_c__printer *p, const to_c__call *call)
     const to_c__axis axis = to_c__around(&call->out, call->out.rank - 1);
     const to_c__string to = to_c__name_of(&p->value[call->value]), from = to_c__place_of(p, call, 0);
     const int log = call->op->kind == TO_C__LOG_SOFTMAX;
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n", axis.outer, from.text, axis.length, to.text, axis.length);
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n",
+              axis.outer, from.text, axis.length, to.text, axis.length);
     to_c__put(p, "        const float most = @largest(source, %d), sum = @exp_sum(target, source, most, %d);\n", axis.length, axis.length);
-    to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n" : "        const float factor = 1.0f / sum;\n        int k;\n");
-    to_c__put(p, log ? "        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n    }\n" : "        for (k = 0; k < %d; k++) target[k] *= factor;\n    }\n", axis.length);
+    to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n"
+                     : "        const float factor = 1.0f / sum;\n        int k;\n");
+    to_c__put(p,
+              log ? "        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n    }\n"
+                  : "        for (k = 0; k < %d; k++) target[k] *= factor;\n    }\n",
+              axis.length);
 }
 
 /* What a line gives: `x` names its first value, `y` its result. */
@@ -1863,10 +1889,13 @@ static void to_c__put_line(to_c__printer *p, const char *name, const to_c__axis 
     if (!strcmp(name, "amax") || !strcmp(name, "amin")) {
         to_c__put(p, "            target[j] = @first_of(source, %d, %d, %s);\n", length, inner, strcmp(name, "amax") ? "-1.0f" : "1.0f");
     } else if (!strcmp(name, "prod")) {
-        to_c__put(p, "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] *= source[k * %d];\n", length, inner);
+        to_c__put(p, "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] *= source[k * %d];\n", length,
+                  inner);
     } else if (!strcmp(name, "logsumexp")) {
-        to_c__put(p, "            const float most = @first_of(source, %d, %d, 1.0f), shift = most - most == 0.0f ? most : most != most ? most : 0.0f;\n", length, inner);
-        to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - shift)));\n            target[j] = @first(@log(@ALL(", length, inner);
+        to_c__put(p, "            const float most = @first_of(source, %d, %d, 1.0f);\n", length, inner);
+        to_c__put(p, "            const float shift = most - most == 0.0f ? most : most != most ? most : 0.0f;\n");
+        to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - shift)));\n", length, inner);
+        to_c__put(p, "            target[j] = @first(@log(@ALL(");
         if (inner == 1) to_c__put_sum(p, "line", 0, length);
         else to_c__put_apart_sum(p, "line", 0, length, 1);
         to_c__put(p, "))) + shift;\n");
@@ -1877,7 +1906,8 @@ static void to_c__put_line(to_c__printer *p, const char *name, const to_c__axis 
         if (strcmp(name, "sum") != 0) to_c__put(p, "            target[j] *= %s;\n", share);
     }
     if (strcmp(name, "variance") != 0) return;
-    to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= line[k];\n            target[j] = ", length, inner);
+    to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= line[k];\n            target[j] = ",
+              length, inner);
     if (inner == 1) to_c__put_sum(p, "line", 0, length);
     else to_c__put_apart_sum(p, "line", 0, length, 1);
     to_c__put(p, ";\n            target[j] *= %s;\n", share);
@@ -1889,10 +1919,10 @@ static void to_c__put_reduce(to_c__printer *p, const to_c__call *call)
     const to_c__axis axis = to_c__around(&to_c__in(p, call, 0)->shape, call->attr[0]);
     const int has_line = !strcmp(name, "variance") || !strcmp(name, "logsumexp"), counts = has_line || !strcmp(name, "prod");
     if (has_line) to_c__put(p, "    {\n    float line[%d];\n", axis.length);
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n", axis.outer, to_c__name_of(&p->value[call->value]).text,
-              axis.inner, counts ? ", k" : "");
-    to_c__put(p, "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n", axis.inner, to_c__place_of(p, call, 0).text,
-              axis.length * axis.inner);
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n", axis.outer,
+              to_c__name_of(&p->value[call->value]).text, axis.inner, counts ? ", k" : "");
+    to_c__put(p, "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n", axis.inner,
+              to_c__place_of(p, call, 0).text, axis.length * axis.inner);
     to_c__put_line(p, name, &axis);
     to_c__put(p, "        }\n    }\n%s", has_line ? "    }\n" : "");
 }
@@ -1900,10 +1930,12 @@ static void to_c__put_reduce(to_c__printer *p, const to_c__call *call)
 static void to_c__put_cumsum(to_c__printer *p, const to_c__call *call)
 {
     const to_c__axis axis = to_c__around(&call->out, call->attr[0]);
-    const char *text = "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n        int k;\n";
+    const char *text =
+        "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n        int k;\n";
     const int size = axis.length * axis.inner;
     to_c__put(p, text, axis.outer, to_c__place_of(p, call, 0).text, size, to_c__name_of(&p->value[call->value]).text, size);
-    to_c__put(p, "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + source[k];\n    }\n", size, axis.inner, axis.inner);
+    to_c__put(p, "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + source[k];\n    }\n", size, axis.inner,
+              axis.inner);
 }
 
 static void to_c__put_norm(to_c__printer *p, const to_c__call *call)
@@ -1920,9 +1952,11 @@ static void to_c__put_norm(to_c__printer *p, const to_c__call *call)
         to_c__put_sum(p, "source", 0, count);
         to_c__put(p, " * %s);\n        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n        source = target;\n", share, count);
     }
-    to_c__put(p, "        factor = @first(@root(@ALL(@dot_of(source, source, %d) * %s + %s)));\n        factor = 1.0f / factor;\n", count, share, epsilon);
+    to_c__put(p, "        factor = @first(@root(@ALL(@dot_of(source, source, %d) * %s + %s)));\n        factor = 1.0f / factor;\n", count,
+              share, epsilon);
     to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n", count);
-    to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n" : "            target[k] = target[k] * gain[k];\n        }\n    }\n");
+    to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n"
+                         : "            target[k] = target[k] * gain[k];\n        }\n    }\n");
 }
 
 static void to_c__put_matmul(to_c__printer *p, const to_c__call *call)
@@ -1935,11 +1969,13 @@ static void to_c__put_matmul(to_c__printer *p, const to_c__call *call)
     to_c__put(p, "        float *target = %s + i * %d;\n        int j, k;\n", to_c__name_of(&p->value[call->value]).text, columns);
     if (to_c__is_narrow(inner, columns)) {
         to_c__put(p, "        float column[%d];\n        for (j = 0; j < %d; j++) {\n", inner, columns);
-        to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n", inner, columns, inner);
+        to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n", inner, columns);
+        to_c__put(p, "            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n", inner);
         return;
     }
     to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = 0.0f;\n        for (k = 0; k < %d; k++)\n", columns, inner);
-    to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], target[j]);\n    }\n", columns, columns);
+    to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], target[j]);\n    }\n", columns,
+              columns);
 }
 
 /* -- windows that move over a grid or a line -- */
@@ -1967,16 +2003,21 @@ static to_c__filter to_c__filter_of(const fold_shape *in, const to_c__call *call
 }
 
 /* Taps of one position that lie in x, for filters and pools of single channels. */
-static void to_c__put_taps(to_c__printer *p, const to_c__call *call, const to_c__filter *filter, const char *begin, const char *tap, const char *end)
+static void to_c__put_taps(to_c__printer *p, const to_c__call *call, const to_c__filter *filter, const char *begin, const char *tap,
+                           const char *end)
 {
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target = %s + i * %d;\n", filter->lines * filter->columns,
-              to_c__place_of(p, call, 0).text, to_c__name_of(&p->value[call->value]).text, filter->channels);
-    to_c__put(p, "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, seen = 0;\n", filter->columns, filter->stride,
-              filter->above, filter->columns, filter->stride, filter->left);
-    to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) {\n", filter->channels, begin, filter->tall * filter->wide);
-    to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n", filter->wide, filter->dilation, filter->wide, filter->dilation);
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target = %s + i * %d;\n",
+              filter->lines * filter->columns, to_c__place_of(p, call, 0).text, to_c__name_of(&p->value[call->value]).text,
+              filter->channels);
+    to_c__put(p, "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, seen = 0;\n", filter->columns,
+              filter->stride, filter->above, filter->columns, filter->stride, filter->left);
+    to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) {\n", filter->channels, begin,
+              filter->tall * filter->wide);
+    to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n", filter->wide, filter->dilation,
+              filter->wide, filter->dilation);
     to_c__put(p, "            const float *from = source + (row * %d + column) * %d;\n", filter->width, filter->channels);
-    to_c__put(p, "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n            seen++;\n", filter->height, filter->width);
+    to_c__put(p, "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n            seen++;\n", filter->height,
+              filter->width);
     to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = %s;\n        }\n        %s\n    }\n", filter->channels, tap, end);
 }
 
@@ -1985,15 +2026,18 @@ static void to_c__put_pool(to_c__printer *p, const to_c__call *call)
     const to_c__filter filter = to_c__filter_of(&to_c__in(p, call, 0)->shape, call);
     const int mean = call->op->kind == TO_C__MEAN_POOL;
     const to_c__string end = to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
-    to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)", mean ? "from[j] + target[j]" : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
+    to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)",
+                   mean ? "from[j] + target[j]" : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
                    mean ? end.text : "(void)seen;");
 }
 
 /* A filter that mixes channels: products of patches of x, whose padding is copied. */
 static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_c__filter *filter)
 {
-    const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across, length = across * filter->channels;
-    const int copied = runs > 1 && length < 16, whole = runs * length, outputs = filter->outputs, is_narrow = to_c__is_narrow(whole, outputs);
+    const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across,
+              length = across * filter->channels;
+    const int copied = runs > 1 && length < 16, whole = runs * length, outputs = filter->outputs,
+              is_narrow = to_c__is_narrow(whole, outputs);
     const int in_bytes = filter->channels > 1 && to_c__becomes_bytes(p, call->param[0], outputs);
     const int pitch = (filter->width + 2 * filter->left) * filter->channels, padded = (filter->height + 2 * filter->above) * pitch;
     const to_c__string to = to_c__name_of(&p->value[call->value]);
@@ -2002,17 +2046,20 @@ static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_
     to_c__put(p, "    {\n    const float *source = %s;\n", to_c__place_of(p, call, 0).text);
     if (filter->left) {
         to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded, filter->height);
-        to_c__put(p, "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n    source = padded;\n", filter->above, pitch, filter->left * filter->channels,
-                  filter->width * filter->channels, filter->width * filter->channels);
+        to_c__put(p, "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n    source = padded;\n",
+                  filter->above, pitch, filter->left * filter->channels, filter->width * filter->channels,
+                  filter->width * filter->channels);
     }
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n", filter->lines * filter->columns, filter->columns,
-              filter->stride * pitch, filter->columns, filter->stride * filter->channels);
+    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n",
+              filter->lines * filter->columns, filter->columns, filter->stride * pitch, filter->columns, filter->stride * filter->channels);
     to_c__put(p, "        float *target = %s + i * %d;\n", to.text, outputs);
     const int patches = (is_narrow || in_bytes) && (copied || runs == 1);
-    to_c__segment segment = { call->param[0], 0, 0, patches ? whole : length, outputs, outputs, is_narrow, in_bytes, "target", bias.text, NULL };
+    to_c__segment segment = {call->param[0], 0,         0,   patches ? whole : length, outputs, outputs, is_narrow, in_bytes,
+                             "target",       bias.text, NULL};
     if (patches) to_c__put(p, "        float patch[%d];\n", whole);
     for (int run = 0; run < runs; run++) {
-        const to_c__string from = to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch + run % (runs / filter->tall) * filter->dilation * filter->channels);
+        const to_c__string from = to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch +
+                                                              run % (runs / filter->tall) * filter->dilation * filter->channels);
         if (patches) {
             to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length, from.text, length);
             if (run + 1 < runs) continue;
@@ -2033,9 +2080,11 @@ static void to_c__put_conv(to_c__printer *p, const to_c__call *call)
         to_c__put_filter(p, call, &filter);
         return;
     }
-    if (call->param[1].id) begin = to_c__format("@w%d[j]", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, filter.channels, 0, filter.channels));
+    if (call->param[1].id)
+        begin = to_c__format("@w%d[j]", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, filter.channels, 0, filter.channels));
     tap = to_c__format("@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
-                       to_c__param_weight(p, call->param[0], TO_C__ROWS, 0, filter.tall * filter.wide, filter.channels, 0, filter.channels), filter.channels);
+                       to_c__param_weight(p, call->param[0], TO_C__ROWS, 0, filter.tall * filter.wide, filter.channels, 0, filter.channels),
+                       filter.channels);
     to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
 }
 
@@ -2080,7 +2129,8 @@ static void to_c__put_call(to_c__printer *p, const to_c__call *call)
     case TO_C__MAX_POOL:
     case TO_C__MEAN_POOL: to_c__put_pool(p, call); break;
     case TO_C__DOT:
-        to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, to_c__place_of(p, call, 0).text, to_c__place_of(p, call, 1).text, to_c__in_size(p, call, 0));
+        to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, to_c__place_of(p, call, 0).text, to_c__place_of(p, call, 1).text,
+                  to_c__in_size(p, call, 0));
         break;
     case TO_C__SOFTMAX:
     case TO_C__LOG_SOFTMAX: to_c__put_softmax(p, call); break;
@@ -2137,7 +2187,8 @@ static void to_c__put_floats(to_c__printer *p, const to_c__weight *w, int row, i
     for (int i = 0; i < count; i++) {
         const float value = down ? to_c__weight_at(p, w, row + i, column) : to_c__weight_at(p, w, row, column + i);
         if (!(value - value == 0.0f)) /* an infinity or a NaN */
-            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN", w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN",
+                       w->param.id ? fold_param_name(p->m, w->param) : "a constant");
         to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", to_c__float(value, text));
     }
     if (down) for (int i = count; i % 16; i++) to_c__put(p, " 0.0f,");
@@ -2216,7 +2267,8 @@ static void to_c__put_declarations(to_c__printer *p)
         to_c__put_shape(p, &shape);
         to_c__put(p, "\n");
     }
-    if (to_c__agents(p) > 1) to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", to_c__agents(p));
+    if (to_c__agents(p) > 1)
+        to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", to_c__agents(p));
     to_c__put(p, "   Other files include it behind #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
     to_c__put(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     if (desc->n_state) to_c__put(p, "typedef struct @state {\n");
@@ -2232,7 +2284,8 @@ static void to_c__put_declarations(to_c__printer *p)
     to_c__put(p, "/* Makes a step. */\nvoid @step(");
     to_c__put_arguments(p);
     to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
-    to_c__put(p, "#include <string.h> /* memcpy */\n#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)\n#include <immintrin.h>\n");
+    to_c__put(
+        p, "#include <string.h> /* memcpy */\n#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)\n#include <immintrin.h>\n");
     to_c__put(p, "#elif defined(__aarch64__) && defined(__ARM_NEON)\n#include <arm_neon.h>\n#endif\n\n");
 }
 
@@ -2252,7 +2305,8 @@ static void to_c__put_step(to_c__printer *p)
         if (v->is == TO_C__MADE || v->slot < 0) continue;
         to_c__declare(p, (int)i);
         to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", to_c__name_of(v).text, v->is == TO_C__STATE ? "s->" : "",
-                  (v->is == TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
+                  (v->is == TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, to_c__padded_value(v).text,
+                  v->slack ? " + @WIDTH - 1" : "");
     }
     for (int stage = 0; stage < (int)p->n_stages && !p->result.status; stage++)
         if (p->stage[stage].part) to_c__put_loop(p, stage);
@@ -2262,8 +2316,8 @@ static void to_c__put_step(to_c__printer *p)
         const to_c__value *v = &p->value[end->value];
         const char *name = i < desc->n_out ? "" : desc->state[i - desc->n_out].name;
         if (i >= desc->n_out && v->line) {
-            to_c__put(p, "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + s->%s_at, %d * sizeof(float));\n", name, v->line, name, end->size,
-                      name, name, name, end->size);
+            to_c__put(p, "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + s->%s_at, %d * sizeof(float));\n",
+                      name, v->line, name, end->size, name, name, name, end->size);
             to_c__put(p, "        s->%s_at = 0;\n    }\n", name);
             continue;
         }
@@ -2340,9 +2394,11 @@ static void to_c__plan(to_c__printer *p)
     for (int i = 0; i < desc->n_out + desc->n_state && !p->result.status; i++) {
         const to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
         const fold_shape shape = fold_node_shape(p->f, port->node);
-        if (to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name, &p->end[i]) &&
+        if (to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name,
+                         &p->end[i]) &&
             i >= desc->n_out && to_c__size(&shape) != p->end[i].size)
-            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, to_c__size(&shape), p->end[i].size);
+            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, to_c__size(&shape),
+                       p->end[i].size);
     }
     if (!p->result.status) to_c__mark(p);
     if (!p->result.status) to_c__find_lines(p);

@@ -680,6 +680,8 @@ static void arguments(void)
     CHECK(to_c(f, &desc, stops, NULL).status == FOLD_IO);
     in.name = "no name";
     CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'no name' is no name of C") != NULL);
+    in.name = "unit"; /* of bytes */
+    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'unit' is no name of C, or one that the printed code uses") != NULL);
     in.name = NULL;
     CHECK(to_c(f, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
     desc.n_in = 0;
