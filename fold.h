@@ -44,23 +44,25 @@
      Context    fold_ctx_new makes one: it records and runs. Set `training` to train. (5)
      Record     Go through the samples one by one. Hand data in by fold_input and fold_lookup (6), and compute
                 with ops, such as fold_linear (7), and layers, such as fold_dense_apply (12). Rows that are
-                treated alike are a list: fold_list_input (11). A body that recurs is a cell: fold_call (10).
+                treated alike, and sequences, are lists: fold_list_input (11), fold_unroll_list (12). A body
+                that recurs is a cell: fold_call (10).
      Run        fold_run computes what was recorded. (8)
      Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
      Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
                 fold_ctx_reset, and record the next batch. examples/fit.h has this loop, ready-made.
-     Save       fold_model_save and fold_model_load; examples/torch.h reads networks of PyTorch. (13)
+     Save       fold_model_save and fold_model_load (13). examples/torch.h reads and writes networks of
+                PyTorch, and examples/onnx.h reads policies of ONNX files.
      A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
                 over frames. (8)
      A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
                 fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5); or give each
-                thread a context of its own.
+     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5), and
+                fold_model_desc.threads a step of an optimiser (4); or give each thread a context of its own.
      When something is wrong, read fold_ctx_message; fold_ctx_print shows what was batched. (14)
 
    DOES NOT
      - run on GPUs, compute in anything but float32, or differentiate twice;
-     - read models of Python, only their weights; parse graphs from files; decode images;
+     - read models of Python, only their weights; parse graphs from files (onnx.h does); decode images;
      - normalise over samples, as batch norm does in training, since batching never changes a result. Use
        fold_layer_norm or fold_rms_norm on each value, or fold_list_standardize over the rows of a sample.
        A network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
@@ -1337,9 +1339,9 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, f
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls one over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of the
-   rows as nodes. last NULL: the final state is not wanted. Without rows that is the beginning. In place of
-   it, fold_recurrent_apply of a list makes one step of each row on its own. */
+/* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
+   the rows as nodes. last gets the final state, without rows the beginning; NULL: it is not wanted.
+   fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
@@ -16642,11 +16644,11 @@ static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache,
                       instead);
 }
 
-/* Tells whether a cache takes the next step, of rows of these widths. */
-static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int width,
+/* Tells whether a cache, a ring or not, takes the next step, of rows of these widths. */
+static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int is_ring, int width,
                              int value_width)
 {
-    if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0)
+    if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0 || fold__is_ring(cache) != is_ring)
         return fold__fail(f, FOLD_BAD_ARGUMENT,
                           "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
                           " widths %d and %d",
@@ -16687,14 +16689,13 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
         return fold__null;
     const int list = fold__is_list_operand(f, &operand[0]);
     const uint32_t rows = list ? f->length[operand[0].source] : 1;
-    if (!fold__cache_takes(f, who, cache, (int)f->shapes[operand[1].shape].size,
+    if (!fold__cache_takes(f, who, cache, 0, (int)f->shapes[operand[1].shape].size,
                            (int)f->shapes[operand[2].shape].size))
         return fold__null;
-    if (!cache->heads || (uint64_t)cache->length + rows > (uint64_t)cache->capacity)
-        return fold__fail_node(f, cache->heads ? FOLD_BAD_SHAPE : FOLD_BAD_ARGUMENT,
-                               "%s: the cache has %d heads and %d rows, and %u more are beyond its capacity "
-                               "of %d",
-                               who, cache->heads, cache->length, (unsigned)rows, cache->capacity);
+    if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
+                               cache->length, (unsigned)rows, cache->capacity);
     const int32_t attr[2] = { cache->heads, cache->capacity };
     return fold__record_step(f, &fold__code_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
                              cache->length + (int)rows);
@@ -16721,14 +16722,14 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
                                who, row.rank, desc->stride, desc->padding);
     if (!fold__filter_fits(f, who, &row, 1, filter, vector, desc->depthwise) ||
         !fold__window_attr(f, who, fold__long_line(&row), 1, size, desc, attr) ||
-        !fold__cache_takes(f, who, past, row.dim[0], row.dim[0]))
+        !fold__cache_takes(f, who, past, 1, row.dim[0], row.dim[0]))
         return fold__null;
     const int before = fold__window_reach(size[1], attr[FOLD__FILTER_STEPS] >> 16) - 1;
-    if (past->heads || (int64_t)before + rows > past->capacity)
+    if ((int64_t)before + rows > past->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d rows look back on %d, and the cache has a capacity of %d and %d "
-                               "heads: it must hold both, and have none",
-                               who, rows, before, past->capacity, past->heads);
+                               "%s: %d rows look back on %d, and the cache must hold both: it has a capacity "
+                               "of %d",
+                               who, rows, before, past->capacity);
     if (!(list ? fold__line_operand(f, who, &operand) : fold__own_operand(f, &operand)))
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;

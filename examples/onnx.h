@@ -2809,16 +2809,18 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
     const onnx__step *maker = onnx__maker(o, index);
     onnx__value *value = &o->values[index < 0 ? 0 : index];
     if (index < 0 || value->origin == ONNX__UNKNOWN)
-        return ONNX__REFUSE(o, "there is no '%.60s'", in->name ? in->name : "");
+        return ONNX__REFUSE(o, "there is no '%.60s'; the first input is '%.60s'", in->name ? in->name : "",
+                            o->n_inputs ? o->values[o->inputs[0]].name : "");
     if (value->origin != ONNX__INPUT && !(maker && maker->noise))
         return ONNX__REFUSE(o, "'%.60s' is no input", in->name);
     const fold_shape shape = onnx__shape(&value->dims);
     value->given = 1;
     value->node = in->values ? fold_input_shaped(o->f, in->values, shape) : in->node;
     if (in->values) return 1;
-    if (fold_node_is_null(in->node) || onnx__elements(fold_node_shape(o->f, in->node)) != value->count) {
+    const int count = fold_node_is_null(in->node) ? 0 : onnx__elements(fold_node_shape(o->f, in->node));
+    if (count != value->count) {
         if (fold_ctx_status(o->f)) return 0;
-        return onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values", in->name, value->count);
+        return onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name, value->count, count);
     }
     value->node = onnx__reshape(o->f, in->node, shape);
     return 1;

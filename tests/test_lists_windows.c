@@ -328,12 +328,12 @@ static void mistakes_of_windows(void)
     SAYS(fold_mean_pool1d(f, rows, 2, 1, 2), "mean_pool1d: the padding is no less");
     SAYS(fold_conv1d_step(f, NULL, x, W, none, NULL), "conv1d_step: a pointer is NULL");
     SAYS(fold_conv1d_step(f, &empty, x, W, none, NULL), "conv1d_step: the cache has no memory, or no good sizes: capacity 10");
-    SAYS(fold_conv1d_step(f, &heads, x, W, none, NULL), "capacity of 4 and 2 heads");
-    SAYS(fold_conv1d_step(f, &past, rows, W, none, &dilated), "3 rows look back on 8, and the cache has a capacity of 10");
+    SAYS(fold_conv1d_step(f, &heads, x, W, none, NULL), "conv1d_step: the cache has no memory, or no good sizes: capacity 4, 2 heads");
+    SAYS(fold_conv1d_step(f, &past, rows, W, none, &dilated), "3 rows look back on 8, and the cache must hold both: it has a capacity of 10");
     SAYS(fold_conv1d_step(f, &past, x, W, none, &strided), "it is of rank 1, with 2 and 0");
     SAYS(fold_conv1d_step(f, &past, x, W, none, &padded), "it is of rank 1, with 0 and 1");
     SAYS(fold_conv1d_step(f, &past, x, other, none, NULL), "conv1d_step: the filter needs inputs");
-    SAYS(fold_attention_step(f, &past, x, x, x), "attention_step: the cache has 0 heads");
+    SAYS(fold_attention_step(f, &past, x, x, x), "attention_step: the cache has no memory, or no good sizes: capacity 10, 0 heads");
     past.length = 7;
     CHECK_INT(fold_cache_keep(&past, 3), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_cache_keep(&past, 7), FOLD_OK);

@@ -510,6 +510,14 @@ static void moves(void)
     fold_ctx_reset(f);
     CHECK_INT(fold_onnx_record(o, f, &given, 1, NULL, &asked, 1), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "onnx: 'columns' is no input");
+    fold_ctx_reset(f);
+    given.name = "X";
+    CHECK_INT(fold_onnx_record(o, f, &given, 1, NULL, &asked, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "onnx: there is no 'X'; the first input is 'x'");
+    fold_ctx_reset(f);
+    const fold_onnx_value node = { "x", NULL, fold_constant(f, 1) };
+    CHECK_INT(fold_onnx_record(o, f, &node, 1, NULL, &asked, 1), FOLD_BAD_SHAPE);
+    CHECK_TEXT(fold_ctx_message(f), "values, its node 1");
     fold_onnx_close(o);
     fold_ctx_free(f);
     fold_model_free(m);
