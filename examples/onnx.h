@@ -138,14 +138,8 @@ typedef struct onnx__arena { onnx__chunk *first; size_t used; } onnx__arena;
 /* A type of ONNX: how raw values lie, and the field and wire of values that are listed. */
 typedef struct onnx__type { int type, size, is_integer, field, wire; } onnx__type;
 enum { ONNX__VARINT = 0, ONNX__EIGHT = 1, ONNX__BYTES = 2, ONNX__FOUR = 5 }; /* protobuf's wires */
-enum {
-    ONNX__FLOAT = 1,
-    ONNX__INT32 = 6,
-    ONNX__INT64 = 7,
-    ONNX__BOOL = 9,
-    ONNX__HALF = 10,
-    ONNX__DOUBLE = 11
-};
+enum { ONNX__FLOAT = 1, ONNX__INT32 = 6, ONNX__INT64 = 7 };
+enum { ONNX__BOOL = 9, ONNX__HALF = 10, ONNX__DOUBLE = 11 };
 static const onnx__type onnx__types[] = {
     { ONNX__FLOAT, 4, 0, 4, ONNX__FOUR },   { ONNX__DOUBLE, 8, 0, 10, ONNX__EIGHT },
     { ONNX__HALF, 2, 0, 5, ONNX__VARINT },  { ONNX__INT64, 8, 1, 7, ONNX__VARINT },
@@ -221,6 +215,7 @@ typedef struct onnx__step {
     int number[5];            /* what the op needs to know, resolved */
     float real[2];
     const onnx__layer *layer;
+    fold_conv_desc conv;
     fold_param param[12];
     fold_op own;
     float *noise;             /* place for a random op's */
@@ -779,15 +774,16 @@ static int onnx__axis_of(fold_onnx *o, int otherwise)
 {
     return onnx__axis(o, onnx__whole(o, "axis", otherwise), onnx__in(o, 0)->dims.rank);
 }
-/* The axes that an op names, as marks. Returns how many it names; -1: there is no list; -2: an error. */
-static int onnx__marked_axes(fold_onnx *o, int rank, int *marks)
+/* The axes that an op names, as bits. Returns how many it names; -1: there is no list; -2: an error. */
+static int onnx__marked_axes(fold_onnx *o, int rank, unsigned *marks)
 {
     int axes[FOLD_ONNX_RANK];
     const int count = onnx__list(o, "axes", 1, axes, FOLD_ONNX_RANK);
-    memset(marks, 0, FOLD_ONNX_RANK * sizeof *marks);
+    *marks = 0;
     for (int i = 0; i < count; i++) {
         const int axis = onnx__axis(o, axes[i], rank);
-        if (axis < 0 || marks[axis]++) return ONNX__REFUSE(o, "an axis that is named twice") - 2;
+        if (axis < 0 || *marks >> axis & 1) return ONNX__REFUSE(o, "an axis that is named twice") - 2;
+        *marks |= 1u << axis;
     }
     return count;
 }
@@ -1390,37 +1386,24 @@ static int onnx__joins_number(fold_onnx *o, int rank)
     }
     return 0;
 }
-static int onnx__same_move(const onnx__move *a, const onnx__move *b)
-{
-    if (!a || !b || a->count != b->count || a->run != b->run) return a == b;
-    return a->is_window ? a->from == b->from
-                        : !memcmp(a->source, b->source, (size_t)(a->count / a->run) * sizeof(int));
-}
-
 static int onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
 /* Elements of inputs that meet: of one, two or three, and sums and the like of any number, from the left. */
 static int onnx__open_elements(fold_onnx *o)
 {
     const onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
-    int base[2] = { in[0], in[0] };
     onnx__dims dims = { 0, { 0 } };
-    onnx__move *move[2] = { NULL, NULL };
     for (int i = 0; i < n && !o->failed; i++) onnx__meet(o, &onnx__in(o, i)->dims, &dims);
     if (o->failed) return 0;
     if (onnx__all_fixed(o) && (chooses || (op->number && n < 3))) return onnx__compute(o, &dims);
     if (op->calls.one || op->calls.with)
         return onnx__one_step(o, &op->calls, 0, onnx__real(o, "alpha", op->alpha), 0);
     if (op->calls.two && n == 2 && (onnx__joins(o) || onnx__joins_number(o, dims.rank))) return 1;
-    for (int i = 0; i < 2 && op->calls.two && n == 2; i++) base[i] = onnx__base(o, in[i], &move[i]);
-    const onnx__dims *made = &o->values[base[0]].dims;
-    const int moved =
-        move[0] && onnx__same_move(move[0], move[1]) && onnx__same_dims(made, &o->values[base[1]].dims);
     onnx__step s = onnx__begin(o, op->calls.two ? onnx__record_calls : onnx__record_own, n);
     s.calls = op->calls;
     for (int i = 0; i < n && !o->failed; i++) {
         const onnx__view view = onnx__repeated(o, &onnx__in(o, i)->dims, &dims);
-        onnx__reads(o, &s, i, moved ? base[i] : in[i], op->calls.two ? NULL : &view, onnx__shape(&dims));
+        onnx__reads(o, &s, i, in[i], op->calls.two ? NULL : &view, onnx__shape(&dims));
     }
     onnx__out(o)->is_integer = op->flags & ONNX__TRUTH ||
                                (op->number == onnx__pow && onnx__in(o, 0)->is_integer) ||
@@ -1428,7 +1411,7 @@ static int onnx__open_elements(fold_onnx *o)
     if (!op->calls.two && n < 3)
         s.own = onnx__own_op(o, op->type, n, onnx__map_forward,
                              op->number == onnx__erf ? onnx__erf_backward : NULL, op);
-    return onnx__makes_moved(o, &s, made, moved ? move[0] : NULL, &dims);
+    return onnx__makes_output(o, &s, &dims);
 }
 static int onnx__open_pow(fold_onnx *o)
 {
@@ -1592,23 +1575,24 @@ static int onnx__open_squeeze(fold_onnx *o)
 {
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     onnx__dims dims = { 0, { 0 } };
-    int marks[FOLD_ONNX_RANK];
-    const int count = onnx__marked_axes(o, from->rank, marks);
+    unsigned marks;
+    const int count = onnx__marked_axes(o, from->rank, &marks);
     if (count == -2) return 0;
     for (int k = 0; k < from->rank; k++)
-        if (count > 0 ? !marks[k] : from->dim[k] != 1) dims.dim[dims.rank++] = from->dim[k];
+        if (count > 0 ? !(marks >> k & 1) : from->dim[k] != 1) dims.dim[dims.rank++] = from->dim[k];
     return onnx__emit_shape(o, &dims);
 }
 static int onnx__open_unsqueeze(fold_onnx *o)
 {
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     onnx__dims dims;
-    int marks[FOLD_ONNX_RANK], next = 0;
+    unsigned marks;
+    int next = 0;
     const int more = onnx__list(o, "axes", 1, dims.dim, FOLD_ONNX_RANK);
     dims.rank = from->rank + more;
     if (more < 1 || dims.rank > FOLD_ONNX_RANK) return ONNX__REFUSE(o, "no axes, or too many");
-    if (onnx__marked_axes(o, dims.rank, marks) < 0) return 0;
-    for (int k = 0; k < dims.rank; k++) dims.dim[k] = marks[k] ? 1 : from->dim[next++];
+    if (onnx__marked_axes(o, dims.rank, &marks) < 0) return 0;
+    for (int k = 0; k < dims.rank; k++) dims.dim[k] = marks >> k & 1 ? 1 : from->dim[next++];
     return onnx__emit_shape(o, &dims);
 }
 static int onnx__open_transpose(fold_onnx *o)
@@ -1834,25 +1818,24 @@ typedef struct onnx__lines {
 } onnx__lines;
 
 /* Marked axes that lie side by side are read where they are if the op can, others are brought to the end. */
-static onnx__lines onnx__reads_lines(fold_onnx *o, onnx__step *s, const int *marks, int keeps, int in_place)
+static onnx__lines onnx__reads_lines(fold_onnx *o, onnx__step *s, unsigned marks, int keeps, int in_place)
 {
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     const onnx__view all = onnx__view_of(o, from);
     onnx__lines l;
-    int kept = 0, last = from->rank, first = from->rank, n = 0;
+    int last = 0, n = 0, next = 0;
     memset(&l, 0, sizeof l);
-    for (int k = 0; k < from->rank; k++) {
-        if (!marks[k]) l.order[kept++] = k;
-        if (marks[k] && !n++) first = k;
-        if (marks[k]) last = k + 1;
-        if (!marks[k] || keeps) l.kept.dim[l.kept.rank++] = marks[k] ? 1 : from->dim[k];
-    }
-    for (int k = 0; k < from->rank; k++)
-        if (marks[k]) l.order[kept++] = k;
-    const int together = in_place && last - first == n;
+    for (int ends = 0; ends < 2; ends++)
+        for (int k = 0; k < from->rank; k++) {
+            const int is_marked = (int)(marks >> k & 1);
+            if (is_marked == ends) l.order[next++] = k;
+            if (is_marked && ends) last = k + 1, n++;
+            if (!ends && (!is_marked || keeps)) l.kept.dim[l.kept.rank++] = is_marked ? 1 : from->dim[k];
+        }
+    const int together = in_place && (n == 0 || last - l.order[next - n] == n);
     l.view = together ? all : onnx__permuted(&all, l.order);
-    l.inner = together ? onnx__product(from, last, from->rank) : 1;
-    l.count = onnx__product(&l.view.dims, together ? first : from->rank - n, together ? last : from->rank);
+    l.inner = together && n ? onnx__product(from, last, from->rank) : 1;
+    l.count = onnx__product(&l.view.dims, together ? last - n : next - n, together ? last : next);
     l.outer = onnx__in(o, 0)->count / l.count / l.inner;
     onnx__reads(o, s, 0, o->node.in[0], &l.view, onnx__along(l.outer, l.count, l.inner));
     return l;
@@ -1867,11 +1850,10 @@ static int onnx__makes_lines(fold_onnx *o, onnx__step *s, const onnx__lines *l)
 
 static int onnx__open_reduce(fold_onnx *o)
 {
-    const int rank = onnx__in(o, 0)->dims.rank;
-    int marks[FOLD_ONNX_RANK];
-    const int named = onnx__marked_axes(o, rank, marks), all = !onnx__whole(o, "noop_with_empty_axes", 0);
+    unsigned marks;
+    const int named = onnx__marked_axes(o, onnx__in(o, 0)->dims.rank, &marks);
     if (named == -2) return 0;
-    for (int k = 0; k < rank && named < 1; k++) marks[k] = all;
+    if (named < 1 && !onnx__whole(o, "noop_with_empty_axes", 0)) marks = ~0u;
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, marks, onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
@@ -1891,11 +1873,9 @@ static int onnx__open_softmax(fold_onnx *o)
 {
     const int flat = o->version < 13; /* then all axes from this one on are one */
     const int axis = onnx__axis_of(o, flat ? 1 : -1);
-    int marks[FOLD_ONNX_RANK];
     if (axis < 0) return 0;
-    for (int k = 0; k < FOLD_ONNX_RANK; k++) marks[k] = k == axis || (flat && k > axis);
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
-    const onnx__lines l = onnx__reads_lines(o, &s, marks, 1, 0);
+    const onnx__lines l = onnx__reads_lines(o, &s, (flat ? ~0u : 1u) << axis, 1, 0);
     s.calls = o->node.op->calls;
     return onnx__makes_lines(o, &s, &l);
 }
@@ -1931,12 +1911,10 @@ static int onnx__open_argmax(fold_onnx *o)
     static const int takes[2] = { 0, 1 };
     const int chooses = !strcmp(o->node.type, "Multinomial"), axis = onnx__axis_of(o, chooses ? -1 : 0),
               last = onnx__whole(o, "select_last_index", 0) != 0;
-    int marks[FOLD_ONNX_RANK];
     if (axis < 0) return 0;
     if (onnx__whole(o, "sample_size", 1) != 1) return ONNX__REFUSE(o, "more than one sample");
-    for (int k = 0; k < FOLD_ONNX_RANK; k++) marks[k] = k == axis;
     onnx__step s = onnx__begin(o, onnx__record_argmax, 1);
-    const onnx__lines l = onnx__reads_lines(o, &s, marks, onnx__whole(o, "keepdims", 1), 0);
+    const onnx__lines l = onnx__reads_lines(o, &s, 1u << axis, onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
     if (chooses) s.noise = ONNX__KEPT(o, float, onnx__in(o, 0)->count);
     s.own =
@@ -1977,11 +1955,9 @@ static int onnx__open_layer_norm(fold_onnx *o)
 {
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     const int axis = onnx__axis_of(o, -1), beside = o->node.in[1];
-    int marks[FOLD_ONNX_RANK];
     if (axis < 0) return 0;
-    for (int k = 0; k < FOLD_ONNX_RANK; k++) marks[k] = k >= axis;
     onnx__step s = onnx__begin(o, onnx__record_layer_norm, 1);
-    const onnx__lines l = onnx__reads_lines(o, &s, marks, 1, 0);
+    const onnx__lines l = onnx__reads_lines(o, &s, ~0u << axis, 1, 0);
     s.number[0] = 2; /* it has a gain and a bias */
     s.real[0] = onnx__real(o, "epsilon", 1e-5f);
     if (!(s.real[0] > 0)) return ONNX__REFUSE(o, "an epsilon that is not positive");
@@ -2010,11 +1986,10 @@ static void onnx__record_batch_norm(fold_onnx *o, const onnx__step *s, const fol
 }
 static int onnx__open_batch_norm(fold_onnx *o)
 {
-    static const int marks[FOLD_ONNX_RANK] = { 0, 1 };
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     if (from->rank < 2) return ONNX__REFUSE(o, "an input of rank %d", from->rank);
     onnx__step s = onnx__begin(o, onnx__record_batch_norm, 5);
-    const onnx__lines l = onnx__reads_lines(o, &s, marks, 0, 0);
+    const onnx__lines l = onnx__reads_lines(o, &s, 1u << 1, 0, 0);
     const onnx__dims channels = onnx__dims1(l.count);
     s.number[1] = l.outer;
     s.number[2] = l.count;
@@ -2051,9 +2026,9 @@ static int onnx__reads_by_weight(fold_onnx *o, onnx__step *s, const onnx__view *
 {
     onnx__view view = *all;
     const int inputs = view.dims.dim[0];
-    onnx__weight wanted = { onnx__in(o, 1), turned ? ONNX__TURNED : ONNX__AS_IT_IS,
-                            scale,          fold_shape2(inputs, view.dims.dim[1]),
-                            NULL,           { 0, 0 } };
+    onnx__weight wanted = onnx__alone(onnx__in(o, 1), fold_shape2(inputs, view.dims.dim[1]));
+    wanted.form = turned ? ONNX__TURNED : ONNX__AS_IT_IS;
+    wanted.scale = scale;
     if (!onnx__reads(o, s, 0, o->node.in[0], from, onnx__along(rows, inputs, 1))) return 0;
     onnx__move *move = s->in[0].move;
     if (rows == 1 && move->is_permutation && !move->is_window) {
@@ -2135,96 +2110,89 @@ static int onnx__open_product(fold_onnx *o)
 
 /* ---- convolutions ----------------------------------------------------------------------------- */
 
-typedef struct onnx__window { int taps, begin, end, out; } onnx__window; /* along an axis */
-
-/* Reads what a convolution tells of its windows: they move alike along all axes. */
-static int onnx__read_windows(fold_onnx *o, int *stride, int *dilation, onnx__window *window)
+/* Reads what a convolution tells of its windows, which move alike along all axes: pads before and behind. */
+static int onnx__read_windows(fold_onnx *o, fold_conv_desc *conv, int pads[2][2])
 {
     static const char *const names[4] = { "strides", "dilations", "kernel_shape", "pads" };
-    const int *x = onnx__in(o, 0)->dims.dim, *filter = onnx__in(o, 1)->dims.dim,
-              axes = onnx__in(o, 0)->dims.rank - 2;
-    int list[4][4] = { { 1, 1 }, { 1, 1 }, { filter[2], filter[3] }, { 0 } };
+    const onnx__dims *x = &onnx__in(o, 0)->dims, *filter = &onnx__in(o, 1)->dims;
+    const int axes = x->rank - 2;
+    int list[4][4] = { { 1, 1 }, { 1, 1 }, { filter->dim[2], filter->dim[3] }, { 0 } };
     for (int i = 0; i < 4; i++) {
         const int count = onnx__list(o, names[i], -1, list[i], 4);
         if (count != -1 && count != (i < 3 ? axes : 2 * axes))
             return ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
-    *stride = list[0][0];
-    *dilation = list[1][0];
-    if (axes == 2 && (list[0][1] != *stride || list[1][1] != *dilation))
+    const int stride = conv->stride = list[0][0], dilation = conv->dilation = list[1][0];
+    if (axes == 2 && (list[0][1] != stride || list[1][1] != dilation))
         return ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
-    if (*stride < 1 || *dilation < 1 || *stride > 4096 || *dilation > 4096)
-        return ONNX__REFUSE(o, "a stride of %d, a dilation of %d", *stride, *dilation);
+    if (stride < 1 || dilation < 1 || stride > 4096 || dilation > 4096)
+        return ONNX__REFUSE(o, "a stride of %d, a dilation of %d", stride, dilation);
     const int upper = onnx__has_word(o, "auto_pad", "SAME_UPPER"),
               same = upper || onnx__has_word(o, "auto_pad", "SAME_LOWER"),
               valid = onnx__has_word(o, "auto_pad", "VALID");
     for (int k = 0; k < axes; k++) {
-        const int n = x[2 + k], taps = filter[2 + k];
-        const long long reach = (long long)(taps - 1) * *dilation + 1;
+        const int n = x->dim[2 + k], taps = filter->dim[2 + k];
+        const long long reach = (long long)(taps - 1) * dilation + 1;
         int begin = list[3][k], end = list[3][axes + k];
         if (list[2][k] != taps || reach > 65536)
             return ONNX__REFUSE(o, "a kernel of %d, and weights of %d", list[2][k], taps);
         if (same || valid) {
-            const int missing = valid ? 0 : ((n + *stride - 1) / *stride - 1) * *stride + (int)reach - n;
+            const int missing = valid ? 0 : ((n + stride - 1) / stride - 1) * stride + (int)reach - n;
             begin = missing < 0 ? 0 : (missing + !upper) / 2;
             end = missing < 0 ? 0 : missing - begin;
         }
         if (begin < 0 || end < 0 || begin > 65536 || end > 65536 || n + begin + end < reach)
             return ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", begin, end, (int)reach);
-        const onnx__window found = { taps, begin, end, (int)(n + begin + end - reach) / *stride + 1 };
-        window[k] = found;
+        pads[0][k] = begin;
+        pads[1][k] = end;
     }
     return 1;
 }
 
 static void onnx__record_conv(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
-    fold_conv_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.stride = s->number[1];
-    desc.padding = s->number[2];
-    desc.dilation = s->number[3];
-    desc.depthwise = s->number[4];
-    out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &desc);
+    out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
 }
 /* Images have their channels last here, and are padded where fold.h cannot pad by itself. Filters of [outputs
    x inputs x taps] have [taps x inputs x outputs]. */
 static int onnx__open_conv(fold_onnx *o)
 {
-    static const int images[2][4] = { { 0, 2, 1 }, { 0, 2, 3, 1 } },
-                     filters[2][4] = { { 2, 1, 0 }, { 2, 3, 1, 0 } },
-                     back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
+    static const int orders[2][3][4] = { { { 0, 2, 1 }, { 2, 1, 0 }, { 0, 2, 1 } },
+                                         { { 0, 2, 3, 1 }, { 2, 3, 1, 0 }, { 0, 3, 1, 2 } } };
     const onnx__dims *x = &onnx__in(o, 0)->dims, *filter = &onnx__in(o, 1)->dims;
     const int groups = onnx__whole(o, "group", 1), axes = x->rank - 2;
-    onnx__window window[2];
-    int stride = 1, dilation = 1, equal = 1;
+    onnx__step s = onnx__begin(o, onnx__record_conv, 1);
+    int pads[2][2], equal = 1;
     if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
         return ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
-    const int outputs = filter->dim[0], depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
-    if (groups != 1 && !depthwise) return ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
-    if (filter->dim[1] != (depthwise ? 1 : x->dim[1]))
+    const int outputs = filter->dim[0], (*order)[4] = orders[axes - 1];
+    s.number[0] = axes;
+    s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
+    if (groups != 1 && !s.conv.depthwise)
+        return ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
+    if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
         return ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!onnx__read_windows(o, &stride, &dilation, window)) return 0;
-    for (int k = 0; k < axes; k++)
-        equal &= window[k].begin == window[0].begin && window[k].end == window[0].begin &&
-                 window[0].begin < (window[k].taps - 1) * dilation + 1;
-    const int padding = equal ? window[0].begin : 0,
-              numbers[5] = { axes, stride, padding, dilation, depthwise };
+    if (!onnx__read_windows(o, &s.conv, pads)) return 0;
     const onnx__view pixels = onnx__view_of(o, x), taps = onnx__view_of(o, filter),
-                     view = onnx__permuted(&taps, filters[axes - 1]);
-    onnx__view image = onnx__permuted(&pixels, images[axes - 1]);
+                     view = onnx__permuted(&taps, order[1]);
+    onnx__view image = onnx__permuted(&pixels, order[0]);
+    onnx__dims made = image.dims;
+    made.dim[x->rank - 1] = outputs;
+    for (int k = 0; k < axes; k++) {
+        const int reach = (filter->dim[2 + k] - 1) * s.conv.dilation + 1,
+                  all = pads[0][k] + x->dim[2 + k] + pads[1][k];
+        equal &= pads[0][k] == pads[0][0] && pads[1][k] == pads[0][0] && pads[0][0] < reach;
+        made.dim[1 + k] = (all - reach) / s.conv.stride + 1;
+    }
+    if (equal) s.conv.padding = pads[0][0];
     for (int k = 0; k < axes && !equal; k++)
-        onnx__take_axis(o, &image, 1 + k, -window[k].begin, 1,
-                        x->dim[2 + k] + window[k].begin + window[k].end);
-    const onnx__weight wanted = { onnx__in(o, 1), ONNX__TURNED, 1, onnx__shape_from(&view.dims, 0),
-                                  NULL,           { 0, 0 } };
-    const onnx__dims made = { x->rank, { 1, window[0].out, axes == 1 ? outputs : window[1].out, outputs } };
-    onnx__step s = onnx__begin(o, onnx__record_conv, 1);
-    memcpy(s.number, numbers, sizeof numbers);
+        onnx__take_axis(o, &image, 1 + k, -pads[0][k], 1, pads[0][k] + x->dim[2 + k] + pads[1][k]);
+    onnx__weight wanted = onnx__alone(onnx__in(o, 1), onnx__shape_from(&view.dims, 0));
+    wanted.form = ONNX__TURNED;
     onnx__reads(o, &s, 0, o->node.in[0], &image, onnx__shape_from(&image.dims, 1));
     onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s.param[0]);
     if (onnx__has_in(o, 2)) onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
-    return onnx__makes_permuted(o, &s, &made, back[axes - 1]);
+    return onnx__makes_permuted(o, &s, &made, order[2]);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------- */
@@ -2707,10 +2675,11 @@ fold_onnx_desc fold_onnx_desc_default(void)
     return desc;
 }
 
-/* Begins a reader of a file of this size; NULL after an error. It is moved into memory of its own. */
-static fold_onnx *onnx__begin_file(fold_model *m, const fold_onnx_desc *desc, size_t size)
+/* Opens the file of a path, or, NULL, the one that lies in memory. */
+static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, const fold_onnx_desc *desc)
 {
     enum { ROOM = 8 << 20 };
+    const size_t size = (size_t)(file.end - file.at);
     fold_onnx begun;
     memset(&begun, 0, sizeof begun);
     if (!m || fold_model_status(m)) return NULL;
@@ -2718,39 +2687,33 @@ static fold_onnx *onnx__begin_file(fold_model *m, const fold_onnx_desc *desc, si
     if (desc) begun.desc = *desc;
     begun.budget = (size < SIZE_MAX / 8 ? 4 * size : size) + ROOM;
     fold_onnx *o = ONNX__KEPT(&begun, fold_onnx, 1);
-    if (o) *o = begun;
-    return o;
-}
-static fold_onnx *onnx__end_file(fold_onnx *o, onnx__span model)
-{
-    const int opened = !o->failed && onnx__open_all(o, model);
+    if (!o) return NULL;
+    *o = begun; /* it lies in memory of its own */
+#ifndef FOLD_NO_STDIO
+    for (const char *at = o->folder = path; path && *at; at++)
+        if (*at == '/' || *at == '\\') o->folder_length = (int)(at - path) + 1;
+    if (path) file.at = file.end = onnx__read_part(o, path, 0, SIZE_MAX);
+    if (file.at && path) file.end += o->read;
+#endif
+    const int opened = !o->failed && onnx__open_all(o, file);
     onnx__release(o, &o->passing);
     memset(&o->node, 0, sizeof o->node);
     memset(&o->desc, 0, sizeof o->desc);
-    o->folder = NULL;
     if (opened) return o;
     fold_onnx_close(o);
     return NULL;
 }
 fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc)
 {
-    const onnx__span model = { (const unsigned char *)bytes,
-                               (const unsigned char *)bytes + (bytes ? size : 0) };
-    fold_onnx *o = onnx__begin_file(m, desc, size);
-    return o ? onnx__end_file(o, model) : NULL;
+    const unsigned char *begin = (const unsigned char *)bytes;
+    const onnx__span file = { begin, begin + (bytes ? size : 0) };
+    return onnx__open(m, NULL, file, desc);
 }
 #ifndef FOLD_NO_STDIO
 fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc)
 {
-    fold_onnx *o = onnx__begin_file(m, desc, 0);
-    onnx__span model = { NULL, NULL };
-    if (!o) return NULL;
-    o->folder = path ? path : "";
-    for (const char *at = o->folder; *at; at++)
-        if (*at == '/' || *at == '\\') o->folder_length = (int)(at - o->folder) + 1;
-    model.at = model.end = onnx__read_part(o, o->folder, 0, SIZE_MAX);
-    if (model.at) model.end += o->read;
-    return onnx__end_file(o, model);
+    const onnx__span none = { NULL, NULL };
+    return onnx__open(m, path ? path : "", none, desc);
 }
 #endif
 void fold_onnx_close(fold_onnx *o)
@@ -2914,40 +2877,43 @@ static int onnx__write(fold_writer *write, void *writer, const char *format, ...
 }
 static int onnx__print_move(const onnx__move *move, fold_writer *write, void *writer)
 {
-    const int runs = move->count / move->run, run = move->run;
+    const int run = move->run, runs = move->count / run;
     int stopped = onnx__write(write, writer, "        static const int own_from[%d] = {", runs);
     for (int i = 0; i < runs && !stopped; i++)
         stopped = onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
-    stopped = stopped || onnx__write(write, writer, "\n        };\n        int k;\n        for (i = 0; i < %d; i++)\n"
-                                     "            for (k = 0; k < %d; k++) own_out[i * %d + k] = ", runs, run, run);
-    if (move->has_pad) stopped = stopped || onnx__write(write, writer, "own_from[i] < 0 ? (float)%g : ", (double)move->pad);
+    stopped = stopped || onnx__write(write, writer, "\n        };\n        int k;\n");
+    stopped = stopped || onnx__write(write, writer, "        for (i = 0; i < %d; i++)\n", runs);
+    stopped = stopped || onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", run);
+    stopped = stopped || onnx__write(write, writer, "                own_out[i * %d + k] = ", run);
+    if (move->has_pad && !stopped)
+        stopped = onnx__write(write, writer, "own_from[i] < 0 ? (float)%g : ", (double)move->pad);
     return stopped || onnx__write(write, writer, "own_in0[own_from[i] + k];\n");
 }
 static int onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = onnx__elements(*seen->in[0]) / n;
-    return onnx__write(write, writer,
-                       "        for (i = 0; i < %d; i++) {\n            const float *own_line = own_in0 + i * %d;\n"
-                       "            int best = 0, k;\n            for (k = 1; k < %d; k++)\n", lines, n, n) ||
-           onnx__write(write, writer,
-                       "                if (own_line[best] == own_line[best] && (!(own_line[k] %s own_line[best]))) "
-                       "best = k;\n            own_out[i] = (float)best;\n        }\n",
-                       *(const int *)seen->own->user ? "<" : "<=");
+    const char *sign = *(const int *)seen->own->user ? "<" : "<=";
+    return onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n", lines) ||
+           onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
+           onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (", n) ||
+           onnx__write(write, writer, "own_line[best] == own_line[best] && (!(own_line[k] %s ", sign) ||
+           onnx__write(write, writer, "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
+           onnx__write(write, writer, "        }\n");
 }
 int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const struct { const char *type, *sign; } maps[] = {
+    static const char *const maps[4][2] = {
         { "Less", "<" }, { "LessOrEqual", "<=" }, { "Greater", ">" }, { "GreaterOrEqual", ">=" } };
     (void)user;
     if (!seen || !seen->own || !write) return 1;
     if (seen->own->forward == onnx__move_forward)
         return onnx__print_move((const onnx__move *)seen->own->user, write, writer);
     if (seen->own->forward == onnx__argmax_forward) return onnx__print_argmax(seen, write, writer);
-    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
-        if (seen->own->forward == onnx__map_forward && !strcmp(maps[i].type, seen->name))
-            return onnx__write(write, writer,
-                               "        for (i = 0; i < %d; i++) own_out[i] = own_in0[i] %s own_in1[i] ? 1.0f : 0.0f;\n",
-                               onnx__elements(*seen->out[0]), maps[i].sign);
+    for (int i = 0; i < 4 && seen->own->forward == onnx__map_forward; i++)
+        if (!strcmp(maps[i][0], seen->name))
+            return onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
+                               onnx__elements(*seen->out[0])) ||
+                   onnx__write(write, writer, "own_in0[i] %s own_in1[i] ? 1.0f : 0.0f;\n", maps[i][1]);
     return 1;
 }
 #endif
