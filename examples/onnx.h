@@ -154,6 +154,7 @@ typedef struct onnx__value {
     int origin;
     onnx__dims dims;
     int count;
+    fold_shape shape;         /* which its node has */
     int is_integer;           /* so are truth values */
     int is_frozen;            /* a constant that never trains, since it was computed */
     const unsigned char *raw; /* a constant as it lies in the file, little-endian; NULL: it is numbers */
@@ -165,8 +166,7 @@ typedef struct onnx__value {
     int wanted, given;
 } onnx__value;
 
-/* Brings a value into another shape and order, when it is read or made. Most are windows, or do nothing at
-   all. */
+/* Brings a value into another shape and order. Most are windows. */
 typedef struct onnx__move {
     fold_shape shape;
     int from, count;          /* the window */
@@ -176,7 +176,6 @@ typedef struct onnx__move {
     int run, has_pad;
     float pad;
 } onnx__move;
-typedef struct onnx__operand { int value; onnx__move *move; } onnx__operand; /* value -1: there is none */
 
 /* The calls of fold.h that make up an op, in their order. Those that are NULL are left out. */
 typedef struct onnx__calls {
@@ -210,8 +209,8 @@ typedef struct onnx__step {
     const onnx__op *op;       /* of the node that it was made for */
     const int *from;          /* the node's inputs, while the file is opened */
     onnx__calls calls;
-    onnx__operand *in;
-    int n_in, n_out, out[3];  /* values, or -1 */
+    const onnx__move *move;
+    int *in, n_in, n_out, out[3]; /* values, or -1 */
     int number[5];            /* what the op needs to know, resolved */
     float real[2];
     const onnx__layer *layer;
@@ -934,6 +933,7 @@ static int onnx__use_constant(fold_onnx *o, int index, int frozen)
     const fold_shape shape = onnx__shape(&value->dims),
                      kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
     const onnx__weight wanted = { value, ONNX__AS_IT_IS, 1, kept, NULL, { 0, 0 } };
+    value->shape = shape;
     if (!shape.rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
     return onnx__weigh(o, wanted, NULL, 0, frozen, &value->param);
 }
@@ -1083,15 +1083,17 @@ static fold_node onnx__part(fold_ctx *f, fold_node x, int from, int count)
     x = onnx__reshape(f, x, fold_shape1(all));
     return !from && count == all ? x : fold_slice(f, x, 0, from, count);
 }
-static fold_node onnx__apply_move(fold_ctx *f, const onnx__move *move, fold_node x)
+static void onnx__record_move(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
-    if (!move->is_window) return onnx__apply_own(f, move->op, &x, 1, move->shape);
-    return onnx__reshape(f, move->is_part ? onnx__part(f, x, move->from, move->count) : x, move->shape);
+    const onnx__move *move = s->move;
+    out[0] = in[0];
+    if (!move->is_window) out[0] = onnx__apply_own(o->f, move->op, in, 1, move->shape);
+    if (move->is_part && move->is_window) out[0] = onnx__part(o->f, in[0], move->from, move->count);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-/* Records calls of fold.h. Without any, a step only moves what it reads. */
+/* Records calls of fold.h. */
 static void onnx__record_calls(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
     const onnx__calls *calls = &s->calls;
@@ -1114,9 +1116,9 @@ static onnx__step onnx__begin(fold_onnx *o, onnx__recorder *record, int n_in)
     s.op = o->node.op;
     s.from = o->node.in;
     s.n_in = n_in;
-    s.in = ONNX__KEPT(o, onnx__operand, n_in);
+    s.in = ONNX__KEPT(o, int, n_in);
     s.nodes = ONNX__KEPT(o, fold_node, n_in + ONNX__OUTS);
-    for (int i = 0; i < n_in && s.in; i++) s.in[i].value = -1;
+    for (int i = 0; i < n_in && s.in; i++) s.in[i] = -1;
     for (int i = 0; i < ONNX__OUTS; i++) s.out[i] = -1;
     return s;
 }
@@ -1126,11 +1128,14 @@ static int onnx__makes(fold_onnx *o, onnx__step *s, int i, int index, const onnx
     onnx__value *value = &o->values[index < 0 ? 0 : index];
     if (o->n_steps == o->most_steps) ONNX__REFUSE(o, "too many steps");
     if (o->failed || (index >= 0 && !onnx__set_dims(o, value, dims))) return 0;
-    if (index >= 0 && !onnx__shape(dims).rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
     s->out[i] = index;
     if (i >= s->n_out) s->n_out = i + 1;
-    if (index >= 0) value->origin = ONNX__COMPUTED;
-    if (index >= 0) value->step = o->n_steps;
+    if (index >= 0) {
+        value->shape = onnx__shape(dims);
+        value->origin = ONNX__COMPUTED;
+        value->step = o->n_steps;
+        if (!value->shape.rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
+    }
     if (!i) o->steps[o->n_steps++] = *s;
     return 1;
 }
@@ -1143,50 +1148,59 @@ static const onnx__step *onnx__maker(const fold_onnx *o, int index)
 {
     return index >= 0 && o->values[index].origin == ONNX__COMPUTED ? &o->steps[o->values[index].step] : NULL;
 }
-/* The move that makes a value, if nothing else does; NULL: none. */
-static onnx__move *onnx__move_of(const fold_onnx *o, int index)
+/* The move that makes a value; NULL: something else does. */
+static const onnx__move *onnx__move_of(const fold_onnx *o, int index)
 {
-    static const onnx__calls none = { NULL, NULL, NULL, NULL, NULL, NULL };
     const onnx__step *before = onnx__maker(o, index);
-    const int only = before && before->record == onnx__record_calls && before->n_in == 1 &&
-                     !memcmp(&before->calls, &none, sizeof none);
-    return only ? before->in[0].move : NULL;
+    return before ? before->move : NULL;
 }
 /* The value of which this one is a permutation, by *move, or this one itself, and NULL. */
-static int onnx__base(const fold_onnx *o, int index, onnx__move **move)
+static int onnx__base(const fold_onnx *o, int index, const onnx__move **move)
 {
     *move = onnx__move_of(o, index);
     if (*move && !(*move)->is_permutation) *move = NULL;
-    return *move ? onnx__maker(o, index)->in[0].value : index;
+    return *move ? onnx__maker(o, index)->in[0] : index;
 }
 
-/* Where each element of a view lies. A view of what was only moved is one of what it was moved from: index
-   becomes that. */
-static int *onnx__trace(fold_onnx *o, int *index, const onnx__view *view, int *count)
+/* Makes a view of a value the move of one. A view of what was only moved is one of what it was moved from:
+ *index becomes that. */
+static onnx__move *onnx__trace(fold_onnx *o, int *index, const onnx__view *view, fold_shape shape)
 {
-    const onnx__move *move = onnx__move_of(o, *index);
-    int *source = onnx__sources(o, view, count);
-    if (!move || move->has_pad) return source;
-    *index = onnx__maker(o, *index)->in[0].value;
-    for (int i = 0; source && i < *count; i++) {
-        const int at = source[i], run = move->run;
-        if (at >= 0) source[i] = move->is_window ? move->from + at : move->source[at / run] + at % run;
+    const onnx__move *before = onnx__move_of(o, *index);
+    int count, *source = onnx__sources(o, view, &count);
+    const int run = before ? before->run : 1, composes = before && !before->has_pad;
+    if (composes) *index = onnx__maker(o, *index)->in[0];
+    for (int i = 0; source && i < count && composes; i++) {
+        const int at = source[i];
+        if (at >= 0) source[i] = before->is_window ? before->from + at : before->source[at / run] + at % run;
     }
-    return source;
+    return onnx__new_move(o, source, count, o->values[*index].count, view->pad, shape);
 }
-/* Sets what a step reads: a view, or NULL for the value as it is. */
+/* Adds the step that only moves one value to another one. */
+static int onnx__makes_move(fold_onnx *o, int from, const onnx__move *move, int to, const onnx__dims *dims)
+{
+    onnx__step s = onnx__begin(o, onnx__record_move, 1);
+    s.move = move;
+    if (o->failed) return 0;
+    s.in[0] = from;
+    if (onnx__makes(o, &s, 0, to, dims)) o->values[to].shape = move->shape;
+    return !o->failed;
+}
+/* Sets what a step reads: a view, which may be a value of its own, or NULL for the value as it is. */
 static int onnx__reads(fold_onnx *o, onnx__step *s, int i, int index, const onnx__view *view,
                        fold_shape shape)
 {
-    int count;
     if (o->failed) return 0;
     if (onnx__is_fixed(o, index) && !onnx__use_constant(o, index, o->node.op->flags & ONNX__FREEZES))
         return 0;
-    if (view) {
-        const int *source = onnx__trace(o, &index, view, &count);
-        s->in[i].move = onnx__new_move(o, source, count, o->values[index].count, view->pad, shape);
+    const onnx__move *move = view ? onnx__trace(o, &index, view, shape) : NULL;
+    if (move && !(move->is_window && !move->is_part && onnx__same_shape(shape, o->values[index].shape))) {
+        const onnx__dims dims = onnx__dims1(move->count);
+        const int inner = onnx__new_value(o, o->values[index].name);
+        onnx__makes_move(o, index, move, inner, &dims);
+        index = inner;
     }
-    s->in[i].value = index;
+    if (!o->failed) s->in[i] = index;
     return !o->failed;
 }
 /* Sets what a step reads: a value in another shape. */
@@ -1196,16 +1210,12 @@ static int onnx__reads_shape(fold_onnx *o, onnx__step *s, int i, int index, fold
     return onnx__reads(o, s, i, index, &view, shape);
 }
 /* Sets the only output to a move of what the step makes, in the shape `made`; NULL: it makes the output. */
-static int onnx__makes_moved(fold_onnx *o, onnx__step *s, const onnx__dims *made, onnx__move *move,
+static int onnx__makes_moved(fold_onnx *o, onnx__step *s, const onnx__dims *made, const onnx__move *move,
                              const onnx__dims *dims)
 {
     if (!move || o->failed) return onnx__makes_output(o, s, dims);
     const int inner = onnx__new_value(o, onnx__out(o)->name);
-    onnx__step moved = onnx__begin(o, onnx__record_calls, 1);
-    if (!onnx__makes(o, s, 0, inner, made) || o->failed) return 0;
-    moved.in[0].value = inner;
-    moved.in[0].move = move;
-    return onnx__makes_output(o, &moved, dims);
+    return onnx__makes(o, s, 0, inner, made) && onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
 /* The same for an output whose axis i is axis order[i] of what the step makes. */
 static int onnx__makes_permuted(fold_onnx *o, onnx__step *s, const onnx__dims *made, const int *order)
@@ -1221,17 +1231,16 @@ static int onnx__makes_permuted(fold_onnx *o, onnx__step *s, const onnx__dims *m
 static int onnx__emit(fold_onnx *o, const onnx__view *view, int out, const onnx__dims *dims)
 {
     const onnx__value *from = onnx__in(o, 0);
-    int index[FOLD_ONNX_RANK] = { 0 };
+    int index[FOLD_ONNX_RANK] = { 0 }, source = o->node.in[0];
     if (o->failed) return 0;
     if (from->origin != ONNX__FIXED) {
-        onnx__step s = onnx__begin(o, onnx__record_calls, 1);
+        const onnx__move *move = onnx__trace(o, &source, view, onnx__shape(dims));
         o->values[out].is_integer = from->is_integer;
-        return onnx__reads(o, &s, 0, o->node.in[0], view, onnx__shape(dims)) &&
-               onnx__makes(o, &s, 0, out, dims);
+        return onnx__makes_move(o, source, move, out, dims);
     }
     double *numbers = onnx__fix(o, &o->values[out], dims, from->is_integer);
     for (int i = 0; numbers && i < o->values[out].count; i++) {
-        const int source = onnx__next_source(view, index);
+        source = onnx__next_source(view, index);
         numbers[i] = source < 0 ? (double)view->pad : onnx__number(from, source);
     }
     return numbers != NULL;
@@ -1334,7 +1343,7 @@ static void onnx__record_own(fold_onnx *o, const onnx__step *s, const fold_node 
 /* A step on the elements of one input, in whatever order they lie: what moved them moves the result. */
 static int onnx__one_step(fold_onnx *o, const onnx__calls *calls, int input, float first, float second)
 {
-    onnx__move *move;
+    const onnx__move *move;
     const onnx__dims dims = onnx__in(o, input)->dims;
     const int base = onnx__base(o, o->node.in[input], &move);
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
@@ -2002,8 +2011,9 @@ static int onnx__open_batch_norm(fold_onnx *o)
             return ONNX__REFUSE(o, "'%.60s' is not %d values", onnx__in(o, i)->name, l.count);
         if (i > 2 && onnx__is_fixed(o, index)) onnx__use_constant(o, index, 1);
         onnx__reads_shape(o, &s, i, index, fold_shape1(l.count));
-        if (i < 3 && s.number[0] && onnx__has_out(o, i)) onnx__makes(o, &s, i, o->node.out[i], &channels);
     }
+    for (int i = 1; i < 3 && s.number[0]; i++)
+        if (onnx__has_out(o, i)) onnx__makes(o, &s, i, o->node.out[i], &channels);
     return onnx__makes_lines(o, &s, &l);
 }
 
@@ -2030,14 +2040,14 @@ static int onnx__reads_by_weight(fold_onnx *o, onnx__step *s, const onnx__view *
     wanted.form = turned ? ONNX__TURNED : ONNX__AS_IT_IS;
     wanted.scale = scale;
     if (!onnx__reads(o, s, 0, o->node.in[0], from, onnx__along(rows, inputs, 1))) return 0;
-    onnx__move *move = s->in[0].move;
-    if (rows == 1 && move->is_permutation && !move->is_window) {
+    const onnx__move *move;
+    const int base = onnx__base(o, s->in[0], &move);
+    if (rows == 1 && move && !move->is_window) {
         int *to = view.at[0] = ONNX__PASSING(o, int, inputs);
         for (int i = 0; to && i < inputs; i++)
             to[move->source[i / move->run] + i % move->run] = all->at[0][i];
         wanted.form = ONNX__ALONE;
-        move->is_window = 1;
-        move->from = move->is_part = 0;
+        onnx__reads_shape(o, s, 0, base, move->shape);
     }
     return onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
@@ -2248,8 +2258,8 @@ static void onnx__record_recurrent(fold_onnx *o, const onnx__step *s, const fold
         const int b = chain / l->ways, way = chain % l->ways,
                   place = l->batch_first ? chain : way * l->batch + b;
         for (int i = 0; i < states; i++)
-            state[i] = s->in[1 + i].value < 0 ? fold_zeros(o->f, fold_shape1(n))
-                                              : onnx__part(o->f, in[1 + i], place * n, n);
+            state[i] = s->in[1 + i] < 0 ? fold_zeros(o->f, fold_shape1(n))
+                                        : onnx__part(o->f, in[1 + i], place * n, n);
         for (int t = 0; t < l->steps; t++) {
             const int at = way || l->reverse ? l->steps - 1 - t : t;
             const int row = l->batch_first ? b * l->steps + at : at * l->batch + b;
@@ -2607,20 +2617,21 @@ static int onnx__open_input(fold_onnx *o, onnx__span info)
     }
     value->origin = ONNX__INPUT;
     o->inputs[o->n_inputs++] = index;
-    return onnx__set_dims(o, value, &dims) &&
-           (onnx__shape(&dims).rank || onnx__too_many_axes(o, FOLD_MAX_RANK));
+    value->shape = onnx__shape(&dims);
+    return onnx__set_dims(o, value, &dims) && (value->shape.rank || onnx__too_many_axes(o, FOLD_MAX_RANK));
 }
-/* Makes the tables, as large as the graph can need: an output may be a move of a value of its own. */
+/* Makes the tables, as large as the graph can need: what is read and made may be moved from and to values of
+   their own. */
 static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
 {
     onnx__field field;
     onnx__span from = graph;
     const int n_inputs = onnx__count_of(o, graph, 11), n_outputs = onnx__count_of(o, graph, 12);
-    int made = 0;
-    while (onnx__next_of(o, &from, 1, &field)) made += onnx__count_of(o, field.bytes, 2);
-    o->most_values =
-        1 + n_inputs + n_outputs + onnx__count_of(o, graph, 5) + onnx__count_of(o, graph, 1) + 2 * made;
-    o->most_steps = 2 * made;
+    int made = 0, read = 0;
+    for (; onnx__next_of(o, &from, 1, &field); read += onnx__count_of(o, field.bytes, 1))
+        made += onnx__count_of(o, field.bytes, 2);
+    o->most_steps = 2 * made + read;
+    o->most_values = 1 + n_inputs + n_outputs + onnx__count_of(o, graph, 5) + 2 * made + 2 * read;
     for (o->n_named = 16; o->n_named < 4 * o->most_values && o->n_named < 1 << 28; o->n_named *= 2) {}
     if (o->failed) return 0;
     o->values = ONNX__KEPT(o, onnx__value, o->most_values);
@@ -2776,16 +2787,15 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
                             o->n_inputs ? o->values[o->inputs[0]].name : "");
     if (value->origin != ONNX__INPUT && !(maker && maker->noise))
         return ONNX__REFUSE(o, "'%.60s' is no input", in->name);
-    const fold_shape shape = onnx__shape(&value->dims);
     value->given = 1;
-    value->node = in->values ? fold_input_shaped(o->f, in->values, shape) : in->node;
+    value->node = in->values ? fold_input_shaped(o->f, in->values, value->shape) : in->node;
     if (in->values) return 1;
     const int count = fold_node_is_null(in->node) ? 0 : onnx__elements(fold_node_shape(o->f, in->node));
     if (count != value->count) {
         if (fold_ctx_status(o->f)) return 0;
         return onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name, value->count, count);
     }
-    value->node = onnx__reshape(o->f, in->node, shape);
+    value->node = onnx__reshape(o->f, in->node, value->shape);
     return 1;
 }
 
@@ -2798,7 +2808,7 @@ static int onnx__mark(fold_onnx *o)
         for (int k = 0; k < s->n_out; k++)
             s->needed |= s->out[k] >= 0 && o->values[s->out[k]].wanted && !o->values[s->out[k]].given;
         for (int k = 0; s->needed && k < s->n_in; k++)
-            if (s->in[k].value >= 0) o->values[s->in[k].value].wanted = 1;
+            if (s->in[k] >= 0) o->values[s->in[k]].wanted = 1;
     }
     for (int i = 0; i < o->n_inputs; i++) {
         const onnx__value *value = &o->values[o->inputs[i]];
@@ -2811,22 +2821,18 @@ static int onnx__mark(fold_onnx *o)
 static fold_node onnx__value_node(fold_ctx *f, const onnx__value *value)
 {
     if (value->origin != ONNX__FIXED) return value->node;
-    return onnx__reshape(f, fold_use(f, value->param), onnx__shape(&value->dims));
+    return onnx__reshape(f, fold_use(f, value->param), value->shape);
 }
 static void onnx__record_step(fold_onnx *o, const onnx__step *s)
 {
     fold_node *in = s->nodes, *out = s->nodes + s->n_in;
     memset(in, 0, (size_t)(s->n_in + s->n_out) * sizeof *in);
-    for (int i = 0; i < s->n_in; i++) {
-        const onnx__operand *operand = &s->in[i];
-        if (operand->value < 0) continue;
-        in[i] = onnx__value_node(o->f, &o->values[operand->value]);
-        if (operand->move) in[i] = onnx__apply_move(o->f, operand->move, in[i]);
-    }
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] >= 0) in[i] = onnx__value_node(o->f, &o->values[s->in[i]]);
     s->record(o, s, in, out);
     for (int i = 0; i < s->n_out; i++) {
         onnx__value *value = s->out[i] < 0 ? NULL : &o->values[s->out[i]];
-        if (value && !value->given) value->node = onnx__reshape(o->f, out[i], onnx__shape(&value->dims));
+        if (value && !value->given) value->node = onnx__reshape(o->f, out[i], value->shape);
     }
 }
 
