@@ -400,11 +400,6 @@ static int onnx__field_of(fold_onnx *o, onnx__span from, int number, onnx__field
     for (; onnx__next_of(o, &from, number, &field); count++) *found = field;
     return count;
 }
-static int onnx__count_of(fold_onnx *o, onnx__span from, int number)
-{
-    onnx__field last;
-    return onnx__field_of(o, from, number, &last);
-}
 static int onnx__is(onnx__span text, const char *word)
 {
     const size_t size = strlen(word);
@@ -423,7 +418,6 @@ static const char *onnx__text_of(fold_onnx *o, onnx__span from, int number)
     onnx__field field;
     return onnx__field_of(o, from, number, &field) ? onnx__copy_text(o, field.bytes) : "";
 }
-
 static const onnx__type *onnx__type_of(uint64_t type)
 {
     for (size_t i = 0; i < sizeof onnx__types / sizeof *onnx__types; i++)
@@ -433,8 +427,9 @@ static const onnx__type *onnx__type_of(uint64_t type)
 static double onnx__half(unsigned bits)
 {
     const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
-    double value = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
-    if (exponent == 31) value = fraction ? (double)NAN : (double)INFINITY;
+    const double value = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
+                         : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                        : ldexp(fraction, -24);
     return bits >> 15 & 1 ? -value : value;
 }
 static double onnx__decode(int type, uint64_t bits)
@@ -502,7 +497,6 @@ static int onnx__name(fold_onnx *o, const char *name)
     int *place = onnx__place(o, name);
     return *place >= 0 ? *place : (*place = onnx__new_value(o, name));
 }
-
 static int onnx__product(const onnx__dims *dims, int from, int to)
 {
     int count = 1;
@@ -526,14 +520,6 @@ static int onnx__size(fold_onnx *o, const onnx__dims *dims)
             return ONNX__REFUSE(o, "a tensor of more than %d values", (int)ONNX__MOST_VALUES);
     }
     return o->failed ? 0 : (int)count;
-}
-static onnx__dims onnx__dims1(int count)
-{
-    onnx__dims dims;
-    memset(&dims, 0, sizeof dims);
-    dims.rank = 1;
-    dims.dim[0] = count;
-    return dims;
 }
 /* The axes from `first` on as fold.h's shape. Rank 0: they are too many. */
 static fold_shape onnx__shape_from(const onnx__dims *dims, int first)
@@ -563,7 +549,6 @@ static int onnx__elements(fold_shape shape)
     for (int k = 0; k < shape.rank; k++) count *= shape.dim[k];
     return count;
 }
-
 static int onnx__set_dims(fold_onnx *o, onnx__value *value, const onnx__dims *dims)
 {
     value->count = onnx__size(o, dims);
@@ -736,7 +721,6 @@ static int onnx__has_word(fold_onnx *o, const char *name, const char *word)
     onnx__field field;
     return onnx__attribute(o, name, 4, &field) && onnx__is(field.bytes, word);
 }
-
 static onnx__value *onnx__in(fold_onnx *o, int i) { return &o->values[o->node.in[i]]; }
 static int onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_in && o->node.in[i] >= 0; }
 static int onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i] >= 0; }
@@ -773,14 +757,15 @@ static int onnx__axis_of(fold_onnx *o, int otherwise)
 {
     return onnx__axis(o, onnx__whole(o, "axis", otherwise), onnx__in(o, 0)->dims.rank);
 }
-/* The axes that an op names, as bits. Returns how many it names; -1: there is no list; -2: an error. */
-static int onnx__marked_axes(fold_onnx *o, int rank, unsigned *marks)
+/* The axes that an op names, as bits, of a shape of this rank and, if it adds them, of so many more. Returns
+   how many it names; -1: there is no list; -2: an error. */
+static int onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
 {
     int axes[FOLD_ONNX_RANK];
-    const int count = onnx__list(o, "axes", 1, axes, FOLD_ONNX_RANK);
+    const int count = onnx__list(o, "axes", 1, axes, FOLD_ONNX_RANK - (adds ? rank : 0));
     *marks = 0;
     for (int i = 0; i < count; i++) {
-        const int axis = onnx__axis(o, axes[i], rank);
+        const int axis = onnx__axis(o, axes[i], adds ? rank + count : rank);
         if (axis < 0 || *marks >> axis & 1) return ONNX__REFUSE(o, "an axis that is named twice") - 2;
         *marks |= 1u << axis;
     }
@@ -943,7 +928,7 @@ static int onnx__vector(fold_onnx *o, int index, int count, float scale, fold_pa
 {
     const onnx__value *value = &o->values[index];
     const onnx__weight wanted = { value, ONNX__AS_IT_IS, scale, fold_shape1(count), NULL, { 0, 0 } };
-    const onnx__dims dims = onnx__dims1(count), one = onnx__dims1(1);
+    const onnx__dims dims = { 1, { count } }, one = { 1, { 1 } };
     const onnx__view view = onnx__repeated(o, &one, &dims);
     if (value->count != count && value->count != 1)
         return ONNX__REFUSE(o, "'%s' has %d values, not %d", value->name, value->count, count);
@@ -953,7 +938,7 @@ static int onnx__vector(fold_onnx *o, int index, int count, float scale, fold_pa
 static int onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
 {
     onnx__value one = o->values[beside];
-    const onnx__dims dims = onnx__dims1(count);
+    const onnx__dims dims = { 1, { count } };
     double *numbers = onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
     for (int i = 0; numbers && i < count; i++) numbers[i] = number;
@@ -1139,10 +1124,6 @@ static int onnx__makes(fold_onnx *o, onnx__step *s, int i, int index, const onnx
     if (!i) o->steps[o->n_steps++] = *s;
     return 1;
 }
-static int onnx__makes_output(fold_onnx *o, onnx__step *s, const onnx__dims *dims)
-{
-    return onnx__makes(o, s, 0, o->node.out[0], dims);
-}
 /* The step that makes a value; NULL: none does. */
 static const onnx__step *onnx__maker(const fold_onnx *o, int index)
 {
@@ -1195,7 +1176,7 @@ static int onnx__reads(fold_onnx *o, onnx__step *s, int i, int index, const onnx
         return 0;
     const onnx__move *move = view ? onnx__trace(o, &index, view, shape) : NULL;
     if (move && !(move->is_window && !move->is_part && onnx__same_shape(shape, o->values[index].shape))) {
-        const onnx__dims dims = onnx__dims1(move->count);
+        const onnx__dims dims = { 1, { move->count } };
         const int inner = onnx__new_value(o, o->values[index].name);
         onnx__makes_move(o, index, move, inner, &dims);
         index = inner;
@@ -1213,7 +1194,7 @@ static int onnx__reads_shape(fold_onnx *o, onnx__step *s, int i, int index, fold
 static int onnx__makes_moved(fold_onnx *o, onnx__step *s, const onnx__dims *made, const onnx__move *move,
                              const onnx__dims *dims)
 {
-    if (!move || o->failed) return onnx__makes_output(o, s, dims);
+    if (!move || o->failed) return onnx__makes(o, s, 0, o->node.out[0], dims);
     const int inner = onnx__new_value(o, onnx__out(o)->name);
     return onnx__makes(o, s, 0, inner, made) && onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
@@ -1244,10 +1225,6 @@ static int onnx__emit(fold_onnx *o, const onnx__view *view, int out, const onnx_
         numbers[i] = source < 0 ? (double)view->pad : onnx__number(from, source);
     }
     return numbers != NULL;
-}
-static int onnx__emit_view(fold_onnx *o, const onnx__view *view)
-{
-    return onnx__emit(o, view, o->node.out[0], &view->dims);
 }
 
 /* ---- ops of elements -------------------------------------------------------------------------- */
@@ -1420,7 +1397,7 @@ static int onnx__open_elements(fold_onnx *o)
     if (!op->calls.two && n < 3)
         s.own = onnx__own_op(o, op->type, n, onnx__map_forward,
                              op->number == onnx__erf ? onnx__erf_backward : NULL, op);
-    return onnx__makes_output(o, &s, &dims);
+    return onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
 static int onnx__open_pow(fold_onnx *o)
 {
@@ -1449,7 +1426,7 @@ static int onnx__open_cast(fold_onnx *o)
         return ONNX__REFUSE(o, "to ONNX's type %d", to);
     const int changes = to == ONNX__BOOL || (type->is_integer && !from->is_integer);
     o->node.op = changes ? &casts[to == ONNX__BOOL] : o->node.op;
-    if (!(changes ? onnx__open_elements(o) : onnx__emit_view(o, &view))) return 0;
+    if (!(changes ? onnx__open_elements(o) : onnx__emit(o, &view, o->node.out[0], &view.dims))) return 0;
     out->is_integer = type->is_integer;
     for (int i = 0; out->numbers && i < out->count; i++) out->numbers[i] = onnx__round(out, out->numbers[i]);
     return 1;
@@ -1511,7 +1488,7 @@ static int onnx__joins_row(fold_onnx *o)
         s.out[1] = s.out[2] = -1;
         s.number[0] = is_linear ? 1 : 1 + adds; /* a norm has so many of gain and bias */
         return onnx__vector(o, o->node.in[!side], count, 1, &s.param[adds]) &&
-               onnx__makes_output(o, &s, made);
+               onnx__makes(o, &s, 0, o->node.out[0], made);
     }
     return 0;
 }
@@ -1535,7 +1512,8 @@ static int onnx__joins_norm(fold_onnx *o)
     s.real[0] = (float)epsilon;
     return onnx__reads(o, &s, 0, x, NULL, fold_shape1(1)) &&
            onnx__fill(o, o->node.out[0], width, 1, &s.param[0]) &&
-           onnx__fill(o, o->node.out[0], width, 0, &s.param[1]) && onnx__makes_output(o, &s, dims);
+           onnx__fill(o, o->node.out[0], width, 0, &s.param[1]) &&
+           onnx__makes(o, &s, 0, o->node.out[0], dims);
 }
 static int onnx__joins(fold_onnx *o)
 {
@@ -1585,23 +1563,20 @@ static int onnx__open_squeeze(fold_onnx *o)
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     onnx__dims dims = { 0, { 0 } };
     unsigned marks;
-    const int count = onnx__marked_axes(o, from->rank, &marks);
-    if (count == -2) return 0;
-    for (int k = 0; k < from->rank; k++)
-        if (count > 0 ? !(marks >> k & 1) : from->dim[k] != 1) dims.dim[dims.rank++] = from->dim[k];
+    const int named = onnx__marked_axes(o, from->rank, 0, &marks);
+    for (int k = 0; k < from->rank && named != -2; k++)
+        if (named > 0 ? !(marks >> k & 1) : from->dim[k] != 1) dims.dim[dims.rank++] = from->dim[k];
     return onnx__emit_shape(o, &dims);
 }
 static int onnx__open_unsqueeze(fold_onnx *o)
 {
     const onnx__dims *from = &onnx__in(o, 0)->dims;
-    onnx__dims dims;
+    onnx__dims dims = { 0, { 0 } };
     unsigned marks;
-    int next = 0;
-    const int more = onnx__list(o, "axes", 1, dims.dim, FOLD_ONNX_RANK);
-    dims.rank = from->rank + more;
-    if (more < 1 || dims.rank > FOLD_ONNX_RANK) return ONNX__REFUSE(o, "no axes, or too many");
-    if (onnx__marked_axes(o, dims.rank, &marks) < 0) return 0;
-    for (int k = 0; k < dims.rank; k++) dims.dim[k] = marks >> k & 1 ? 1 : from->dim[next++];
+    const int named = onnx__marked_axes(o, from->rank, 1, &marks);
+    if (named < 1) return ONNX__REFUSE(o, "no axes");
+    for (int k = 0; dims.rank < from->rank + named; dims.rank++)
+        dims.dim[dims.rank] = marks >> dims.rank & 1 ? 1 : from->dim[k++];
     return onnx__emit_shape(o, &dims);
 }
 static int onnx__open_transpose(fold_onnx *o)
@@ -1616,7 +1591,7 @@ static int onnx__open_transpose(fold_onnx *o)
     }
     if (seen != (1 << rank) - 1) return ONNX__REFUSE(o, "perm names an axis twice");
     const onnx__view from = onnx__view_of(o, &onnx__in(o, 0)->dims), view = onnx__permuted(&from, order);
-    return onnx__emit_view(o, &view);
+    return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 static int onnx__open_expand(fold_onnx *o)
 {
@@ -1624,7 +1599,7 @@ static int onnx__open_expand(fold_onnx *o)
     dims.rank = onnx__list(o, NULL, 1, dims.dim, FOLD_ONNX_RANK);
     if (dims.rank < 0 || !onnx__size(o, &dims) || !onnx__meet(o, &onnx__in(o, 0)->dims, &dims)) return 0;
     const onnx__view view = onnx__repeated(o, &onnx__in(o, 0)->dims, &dims);
-    return onnx__emit_view(o, &view);
+    return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
 /* An index from 0 on, of which negative ones count from the end, kept within its bounds. */
@@ -1657,7 +1632,7 @@ static int onnx__open_slice(fold_onnx *o)
         seen |= 1 << axis;
         onnx__take_axis(o, &view, axis, start, step, (left - 1) / (back ? -step : step) + 1);
     }
-    return onnx__emit_view(o, &view);
+    return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 static int onnx__open_split(fold_onnx *o)
 {
@@ -1724,7 +1699,7 @@ static int onnx__open_pad(fold_onnx *o)
             return ONNX__REFUSE(o, "%d pads", pads[i]);
         onnx__take_axis(o, &view, axis, -pads[i], 1, (int)total);
     }
-    return onnx__emit_view(o, &view);
+    return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
 static void onnx__record_concat(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
@@ -1762,17 +1737,15 @@ static int onnx__open_concat(fold_onnx *o)
             numbers[k / own * all + begin + k % own] = onnx__number(from, k);
         begin += own;
     }
-    return fixed ? !o->failed : onnx__makes_output(o, &s, &dims);
+    return fixed ? !o->failed : onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
-
-/* ---- constants -------------------------------------------------------------------------------- */
 
 static int onnx__open_shape(fold_onnx *o)
 {
     const onnx__dims *from = &onnx__in(o, 0)->dims;
     const int rank = from->rank, start = onnx__index(onnx__whole(o, "start", 0), rank, 0, rank),
               end = onnx__index(onnx__whole(o, "end", rank), rank, 0, rank);
-    const onnx__dims dims = onnx__dims1(end - start);
+    const onnx__dims dims = { 1, { end - start } };
     if (end <= start) return ONNX__REFUSE(o, "the shape of no axes");
     double *numbers = onnx__fix(o, onnx__out(o), &dims, 1);
     for (int i = 0; numbers && i < end - start; i++) numbers[i] = from->dim[start + i];
@@ -1794,8 +1767,8 @@ static int onnx__open_constant(fold_onnx *o)
     for (int i = 0; i < 4; i++) {
         const onnx__type *type = &kinds[i].type;
         if (!onnx__attribute(o, kinds[i].name, 0, &field)) continue;
-        onnx__dims dims = onnx__dims1(onnx__numbers(o, field.bytes, kinds[i].field, type, NULL, 0));
-        dims.rank = kinds[i].is_list;
+        const int count = onnx__numbers(o, field.bytes, kinds[i].field, type, NULL, 0);
+        const onnx__dims dims = { kinds[i].is_list, { count } };
         return dims.dim[0] > 0 && onnx__fix(o, out, &dims, type->is_integer) &&
                onnx__read_listed(o, field.bytes, kinds[i].field, type, out);
     }
@@ -1856,18 +1829,17 @@ static int onnx__makes_lines(fold_onnx *o, onnx__step *s, const onnx__lines *l)
     for (int k = 0; k < l->view.dims.rank; k++) back[l->order[k]] = k;
     return onnx__makes_permuted(o, s, &l->view.dims, back);
 }
-
 static int onnx__open_reduce(fold_onnx *o)
 {
     unsigned marks;
-    const int named = onnx__marked_axes(o, onnx__in(o, 0)->dims.rank, &marks);
+    const int named = onnx__marked_axes(o, onnx__in(o, 0)->dims.rank, 0, &marks);
     if (named == -2) return 0;
     if (named < 1 && !onnx__whole(o, "noop_with_empty_axes", 0)) marks = ~0u;
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, marks, onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
     s.number[0] = l.inner > 1 || l.outer > 1;
-    return onnx__makes_output(o, &s, &l.kept);
+    return onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
 /* From the largest value on, so that large ones lose nothing. */
@@ -1929,7 +1901,7 @@ static int onnx__open_argmax(fold_onnx *o)
     s.own =
         onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, onnx__argmax_forward, NULL, &takes[last]);
     onnx__out(o)->is_integer = 1;
-    return onnx__makes_output(o, &s, &l.kept);
+    return onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
 /* Normal numbers: those that are drawn, or else their mean. */
@@ -1947,10 +1919,8 @@ static int onnx__open_random(fold_onnx *o)
     s.real[0] = onnx__real(o, "mean", 0);
     s.real[1] = onnx__real(o, "scale", 1);
     s.noise = ONNX__KEPT(o, float, s.number[0]);
-    return onnx__makes_output(o, &s, &onnx__in(o, 0)->dims);
+    return onnx__makes(o, &s, 0, o->node.out[0], &onnx__in(o, 0)->dims);
 }
-
-/* ---- norms ------------------------------------------------------------------------------------ */
 
 static void onnx__record_layer_norm(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
@@ -1975,7 +1945,7 @@ static int onnx__open_layer_norm(fold_onnx *o)
     else onnx__fill(o, beside, l.count, 0, &s.param[1]);
     for (int i = 1; i < 3; i++)
         if (onnx__has_out(o, i)) onnx__makes(o, &s, i, o->node.out[i], &l.kept);
-    return onnx__makes_output(o, &s, from);
+    return onnx__makes(o, &s, 0, o->node.out[0], from);
 }
 
 /* Batch norm of [values x channels] by statistics that it is given, or in training by its own; then it tells
@@ -1999,7 +1969,7 @@ static int onnx__open_batch_norm(fold_onnx *o)
     if (from->rank < 2) return ONNX__REFUSE(o, "an input of rank %d", from->rank);
     onnx__step s = onnx__begin(o, onnx__record_batch_norm, 5);
     const onnx__lines l = onnx__reads_lines(o, &s, 1u << 1, 0, 0);
-    const onnx__dims channels = onnx__dims1(l.count);
+    const onnx__dims channels = { 1, { l.count } };
     s.number[1] = l.outer;
     s.number[2] = l.count;
     s.number[0] = onnx__whole(o, "training_mode", 0);
@@ -2115,7 +2085,7 @@ static int onnx__open_product(fold_onnx *o)
     else if (has_c) onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
     for (int i = 0; i < 2; i++)
         if (kept[i]) batch.dim[batch.rank++] = i ? n : m;
-    return onnx__makes_output(o, &s, &batch);
+    return onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
 /* ---- convolutions ----------------------------------------------------------------------------- */
@@ -2313,7 +2283,7 @@ static void onnx__recurrent_params(fold_onnx *o, onnx__step *s)
         for (int i = 0; i < (l->is_lstm ? 1 : 3 - l->resets_late); i++)
             onnx__gate_params(o, s, way, &gates[i]);
         for (int k = 0; k < 3 && l->peeps; k++) {
-            const onnx__dims all = onnx__dims1(onnx__in(o, 7)->count);
+            const onnx__dims all = { 1, { onnx__in(o, 7)->count } };
             onnx__view view = onnx__view_of(o, &all);
             onnx__take_axis(o, &view, 0, (3 * way + k) * l->hidden, 1, l->hidden);
             onnx__weigh(o, onnx__alone(onnx__in(o, 7), fold_shape1(l->hidden)), &view, 0, 0,
@@ -2351,40 +2321,35 @@ static int onnx__recurrent_fits(fold_onnx *o, const onnx__layer *l)
 static int onnx__open_recurrent(fold_onnx *o)
 {
     const onnx__dims *x = &onnx__in(o, 0)->dims;
-    onnx__layer l;
-    l.batch_first = onnx__whole(o, "layout", 0) == 1;
-    l.steps = x->dim[l.batch_first];
-    l.batch = x->dim[!l.batch_first];
-    l.width = x->dim[2];
-    l.hidden = onnx__whole(o, "hidden_size", 0);
-    l.ways = onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
-    l.reverse = onnx__has_word(o, "direction", "reverse");
-    l.is_lstm = !strcmp(o->node.type, "LSTM");
-    l.resets_late = onnx__whole(o, "linear_before_reset", 0) != 0;
-    l.peeps = onnx__has_in(o, 7);
-    if (x->rank != 3 || l.hidden < 1 || l.hidden > 65536)
-        return ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, l.hidden);
-    if ((long long)l.steps * l.batch > 1024)
-        return ONNX__REFUSE(o, "%d steps of %d sequences", l.steps, l.batch);
-    if (!onnx__recurrent_fits(o, &l)) return 0;
-    const int chains = l.batch * l.ways;
-    const onnx__dims y[2] = { { 4, { l.steps, l.ways, l.batch, l.hidden } },
-                              { 4, { l.batch, l.steps, l.ways, l.hidden } } },
-                     state[2] = { { 3, { l.ways, l.batch, l.hidden } },
-                                  { 3, { l.batch, l.ways, l.hidden } } };
+    onnx__layer *l = ONNX__KEPT(o, onnx__layer, 1);
+    if (!l) return 0;
+    l->batch_first = onnx__whole(o, "layout", 0) == 1;
+    l->steps = x->dim[l->batch_first];
+    l->batch = x->dim[!l->batch_first];
+    l->width = x->dim[2];
+    l->hidden = onnx__whole(o, "hidden_size", 0);
+    l->ways = onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
+    l->reverse = onnx__has_word(o, "direction", "reverse");
+    l->is_lstm = !strcmp(o->node.type, "LSTM");
+    l->resets_late = onnx__whole(o, "linear_before_reset", 0) != 0;
+    l->peeps = onnx__has_in(o, 7);
+    const int steps = l->steps, batch = l->batch, ways = l->ways, n = l->hidden;
+    const onnx__dims y[2] = { { 4, { steps, ways, batch, n } }, { 4, { batch, steps, ways, n } } },
+                     state[2] = { { 3, { ways, batch, n } }, { 3, { batch, ways, n } } };
+    if (x->rank != 3 || n < 1 || n > 65536)
+        return ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, n);
+    if ((long long)steps * batch > 1024) return ONNX__REFUSE(o, "%d steps of %d sequences", steps, batch);
+    if (!onnx__recurrent_fits(o, l)) return 0;
     onnx__step s = onnx__begin(o, onnx__record_recurrent, 3);
-    onnx__layer *kept = ONNX__KEPT(o, onnx__layer, 1);
-    s.nodes = ONNX__KEPT(o, fold_node, s.n_in + ONNX__OUTS + (l.steps + 2) * chains);
-    if (!kept) return 0;
-    *kept = l;
-    s.layer = kept;
+    s.nodes = ONNX__KEPT(o, fold_node, s.n_in + ONNX__OUTS + (steps + 2) * batch * ways);
+    s.layer = l;
     onnx__recurrent_params(o, &s);
     for (int i = 0, input = 0; i < 3; input = 5 + i++) /* x, h, c */
         if (onnx__has_in(o, input))
             onnx__reads_shape(o, &s, i, o->node.in[input], fold_shape1(onnx__in(o, input)->count));
-    for (int i = 1 + l.is_lstm; i > 0; i--)
-        if (onnx__has_out(o, i)) onnx__makes(o, &s, i, o->node.out[i], &state[l.batch_first]);
-    return onnx__makes_output(o, &s, &y[l.batch_first]);
+    for (int i = 1 + l->is_lstm; i > 0; i--)
+        if (onnx__has_out(o, i)) onnx__makes(o, &s, i, o->node.out[i], &state[l->batch_first]);
+    return onnx__makes(o, &s, 0, o->node.out[0], &y[l->batch_first]);
 }
 
 /* ---- the table of ops ------------------------------------------------------------------------- */
@@ -2545,12 +2510,13 @@ static void onnx__reads_now(fold_onnx *o, const char *what, const char *name)
 static int onnx__open_node(fold_onnx *o, onnx__span bytes)
 {
     onnx__node *node = &o->node;
+    onnx__field last;
     const char *name = onnx__text_of(o, bytes, 3), *domain = onnx__text_of(o, bytes, 7);
     onnx__reads_now(o, onnx__text_of(o, bytes, 4), *name ? name : onnx__text_of(o, bytes, 2));
     node->bytes = bytes;
     node->op = NULL;
-    node->n_in = onnx__count_of(o, bytes, 1);
-    node->n_out = onnx__count_of(o, bytes, 2);
+    node->n_in = onnx__field_of(o, bytes, 1, &last);
+    node->n_out = onnx__field_of(o, bytes, 2, &last);
     for (size_t i = 0; i < sizeof onnx__ops / sizeof *onnx__ops; i++)
         if (!strcmp(onnx__ops[i].type, node->type)) node->op = &onnx__ops[i];
     if (*domain && strcmp(domain, "ai.onnx") != 0)
@@ -2624,14 +2590,17 @@ static int onnx__open_input(fold_onnx *o, onnx__span info)
    their own. */
 static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
 {
-    onnx__field field;
+    onnx__field field, node;
     onnx__span from = graph;
-    const int n_inputs = onnx__count_of(o, graph, 11), n_outputs = onnx__count_of(o, graph, 12);
+    const int n_inputs = onnx__field_of(o, graph, 11, &field), n_outputs = onnx__field_of(o, graph, 12, &field),
+              n_weights = onnx__field_of(o, graph, 5, &field), n_metadata = onnx__field_of(o, model, 14, &field);
     int made = 0, read = 0;
-    for (; onnx__next_of(o, &from, 1, &field); read += onnx__count_of(o, field.bytes, 1))
-        made += onnx__count_of(o, field.bytes, 2);
+    while (onnx__next_of(o, &from, 1, &node)) {
+        made += onnx__field_of(o, node.bytes, 2, &field);
+        read += onnx__field_of(o, node.bytes, 1, &field);
+    }
     o->most_steps = 2 * made + read;
-    o->most_values = 1 + n_inputs + n_outputs + onnx__count_of(o, graph, 5) + 2 * made + 2 * read;
+    o->most_values = 1 + n_inputs + n_outputs + n_weights + 2 * made + 2 * read;
     for (o->n_named = 16; o->n_named < 4 * o->most_values && o->n_named < 1 << 28; o->n_named *= 2) {}
     if (o->failed) return 0;
     o->values = ONNX__KEPT(o, onnx__value, o->most_values);
@@ -2640,7 +2609,7 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     o->weights = ONNX__PASSING(o, onnx__weight, 2 * o->most_values);
     o->inputs = ONNX__KEPT(o, int, n_inputs + 1);
     o->outputs = ONNX__KEPT(o, int, n_outputs + 1);
-    o->metadata = ONNX__KEPT(o, onnx__pair, onnx__count_of(o, model, 14) + 1);
+    o->metadata = ONNX__KEPT(o, onnx__pair, n_metadata + 1);
     if (o->named) memset(o->named, 0xff, (size_t)o->n_named * sizeof *o->named); /* -1: a free place */
     return !o->failed;
 }
@@ -2660,7 +2629,7 @@ static int onnx__open_all(fold_onnx *o, onnx__span model)
     }
     if (o->version < 1 || o->version > 20)
         return ONNX__REFUSE(o, "the file has opset %d; 1 to 20 are read", o->version);
-    if (onnx__count_of(o, graph.bytes, 15)) return ONNX__REFUSE(o, "the file has sparse weights");
+    if (onnx__field_of(o, graph.bytes, 15, &field)) return ONNX__REFUSE(o, "the file has sparse weights");
     for (from = model; onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = onnx__text_of(o, field.bytes, 2);
