@@ -192,7 +192,7 @@ typedef struct onnx__op {
     const char *type;
     int least, most;          /* inputs */
     const char *attributes;   /* those that are read; a node with another one is refused */
-    int (*open)(fold_onnx *o);
+    int (*open)(fold_onnx *o, const onnx__value *from); /* its first input */
     onnx__calls calls;
     double (*number)(double a, double b); /* for constants, and for ops that fold.h has not */
     float alpha;              /* what the attribute is when it is left out */
@@ -704,7 +704,7 @@ static int onnx__attribute(fold_onnx *o, const char *name, int number, onnx__fie
 /* A whole number; one that is no int becomes the nearest. */
 static int onnx__near(double number)
 {
-    return number < -INT_MAX ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number;
+    return !(number > -INT_MAX) ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number; /* also a NaN */
 }
 static int onnx__whole(fold_onnx *o, const char *name, int otherwise)
 {
@@ -746,10 +746,10 @@ static int onnx__list(fold_onnx *o, const char *name, int input, int *out, int m
     return o->failed ? -2 : count;
 }
 
-/* An axis from 0 on; -1 after an error. */
+/* An axis from 0 on; 0 after an error. */
 static int onnx__axis(fold_onnx *o, int axis, int rank)
 {
-    if (axis < -rank || axis >= rank) return ONNX__REFUSE(o, "axis %d of %d axes", axis, rank) - 1;
+    if (axis < -rank || axis >= rank) return ONNX__REFUSE(o, "axis %d of %d axes", axis, rank);
     return axis < 0 ? axis + rank : axis;
 }
 /* The axis of the first input that an attribute names; without it another one. */
@@ -766,7 +766,7 @@ static int onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
     *marks = 0;
     for (int i = 0; i < count; i++) {
         const int axis = onnx__axis(o, axes[i], adds ? rank + count : rank);
-        if (axis < 0 || *marks >> axis & 1) return ONNX__REFUSE(o, "an axis that is named twice") - 2;
+        if (o->failed || *marks >> axis & 1) return ONNX__REFUSE(o, "an axis that is named twice") - 2;
         *marks |= 1u << axis;
     }
     return count;
@@ -1331,14 +1331,16 @@ static int onnx__one_step(fold_onnx *o, const onnx__calls *calls, int input, flo
     return onnx__reads(o, &s, 0, base, NULL, fold_shape1(1)) &&
            onnx__makes_moved(o, &s, &o->values[base].dims, move, &dims);
 }
-static int onnx__open_gelu(fold_onnx *o)
+static int onnx__open_gelu(fold_onnx *o, const onnx__value *from)
 {
     onnx__calls calls = o->node.op->calls;
+    (void)from;
     if (onnx__has_word(o, "approximate", "tanh")) calls.one = fold_gelu_tanh;
     return onnx__one_step(o, &calls, 0, 0, 0);
 }
-static int onnx__open_clip(fold_onnx *o)
+static int onnx__open_clip(fold_onnx *o, const onnx__value *from)
 {
+    (void)from;
     double bound[2] = { (double)onnx__real(o, "min", -INFINITY), (double)onnx__real(o, "max", INFINITY) };
     for (int i = 0; i < 2; i++)
         if (onnx__has_in(o, i + 1) && !onnx__scalar(o, o->node.in[i + 1], &bound[i]))
@@ -1374,7 +1376,7 @@ static int onnx__joins_number(fold_onnx *o, int rank)
 }
 static int onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
 /* Elements of inputs that meet: of one, two or three, and sums and the like of any number, from the left. */
-static int onnx__open_elements(fold_onnx *o)
+static int onnx__open_elements(fold_onnx *o, const onnx__value *from)
 {
     const onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
@@ -1399,19 +1401,19 @@ static int onnx__open_elements(fold_onnx *o)
                              op->number == onnx__erf ? onnx__erf_backward : NULL, op);
     return onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
-static int onnx__open_pow(fold_onnx *o)
+static int onnx__open_pow(fold_onnx *o, const onnx__value *from)
 {
     onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
     double exponent = 0;
     const int is_number =
-        onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->dims.rank <= onnx__in(o, 0)->dims.rank;
-    if (!is_number || onnx__all_fixed(o) || onnx__in(o, 0)->is_integer) return onnx__open_elements(o);
+        onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->dims.rank <= from->dims.rank;
+    if (!is_number || onnx__all_fixed(o) || onnx__in(o, 0)->is_integer) return onnx__open_elements(o, from);
     if (exponent == 2) calls.one = fold_square, calls.with = NULL;
     return onnx__one_step(o, &calls, 0, (float)exponent, 0);
 }
 
 /* A cast changes values where floats become whole numbers, and numbers truth. */
-static int onnx__open_cast(fold_onnx *o)
+static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
 {
     static const onnx__op casts[2] = {
         { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__trunc, 0, 0 },
@@ -1419,14 +1421,14 @@ static int onnx__open_cast(fold_onnx *o)
     };
     const int to = onnx__whole(o, "to", 0);
     const onnx__type *type = onnx__type_of((uint64_t)to);
-    const onnx__value *from = onnx__in(o, 0);
     const onnx__view view = onnx__view_of(o, &from->dims);
     onnx__value *out = onnx__out(o);
     if (!type || (to == ONNX__HALF && !from->is_integer && from->origin != ONNX__FIXED))
         return ONNX__REFUSE(o, "to ONNX's type %d", to);
     const int changes = to == ONNX__BOOL || (type->is_integer && !from->is_integer);
     o->node.op = changes ? &casts[to == ONNX__BOOL] : o->node.op;
-    if (!(changes ? onnx__open_elements(o) : onnx__emit(o, &view, o->node.out[0], &view.dims))) return 0;
+    if (!(changes ? onnx__open_elements(o, from) : onnx__emit(o, &view, o->node.out[0], &view.dims)))
+        return 0;
     out->is_integer = type->is_integer;
     for (int i = 0; out->numbers && i < out->count; i++) out->numbers[i] = onnx__round(out, out->numbers[i]);
     return 1;
@@ -1532,10 +1534,12 @@ static int onnx__emit_shape(fold_onnx *o, const onnx__dims *dims)
         return ONNX__REFUSE(o, "%d values into a shape of %d, for a batch of 1", from->count, count);
     return onnx__emit(o, &view, o->node.out[0], dims);
 }
-static int onnx__open_identity(fold_onnx *o) { return onnx__emit_shape(o, &onnx__in(o, 0)->dims); }
-static int onnx__open_reshape(fold_onnx *o)
+static int onnx__open_identity(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__value *from = onnx__in(o, 0);
+    return onnx__emit_shape(o, &from->dims);
+}
+static int onnx__open_reshape(fold_onnx *o, const onnx__value *from)
+{
     onnx__dims dims;
     int open = -1, known = 1;
     const int zero = onnx__whole(o, "allowzero", 0);
@@ -1550,55 +1554,54 @@ static int onnx__open_reshape(fold_onnx *o)
     if (open >= 0) dims.dim[open] = from->count / known;
     return dims.rank < 0 ? ONNX__REFUSE(o, "no shape") : onnx__emit_shape(o, &dims);
 }
-static int onnx__open_flatten(fold_onnx *o)
+static int onnx__open_flatten(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     int axis = onnx__whole(o, "axis", 1);
-    if (axis != from->rank && (axis = onnx__axis(o, axis, from->rank)) < 0) return 0;
-    const onnx__dims dims = { 2, { onnx__product(from, 0, axis), onnx__product(from, axis, from->rank) } };
+    if (axis != from->dims.rank) axis = onnx__axis(o, axis, from->dims.rank);
+    const onnx__dims dims = {
+        2, { onnx__product(&from->dims, 0, axis), onnx__product(&from->dims, axis, from->dims.rank) }
+    };
     return onnx__emit_shape(o, &dims);
 }
-static int onnx__open_squeeze(fold_onnx *o)
+static int onnx__open_squeeze(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     onnx__dims dims = { 0, { 0 } };
     unsigned marks;
-    const int named = onnx__marked_axes(o, from->rank, 0, &marks);
-    for (int k = 0; k < from->rank && named != -2; k++)
-        if (named > 0 ? !(marks >> k & 1) : from->dim[k] != 1) dims.dim[dims.rank++] = from->dim[k];
+    const int named = onnx__marked_axes(o, from->dims.rank, 0, &marks);
+    for (int k = 0; k < from->dims.rank && named != -2; k++)
+        if (named > 0 ? !(marks >> k & 1) : from->dims.dim[k] != 1) dims.dim[dims.rank++] = from->dims.dim[k];
     return onnx__emit_shape(o, &dims);
 }
-static int onnx__open_unsqueeze(fold_onnx *o)
+static int onnx__open_unsqueeze(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     onnx__dims dims = { 0, { 0 } };
     unsigned marks;
-    const int named = onnx__marked_axes(o, from->rank, 1, &marks);
+    const int named = onnx__marked_axes(o, from->dims.rank, 1, &marks);
     if (named < 1) return ONNX__REFUSE(o, "no axes");
-    for (int k = 0; dims.rank < from->rank + named; dims.rank++)
-        dims.dim[dims.rank] = marks >> dims.rank & 1 ? 1 : from->dim[k++];
+    for (int k = 0; dims.rank < from->dims.rank + named; dims.rank++)
+        dims.dim[dims.rank] = marks >> dims.rank & 1 ? 1 : from->dims.dim[k++];
     return onnx__emit_shape(o, &dims);
 }
-static int onnx__open_transpose(fold_onnx *o)
+static int onnx__open_transpose(fold_onnx *o, const onnx__value *from)
 {
-    const int rank = onnx__in(o, 0)->dims.rank;
+    const int rank = from->dims.rank;
     int order[FOLD_ONNX_RANK], seen = 0;
     const int count = onnx__list(o, "perm", -1, order, FOLD_ONNX_RANK);
     if (count != -1 && count != rank) return ONNX__REFUSE(o, "perm has %d axes, not %d", count, rank);
     for (int i = 0; i < rank; i++) {
-        if ((order[i] = count == -1 ? rank - 1 - i : onnx__axis(o, order[i], rank)) < 0) return 0;
+        order[i] = count == -1 ? rank - 1 - i : onnx__axis(o, order[i], rank);
         seen |= 1 << order[i];
     }
     if (seen != (1 << rank) - 1) return ONNX__REFUSE(o, "perm names an axis twice");
-    const onnx__view from = onnx__view_of(o, &onnx__in(o, 0)->dims), view = onnx__permuted(&from, order);
+    const onnx__view all = onnx__view_of(o, &from->dims), view = onnx__permuted(&all, order);
     return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
-static int onnx__open_expand(fold_onnx *o)
+static int onnx__open_expand(fold_onnx *o, const onnx__value *from)
 {
     onnx__dims dims;
     dims.rank = onnx__list(o, NULL, 1, dims.dim, FOLD_ONNX_RANK);
-    if (dims.rank < 0 || !onnx__size(o, &dims) || !onnx__meet(o, &onnx__in(o, 0)->dims, &dims)) return 0;
-    const onnx__view view = onnx__repeated(o, &onnx__in(o, 0)->dims, &dims);
+    if (dims.rank < 0 || !onnx__size(o, &dims) || !onnx__meet(o, &from->dims, &dims)) return 0;
+    const onnx__view view = onnx__repeated(o, &from->dims, &dims);
     return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
@@ -1608,24 +1611,22 @@ static int onnx__index(int index, int count, int low, int high)
     if (index < 0) index += count;
     return index < low ? low : index > high ? high : index;
 }
-static int onnx__open_slice(fold_onnx *o)
+static int onnx__open_slice(fold_onnx *o, const onnx__value *from)
 {
     static const char *const names[4] = { "starts", "ends", "axes", NULL };
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     int list[4][FOLD_ONNX_RANK], n[4], seen = 0; /* starts, ends, axes, steps */
     for (int i = 0; i < 4; i++) {
         n[i] = onnx__list(o, names[i], 1 + i, list[i], FOLD_ONNX_RANK);
-        if (n[i] < (i < 2 ? 0 : -1) || (n[i] >= 0 && n[i] != n[0]) || n[0] > from->rank)
+        if (n[i] < (i < 2 ? 0 : -1) || (n[i] >= 0 && n[i] != n[0]) || n[0] > from->dims.rank)
             return ONNX__REFUSE(o, "starts, ends, axes and steps of other lengths");
     }
-    onnx__view view = onnx__view_of(o, from);
+    onnx__view view = onnx__view_of(o, &from->dims);
     for (int i = 0; i < n[0]; i++) {
-        const int axis = onnx__axis(o, n[2] < 0 ? i : list[2][i], from->rank),
+        const int axis = onnx__axis(o, n[2] < 0 ? i : list[2][i], from->dims.rank),
                   step = n[3] < 0 ? 1 : list[3][i], back = step < 0;
-        if (axis < 0) return 0;
         if (!step || step == -INT_MAX || seen >> axis & 1)
             return ONNX__REFUSE(o, "a step of %d, or an axis that is named twice", step);
-        const int count = from->dim[axis], start = onnx__index(list[0][i], count, 0, count - back);
+        const int count = from->dims.dim[axis], start = onnx__index(list[0][i], count, 0, count - back);
         const int end = onnx__index(list[1][i], count, -back, count - back);
         const int left = back ? start - end : end - start;
         if (left < 1) return ONNX__REFUSE(o, "nothing is left of axis %d", axis);
@@ -1634,14 +1635,14 @@ static int onnx__open_slice(fold_onnx *o)
     }
     return onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
-static int onnx__open_split(fold_onnx *o)
+static int onnx__open_split(fold_onnx *o, const onnx__value *from)
 {
     int parts[ONNX__MOST_OUT], begin = 0;
     const int axis = onnx__axis_of(o, 0), n = o->node.n_out,
               count = onnx__list(o, "split", 1, parts, ONNX__MOST_OUT);
-    if (axis < 0 || (count != -1 && count != n) || n > ONNX__MOST_OUT)
+    if ((count != -1 && count != n) || n > ONNX__MOST_OUT)
         return ONNX__REFUSE(o, "%d parts and %d outputs", count, n);
-    const onnx__view all = onnx__view_of(o, &onnx__in(o, 0)->dims);
+    const onnx__view all = onnx__view_of(o, &from->dims);
     const int had = all.dims.dim[axis];
     for (int i = 0; i < n && !o->failed; begin += parts[i++]) {
         onnx__view view = all;
@@ -1653,34 +1654,29 @@ static int onnx__open_split(fold_onnx *o)
     }
     return !o->failed;
 }
-static int onnx__open_gather(fold_onnx *o)
+static int onnx__open_gather(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     const onnx__value *index = onnx__in(o, 1);
     const int axis = onnx__axis_of(o, 0), more = index->dims.rank;
-    onnx__dims dims = *from;
-    if (axis < 0) return 0;
+    onnx__dims dims = from->dims;
     if (index->origin != ONNX__FIXED) return ONNX__REFUSE(o, "an index that is not constant");
     if ((dims.rank += more - 1) > FOLD_ONNX_RANK) return onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = axis; k < dims.rank; k++)
-        dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dim[k + 1 - more];
-    onnx__view view = onnx__view_of(o, from);
+        dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dims.dim[k + 1 - more];
+    onnx__view view = onnx__view_of(o, &from->dims);
     const int *at = view.at[axis];
     int *taken = view.at[axis] = ONNX__PASSING(o, int, index->count);
     view.dims.dim[axis] = index->count;
-    for (int i = 0; i < index->count && !o->failed; i++) {
-        const int which = onnx__axis(o, onnx__near(onnx__number(index, i)), from->dim[axis]);
-        if (which >= 0) taken[i] = at[which];
-    }
+    for (int i = 0; i < index->count && !o->failed; i++)
+        taken[i] = at[onnx__axis(o, onnx__near(onnx__number(index, i)), from->dims.dim[axis])];
     return onnx__emit(o, &view, o->node.out[0], &dims);
 }
-static int onnx__open_pad(fold_onnx *o)
+static int onnx__open_pad(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
     const int count = onnx__list(o, "pads", 1, pads, 2 * FOLD_ONNX_RANK),
               n_axes = onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
-    const int n = n_axes == -1 ? from->rank : n_axes;
+    const int n = n_axes == -1 ? from->dims.rank : n_axes;
     double value = (double)onnx__real(o, "value", 0);
     onnx__field mode;
     if (count != 2 * n) return ONNX__REFUSE(o, "%d pads of %d axes", count, n);
@@ -1688,11 +1684,10 @@ static int onnx__open_pad(fold_onnx *o)
         return ONNX__REFUSE(o, "a mode that is not constant");
     if (onnx__has_in(o, 2) && !onnx__scalar(o, o->node.in[2], &value))
         return ONNX__REFUSE(o, "a value that is not constant");
-    onnx__view view = onnx__view_of(o, from);
+    onnx__view view = onnx__view_of(o, &from->dims);
     view.pad = (float)value;
     for (int i = 0; i < n; i++) {
-        const int axis = onnx__axis(o, n_axes == -1 ? i : axes[i], from->rank);
-        if (axis < 0) return 0;
+        const int axis = onnx__axis(o, n_axes == -1 ? i : axes[i], from->dims.rank);
         const long long total = (long long)pads[i] + pads[n + i] + view.dims.dim[axis];
         if (total < 1 || total > ONNX__MOST_VALUES || pads[i] > ONNX__MOST_VALUES ||
             pads[i] < -ONNX__MOST_VALUES)
@@ -1706,13 +1701,12 @@ static void onnx__record_concat(fold_onnx *o, const onnx__step *s, const fold_no
 {
     out[0] = s->n_in == 1 ? in[0] : fold_concat(o->f, in, s->n_in, s->number[0]);
 }
-static int onnx__open_concat(fold_onnx *o)
+static int onnx__open_concat(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *first = &onnx__in(o, 0)->dims;
+    const onnx__dims *first = &from->dims;
     onnx__dims dims = *first;
     const int n = o->node.n_in, axis = onnx__axis_of(o, 1), fixed = onnx__all_fixed(o);
     int whole = 1, begin = 0;
-    if (axis < 0) return 0;
     dims.dim[axis] = 0;
     for (int i = 0; i < n; i++) {
         onnx__dims other = onnx__in(o, i)->dims;
@@ -1740,19 +1734,19 @@ static int onnx__open_concat(fold_onnx *o)
     return fixed ? !o->failed : onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
 
-static int onnx__open_shape(fold_onnx *o)
+static int onnx__open_shape(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
-    const int rank = from->rank, start = onnx__index(onnx__whole(o, "start", 0), rank, 0, rank),
+    const int rank = from->dims.rank, start = onnx__index(onnx__whole(o, "start", 0), rank, 0, rank),
               end = onnx__index(onnx__whole(o, "end", rank), rank, 0, rank);
     const onnx__dims dims = { 1, { end - start } };
     if (end <= start) return ONNX__REFUSE(o, "the shape of no axes");
     double *numbers = onnx__fix(o, onnx__out(o), &dims, 1);
-    for (int i = 0; numbers && i < end - start; i++) numbers[i] = from->dim[start + i];
+    for (int i = 0; numbers && i < end - start; i++) numbers[i] = from->dims.dim[start + i];
     return numbers != NULL;
 }
-static int onnx__open_constant(fold_onnx *o)
+static int onnx__open_constant(fold_onnx *o, const onnx__value *from)
 {
+    (void)from;
     static const struct {
         const char *name;
         int field, is_list;
@@ -1774,8 +1768,9 @@ static int onnx__open_constant(fold_onnx *o)
     }
     return ONNX__REFUSE(o, "no value that is read");
 }
-static int onnx__open_constant_of_shape(fold_onnx *o)
+static int onnx__open_constant_of_shape(fold_onnx *o, const onnx__value *from)
 {
+    (void)from;
     onnx__dims dims;
     onnx__field field;
     onnx__value single;
@@ -1829,10 +1824,10 @@ static int onnx__makes_lines(fold_onnx *o, onnx__step *s, const onnx__lines *l)
     for (int k = 0; k < l->view.dims.rank; k++) back[l->order[k]] = k;
     return onnx__makes_permuted(o, s, &l->view.dims, back);
 }
-static int onnx__open_reduce(fold_onnx *o)
+static int onnx__open_reduce(fold_onnx *o, const onnx__value *from)
 {
     unsigned marks;
-    const int named = onnx__marked_axes(o, onnx__in(o, 0)->dims.rank, 0, &marks);
+    const int named = onnx__marked_axes(o, from->dims.rank, 0, &marks);
     if (named == -2) return 0;
     if (named < 1 && !onnx__whole(o, "noop_with_empty_axes", 0)) marks = ~0u;
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
@@ -1850,11 +1845,10 @@ static fold_node onnx__log_softmax(fold_ctx *f, fold_node x)
     const fold_node largest = fold_stop_gradient(f, fold_amax(f, x, -1));
     return fold_log_softmax(f, fold_sub(f, x, shape.rank > 1 ? fold_reshape(f, largest, shape) : largest));
 }
-static int onnx__open_softmax(fold_onnx *o)
+static int onnx__open_softmax(fold_onnx *o, const onnx__value *from)
 {
     const int flat = o->version < 13; /* then all axes from this one on are one */
     const int axis = onnx__axis_of(o, flat ? 1 : -1);
-    if (axis < 0) return 0;
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, (flat ? ~0u : 1u) << axis, 1, 0);
     s.calls = o->node.op->calls;
@@ -1887,17 +1881,16 @@ static void onnx__record_argmax(fold_onnx *o, const onnx__step *s, const fold_no
     }
     out[0] = onnx__apply_own(o->f, s->own, &x, 1, fold_shape1(s->number[0]));
 }
-static int onnx__open_argmax(fold_onnx *o)
+static int onnx__open_argmax(fold_onnx *o, const onnx__value *from)
 {
     static const int takes[2] = { 0, 1 };
     const int chooses = !strcmp(o->node.type, "Multinomial"), axis = onnx__axis_of(o, chooses ? -1 : 0),
               last = onnx__whole(o, "select_last_index", 0) != 0;
-    if (axis < 0) return 0;
     if (onnx__whole(o, "sample_size", 1) != 1) return ONNX__REFUSE(o, "more than one sample");
     onnx__step s = onnx__begin(o, onnx__record_argmax, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, 1u << axis, onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
-    if (chooses) s.noise = ONNX__KEPT(o, float, onnx__in(o, 0)->count);
+    if (chooses) s.noise = ONNX__KEPT(o, float, from->count);
     s.own =
         onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, onnx__argmax_forward, NULL, &takes[last]);
     onnx__out(o)->is_integer = 1;
@@ -1912,14 +1905,14 @@ static void onnx__record_random(fold_onnx *o, const onnx__step *s, const fold_no
         s->noise[i] = s->real[0] + s->real[1] * (o->chance ? fold_random_normal(o->chance) : 0);
     out[0] = fold_input(o->f, s->noise, s->number[0]);
 }
-static int onnx__open_random(fold_onnx *o)
+static int onnx__open_random(fold_onnx *o, const onnx__value *from)
 {
     onnx__step s = onnx__begin(o, onnx__record_random, 0);
-    s.number[0] = onnx__in(o, 0)->count;
+    s.number[0] = from->count;
     s.real[0] = onnx__real(o, "mean", 0);
     s.real[1] = onnx__real(o, "scale", 1);
     s.noise = ONNX__KEPT(o, float, s.number[0]);
-    return onnx__makes(o, &s, 0, o->node.out[0], &onnx__in(o, 0)->dims);
+    return onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
 static void onnx__record_layer_norm(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
@@ -1930,11 +1923,9 @@ static void onnx__record_layer_norm(fold_onnx *o, const onnx__step *s, const fol
     const fold_node deviation = fold_sqrt(o->f, fold_shift(o->f, fold_variance(o->f, in[0], -1), s->real[0]));
     out[2] = fold_div(o->f, fold_constant(o->f, 1), deviation);
 }
-static int onnx__open_layer_norm(fold_onnx *o)
+static int onnx__open_layer_norm(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
     const int axis = onnx__axis_of(o, -1), beside = o->node.in[1];
-    if (axis < 0) return 0;
     onnx__step s = onnx__begin(o, onnx__record_layer_norm, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, ~0u << axis, 1, 0);
     s.number[0] = 2; /* it has a gain and a bias */
@@ -1945,7 +1936,7 @@ static int onnx__open_layer_norm(fold_onnx *o)
     else onnx__fill(o, beside, l.count, 0, &s.param[1]);
     for (int i = 1; i < 3; i++)
         if (onnx__has_out(o, i)) onnx__makes(o, &s, i, o->node.out[i], &l.kept);
-    return onnx__makes(o, &s, 0, o->node.out[0], from);
+    return onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
 /* Batch norm of [values x channels] by statistics that it is given, or in training by its own; then it tells
@@ -1963,10 +1954,9 @@ static void onnx__record_batch_norm(fold_onnx *o, const onnx__step *s, const fol
         out[i] = fold_add(o->f, fold_scale(o->f, in[2 + i], s->real[1]), now);
     }
 }
-static int onnx__open_batch_norm(fold_onnx *o)
+static int onnx__open_batch_norm(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *from = &onnx__in(o, 0)->dims;
-    if (from->rank < 2) return ONNX__REFUSE(o, "an input of rank %d", from->rank);
+    if (from->dims.rank < 2) return ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
     onnx__step s = onnx__begin(o, onnx__record_batch_norm, 5);
     const onnx__lines l = onnx__reads_lines(o, &s, 1u << 1, 0, 0);
     const onnx__dims channels = { 1, { l.count } };
@@ -2039,12 +2029,12 @@ static onnx__view onnx__matrices(fold_onnx *o, const onnx__dims *from, const onn
 
 /* alpha a b + beta c, of matrices, or of batches of them. A vector is a matrix of one row, or of one column,
    and loses that axis again. A constant matrix b is a weight, and a constant row c its bias. */
-static int onnx__open_product(fold_onnx *o)
+static int onnx__open_product(fold_onnx *o, const onnx__value *from)
 {
     const int is_gemm = !strcmp(o->node.type, "Gemm"), has_c = onnx__has_in(o, 2), *in = o->node.in;
     const int turn[2] = { onnx__whole(o, "transA", 0) != 0, onnx__whole(o, "transB", 0) != 0 };
     const float alpha = onnx__real(o, "alpha", 1), beta = onnx__real(o, "beta", 1);
-    onnx__dims side[2] = { onnx__in(o, 0)->dims, onnx__in(o, 1)->dims }, batch = { 0, { 0 } };
+    onnx__dims side[2] = { from->dims, onnx__in(o, 1)->dims }, batch = { 0, { 0 } };
     const onnx__dims none = batch;
     int kept[2];
     for (int i = 0; i < 2; i++) {
@@ -2135,11 +2125,11 @@ static void onnx__record_conv(fold_onnx *o, const onnx__step *s, const fold_node
 }
 /* Images have their channels last here, and are padded where fold.h cannot pad by itself. Filters of [outputs
    x inputs x taps] have [taps x inputs x outputs]. */
-static int onnx__open_conv(fold_onnx *o)
+static int onnx__open_conv(fold_onnx *o, const onnx__value *from)
 {
     static const int orders[2][3][4] = { { { 0, 2, 1 }, { 2, 1, 0 }, { 0, 2, 1 } },
                                          { { 0, 2, 3, 1 }, { 2, 3, 1, 0 }, { 0, 3, 1, 2 } } };
-    const onnx__dims *x = &onnx__in(o, 0)->dims, *filter = &onnx__in(o, 1)->dims;
+    const onnx__dims *x = &from->dims, *filter = &onnx__in(o, 1)->dims;
     const int groups = onnx__whole(o, "group", 1), axes = x->rank - 2;
     onnx__step s = onnx__begin(o, onnx__record_conv, 1);
     int pads[2][2], equal = 1;
@@ -2318,9 +2308,9 @@ static int onnx__recurrent_fits(fold_onnx *o, const onnx__layer *l)
             return ONNX__REFUSE(o, "other activations than Sigmoid and Tanh");
     return !o->failed;
 }
-static int onnx__open_recurrent(fold_onnx *o)
+static int onnx__open_recurrent(fold_onnx *o, const onnx__value *from)
 {
-    const onnx__dims *x = &onnx__in(o, 0)->dims;
+    const onnx__dims *x = &from->dims;
     onnx__layer *l = ONNX__KEPT(o, onnx__layer, 1);
     if (!l) return 0;
     l->batch_first = onnx__whole(o, "layout", 0) == 1;
@@ -2525,7 +2515,7 @@ static int onnx__open_node(fold_onnx *o, onnx__span bytes)
     if (!(node->in = onnx__names(o, 1, node->n_in)) || !(node->out = onnx__names(o, 2, node->n_out)))
         return 0;
     while (node->n_in && node->in[node->n_in - 1] < 0) node->n_in--; /* those that are left out at the end */
-    return onnx__node_fits(o) && node->op->open(o) && !o->failed;
+    return onnx__node_fits(o) && node->op->open(o, onnx__has_in(o, 0) ? onnx__in(o, 0) : NULL) && !o->failed;
 }
 
 /* Takes the shape and type of a ValueInfoProto: axes that are not told are 1. */
