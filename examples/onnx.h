@@ -752,10 +752,10 @@ static int onnx__axis(fold_onnx *o, int axis, int rank)
     if (axis < -rank || axis >= rank) return ONNX__REFUSE(o, "axis %d of %d axes", axis, rank);
     return axis < 0 ? axis + rank : axis;
 }
-/* The axis of the first input that an attribute names; without it another one. */
-static int onnx__axis_of(fold_onnx *o, int otherwise)
+/* The axis that an attribute names; without it another one. */
+static int onnx__axis_of(fold_onnx *o, const onnx__value *from, int otherwise)
 {
-    return onnx__axis(o, onnx__whole(o, "axis", otherwise), onnx__in(o, 0)->dims.rank);
+    return onnx__axis(o, onnx__whole(o, "axis", otherwise), from->dims.rank);
 }
 /* The axes that an op names, as bits, of a shape of this rank and, if it adds them, of so many more. Returns
    how many it names; -1: there is no list; -2: an error. */
@@ -905,29 +905,34 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
     return !o->failed;
 }
 
-/* A parameter that no other op can share. */
-static onnx__weight onnx__alone(const onnx__value *value, fold_shape shape)
+static onnx__weight onnx__form(const onnx__value *value, int form, float scale, fold_shape shape)
 {
-    const onnx__weight wanted = { value, ONNX__ALONE, 1, shape, NULL, { 0, 0 } };
+    const onnx__weight wanted = { value, form, scale, shape, NULL, { 0, 0 } };
     return wanted;
 }
+/* Makes a parameter that no other op can share. */
+static int onnx__weigh_alone(fold_onnx *o, const onnx__value *value, const onnx__view *view, fold_shape shape,
+                             unsigned uses, fold_param *param)
+{
+    return onnx__weigh(o, onnx__form(value, ONNX__ALONE, 1, shape), view, uses, 0, param);
+}
+
 /* A constant that ops read like any value. A matrix is kept as a line, since it is no weight of products. */
 static int onnx__use_constant(fold_onnx *o, int index, int frozen)
 {
     onnx__value *value = &o->values[index];
     const fold_shape shape = onnx__shape(&value->dims),
                      kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
-    const onnx__weight wanted = { value, ONNX__AS_IT_IS, 1, kept, NULL, { 0, 0 } };
     value->shape = shape;
     if (!shape.rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
-    return onnx__weigh(o, wanted, NULL, 0, frozen, &value->param);
+    return onnx__weigh(o, onnx__form(value, ONNX__AS_IT_IS, 1, kept), NULL, 0, frozen, &value->param);
 }
 
 /* A vector that is `scale` times a constant. A constant of one value is repeated. */
 static int onnx__vector(fold_onnx *o, int index, int count, float scale, fold_param *param)
 {
     const onnx__value *value = &o->values[index];
-    const onnx__weight wanted = { value, ONNX__AS_IT_IS, scale, fold_shape1(count), NULL, { 0, 0 } };
+    const onnx__weight wanted = onnx__form(value, ONNX__AS_IT_IS, scale, fold_shape1(count));
     const onnx__dims dims = { 1, { count } }, one = { 1, { 1 } };
     const onnx__view view = onnx__repeated(o, &one, &dims);
     if (value->count != count && value->count != 1)
@@ -942,7 +947,7 @@ static int onnx__fill(fold_onnx *o, int beside, int count, double number, fold_p
     double *numbers = onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
     for (int i = 0; numbers && i < count; i++) numbers[i] = number;
-    return onnx__weigh(o, onnx__alone(&one, fold_shape1(count)), NULL, 0, 1, param);
+    return onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
 }
 
 /* ---- moves ------------------------------------------------------------------------------------ */
@@ -1393,8 +1398,7 @@ static int onnx__open_elements(fold_onnx *o, const onnx__value *from)
         const onnx__view view = onnx__repeated(o, &onnx__in(o, i)->dims, &dims);
         onnx__reads(o, &s, i, in[i], op->calls.two ? NULL : &view, onnx__shape(&dims));
     }
-    onnx__out(o)->is_integer = op->flags & ONNX__TRUTH ||
-                               (op->number == onnx__pow && onnx__in(o, 0)->is_integer) ||
+    onnx__out(o)->is_integer = op->flags & ONNX__TRUTH || (op->number == onnx__pow && from->is_integer) ||
                                (chooses && onnx__in(o, 1)->is_integer && onnx__in(o, 2)->is_integer);
     if (!op->calls.two && n < 3)
         s.own = onnx__own_op(o, op->type, n, onnx__map_forward,
@@ -1407,7 +1411,7 @@ static int onnx__open_pow(fold_onnx *o, const onnx__value *from)
     double exponent = 0;
     const int is_number =
         onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->dims.rank <= from->dims.rank;
-    if (!is_number || onnx__all_fixed(o) || onnx__in(o, 0)->is_integer) return onnx__open_elements(o, from);
+    if (!is_number || onnx__all_fixed(o) || from->is_integer) return onnx__open_elements(o, from);
     if (exponent == 2) calls.one = fold_square, calls.with = NULL;
     return onnx__one_step(o, &calls, 0, (float)exponent, 0);
 }
@@ -1638,7 +1642,7 @@ static int onnx__open_slice(fold_onnx *o, const onnx__value *from)
 static int onnx__open_split(fold_onnx *o, const onnx__value *from)
 {
     int parts[ONNX__MOST_OUT], begin = 0;
-    const int axis = onnx__axis_of(o, 0), n = o->node.n_out,
+    const int axis = onnx__axis_of(o, from, 0), n = o->node.n_out,
               count = onnx__list(o, "split", 1, parts, ONNX__MOST_OUT);
     if ((count != -1 && count != n) || n > ONNX__MOST_OUT)
         return ONNX__REFUSE(o, "%d parts and %d outputs", count, n);
@@ -1657,7 +1661,7 @@ static int onnx__open_split(fold_onnx *o, const onnx__value *from)
 static int onnx__open_gather(fold_onnx *o, const onnx__value *from)
 {
     const onnx__value *index = onnx__in(o, 1);
-    const int axis = onnx__axis_of(o, 0), more = index->dims.rank;
+    const int axis = onnx__axis_of(o, from, 0), more = index->dims.rank;
     onnx__dims dims = from->dims;
     if (index->origin != ONNX__FIXED) return ONNX__REFUSE(o, "an index that is not constant");
     if ((dims.rank += more - 1) > FOLD_ONNX_RANK) return onnx__too_many_axes(o, FOLD_ONNX_RANK);
@@ -1705,7 +1709,7 @@ static int onnx__open_concat(fold_onnx *o, const onnx__value *from)
 {
     const onnx__dims *first = &from->dims;
     onnx__dims dims = *first;
-    const int n = o->node.n_in, axis = onnx__axis_of(o, 1), fixed = onnx__all_fixed(o);
+    const int n = o->node.n_in, axis = onnx__axis_of(o, from, 1), fixed = onnx__all_fixed(o);
     int whole = 1, begin = 0;
     dims.dim[axis] = 0;
     for (int i = 0; i < n; i++) {
@@ -1724,11 +1728,11 @@ static int onnx__open_concat(fold_onnx *o, const onnx__value *from)
     s.number[0] = outer > 1;
     onnx__out(o)->is_integer = whole;
     for (int i = 0; i < n && !o->failed; i++) {
-        const onnx__value *from = onnx__in(o, i);
-        const int own = from->count / outer;
+        const onnx__value *part = onnx__in(o, i);
+        const int own = part->count / outer;
         if (!fixed) onnx__reads_shape(o, &s, i, o->node.in[i], onnx__along(outer, own, 1));
-        for (int k = 0; fixed && k < from->count; k++)
-            numbers[k / own * all + begin + k % own] = onnx__number(from, k);
+        for (int k = 0; fixed && k < part->count; k++)
+            numbers[k / own * all + begin + k % own] = onnx__number(part, k);
         begin += own;
     }
     return fixed ? !o->failed : onnx__makes(o, &s, 0, o->node.out[0], &dims);
@@ -1848,7 +1852,7 @@ static fold_node onnx__log_softmax(fold_ctx *f, fold_node x)
 static int onnx__open_softmax(fold_onnx *o, const onnx__value *from)
 {
     const int flat = o->version < 13; /* then all axes from this one on are one */
-    const int axis = onnx__axis_of(o, flat ? 1 : -1);
+    const int axis = onnx__axis_of(o, from, flat ? 1 : -1);
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, (flat ? ~0u : 1u) << axis, 1, 0);
     s.calls = o->node.op->calls;
@@ -1884,7 +1888,7 @@ static void onnx__record_argmax(fold_onnx *o, const onnx__step *s, const fold_no
 static int onnx__open_argmax(fold_onnx *o, const onnx__value *from)
 {
     static const int takes[2] = { 0, 1 };
-    const int chooses = !strcmp(o->node.type, "Multinomial"), axis = onnx__axis_of(o, chooses ? -1 : 0),
+    const int chooses = !strcmp(o->node.type, "Multinomial"), axis = onnx__axis_of(o, from, chooses ? -1 : 0),
               last = onnx__whole(o, "select_last_index", 0) != 0;
     if (onnx__whole(o, "sample_size", 1) != 1) return ONNX__REFUSE(o, "more than one sample");
     onnx__step s = onnx__begin(o, onnx__record_argmax, 1);
@@ -1925,7 +1929,7 @@ static void onnx__record_layer_norm(fold_onnx *o, const onnx__step *s, const fol
 }
 static int onnx__open_layer_norm(fold_onnx *o, const onnx__value *from)
 {
-    const int axis = onnx__axis_of(o, -1), beside = o->node.in[1];
+    const int axis = onnx__axis_of(o, from, -1), beside = o->node.in[1];
     onnx__step s = onnx__begin(o, onnx__record_layer_norm, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, ~0u << axis, 1, 0);
     s.number[0] = 2; /* it has a gain and a bias */
@@ -1996,9 +2000,8 @@ static int onnx__reads_by_weight(fold_onnx *o, onnx__step *s, const onnx__view *
 {
     onnx__view view = *all;
     const int inputs = view.dims.dim[0];
-    onnx__weight wanted = onnx__alone(onnx__in(o, 1), fold_shape2(inputs, view.dims.dim[1]));
-    wanted.form = turned ? ONNX__TURNED : ONNX__AS_IT_IS;
-    wanted.scale = scale;
+    onnx__weight wanted = onnx__form(onnx__in(o, 1), turned ? ONNX__TURNED : ONNX__AS_IT_IS, scale,
+                                     fold_shape2(inputs, view.dims.dim[1]));
     if (!onnx__reads(o, s, 0, o->node.in[0], from, onnx__along(rows, inputs, 1))) return 0;
     const onnx__move *move;
     const int base = onnx__base(o, s->in[0], &move);
@@ -2157,8 +2160,7 @@ static int onnx__open_conv(fold_onnx *o, const onnx__value *from)
     if (equal) s.conv.padding = pads[0][0];
     for (int k = 0; k < axes && !equal; k++)
         onnx__take_axis(o, &image, 1 + k, -pads[0][k], 1, pads[0][k] + x->dim[2 + k] + pads[1][k]);
-    onnx__weight wanted = onnx__alone(onnx__in(o, 1), onnx__shape_from(&view.dims, 0));
-    wanted.form = ONNX__TURNED;
+    const onnx__weight wanted = onnx__form(onnx__in(o, 1), ONNX__TURNED, 1, onnx__shape_from(&view.dims, 0));
     onnx__reads(o, &s, 0, o->node.in[0], &image, onnx__shape_from(&image.dims, 1));
     onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s.param[0]);
     if (onnx__has_in(o, 2)) onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
@@ -2260,8 +2262,8 @@ static void onnx__gate_params(fold_onnx *o, onnx__step *s, int way, const onnx__
         if (gates->reads_x) b[k] += onnx__number(B, at);
         if (gates->reads_h) b[k] += onnx__number(B, at + all * n);
     }
-    onnx__weigh(o, onnx__alone(&weight, fold_shape2(rows, columns)), NULL, FOLD_FOR_LINEAR, 0, param);
-    if (B) onnx__weigh(o, onnx__alone(&bias, fold_shape1(columns)), NULL, 0, 0, param + 1);
+    onnx__weigh_alone(o, &weight, NULL, fold_shape2(rows, columns), FOLD_FOR_LINEAR, param);
+    if (B) onnx__weigh_alone(o, &bias, NULL, fold_shape1(columns), 0, param + 1);
 }
 static void onnx__recurrent_params(fold_onnx *o, onnx__step *s)
 {
@@ -2276,8 +2278,8 @@ static void onnx__recurrent_params(fold_onnx *o, onnx__step *s)
             const onnx__dims all = { 1, { onnx__in(o, 7)->count } };
             onnx__view view = onnx__view_of(o, &all);
             onnx__take_axis(o, &view, 0, (3 * way + k) * l->hidden, 1, l->hidden);
-            onnx__weigh(o, onnx__alone(onnx__in(o, 7), fold_shape1(l->hidden)), &view, 0, 0,
-                        &s->param[ONNX__PER_WAY * way + 2 + k]);
+            onnx__weigh_alone(o, onnx__in(o, 7), &view, fold_shape1(l->hidden), 0,
+                              &s->param[ONNX__PER_WAY * way + 2 + k]);
         }
     }
 }
@@ -2443,14 +2445,11 @@ static const onnx__op onnx__ops[] = {
 /* Tells whether a word is one of a list of words. */
 static int onnx__is_listed(const char *list, const char *word)
 {
-    const size_t length = strlen(word);
-    for (size_t size; *list; list += size + (list[size] == ' ')) {
-        size = strcspn(list, " ");
-        if (size == length && !memcmp(list, word, size)) return 1;
-    }
-    return 0;
+    char all[120], one[120];
+    onnx__format(all, sizeof all, " %s ", list);
+    onnx__format(one, sizeof one, " %s ", word);
+    return !strchr(word, ' ') && strstr(all, one) != NULL;
 }
-
 /* Reads names of a node into values. An input without a name is left out, such an output is nobody's. */
 static int *onnx__names(fold_onnx *o, int number, int count)
 {
@@ -2491,9 +2490,7 @@ static int onnx__node_fits(fold_onnx *o)
 /* Says in messages what is read when no node is. */
 static void onnx__reads_now(fold_onnx *o, const char *what, const char *name)
 {
-    static const onnx__op none = ONNX__OTHER("", 0, 0, "", NULL);
     memset(&o->node, 0, sizeof o->node);
-    o->node.op = &none;
     o->node.type = what;
     o->node.name = name;
 }
@@ -2651,6 +2648,7 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
     enum { ROOM = 8 << 20 };
     const size_t size = (size_t)(file.end - file.at);
     fold_onnx begun;
+    (void)path;
     memset(&begun, 0, sizeof begun);
     if (!m || fold_model_status(m)) return NULL;
     begun.model = m;

@@ -523,6 +523,53 @@ static void moves(void)
     fold_model_free(m);
 }
 
+/* What looks like a norm but drops the axis of its mean subtracts along another axis; a weight that is a list of floats can train. */
+static void lookalikes(void)
+{
+    static message graph, weight, file;
+    static const float epsilon = 0.5f, gain[3] = { 1, 2, 3 }, x[9] = { 1, -2, 3, -4, 5, 7, 0, 2, -1 };
+    const fold_node none = { 0, 0 };
+    float wanted[9];
+    double mean[3] = { 0, 0, 0 }, variance[3] = { 0, 0, 0 };
+    for (int i = 0; i < 9; i++) mean[i / 3] += (double)x[i] / 3;
+    for (int i = 0; i < 9; i++) variance[i / 3] += ((double)x[i] - mean[i % 3]) * ((double)x[i] - mean[i % 3]) / 3;
+    for (int i = 0; i < 9; i++) wanted[i] = (float)(((double)x[i] - mean[i % 3]) / sqrt(variance[i % 3] + 0.5)) * gain[i % 3];
+    graph.size = weight.size = 0;
+    put_value(&graph, 11, "x", "3 3");
+    put_tensor(&graph, 5, "epsilon", "", &epsilon);
+    put_number(&weight, 1, 3);
+    put_number(&weight, 2, 1);
+    put_numbers(&weight, 4, gain, 3, sizeof *gain);
+    put_text(&weight, 8, "gain");
+    put_message(&graph, 5, &weight);
+    put_node(&graph, "ReduceMean", "x", "mean", "axes=1, keepdims=0");
+    put_node(&graph, "Sub", "x mean", "centred", "");
+    put_node(&graph, "Mul", "centred centred", "squares", "");
+    put_node(&graph, "ReduceMean", "squares", "variance", "axes=1, keepdims=0");
+    put_node(&graph, "Add", "variance epsilon", "shifted", "");
+    put_node(&graph, "Sqrt", "shifted", "deviation", "");
+    put_node(&graph, "Div", "centred deviation", "plain", "");
+    put_node(&graph, "Mul", "plain gain", "y", "");
+    put_value(&graph, 12, "y", "3 3");
+    onnx_file(&file, &graph, 13);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
+    fold_onnx_value in = { "x", x, none }, y = { "y", NULL, none };
+    CHECK_TEXT(fold_model_message(m), "");
+    CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &y, 1), FOLD_OK);
+    fold_keep(f, y.node);
+    CHECK_INT(fold_backward(f, fold_sum(f, fold_sum(f, fold_square(f, y.node), 0), 0)), FOLD_OK);
+    CHECK(difference(fold_value(f, y.node), wanted, 9) < 1e-6);
+    const float *grad = fold_param_grad(m, fold_param_find(m, "gain"));
+    CHECK(grad && grad[0] != 0);
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------- */
 
 typedef struct refusal { const char *type, *in, *attributes, *message; } refusal;
@@ -664,6 +711,7 @@ int main(int argc, char **argv)
     check_run("in blocks, and training", blocks);
     check_run("inputs, outputs and metadata", contract);
     check_run("moves and norms that are joined", moves);
+    check_run("what looks like a norm, and a listed weight", lookalikes);
     check_run("what is refused", refusals);
     check_run("weights in other files", external);
     check_run("misuse", misuse);
