@@ -1340,7 +1340,8 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
                                 const fold_state *begin, fold_node *out);
 
 /* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
-   the rows as nodes. last gets the final state, without rows the beginning; NULL: it is not wanted.
+   the rows as nodes. last gets the final state, without rows the beginning; NULL: it is not wanted. A
+   list that nothing reads costs nothing: so take last alone for one answer a sequence.
    fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
@@ -1816,7 +1817,7 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
 /* Draws a row of a list of [1], of scores that a run left to be read, as fold_random_softmax draws from as
-   many floats. Returns -1 also when they cannot be read: fold_ctx_message says why. */
+   many floats. Returns -1 also for wider rows, and when they cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
    a weight is negative, infinite or NaN. */
