@@ -1140,8 +1140,13 @@ static void caches_are_copied(void)
         step = last_of_rows(f, &b, rows, n + 2, n + 3); /* given up by the copy */
         CHECK_INT(fold_cache_copy(&b, &a), FOLD_OK);
         CHECK_SAYS(!fold_node_is_null(last_of_rows(f, &b, rows, n + 2, n + 3)), "%s", fold_ctx_message(f));
-        b.width *= 2;
-        CHECK_INT(fold_cache_copy(&b, &a), FOLD_BAD_ARGUMENT);
+        fold_cache other[4] = { b, b, b, b };
+        other[0].width *= 2;
+        other[1].value_width *= 2;
+        other[2].heads = 1;
+        other[3].memory = NULL;
+        for (int k = 0; k < 4; k++) CHECK_INT(fold_cache_copy(&other[k], &a), FOLD_BAD_ARGUMENT);
+        CHECK_INT(fold_cache_copy(&b, &other[3]), FOLD_BAD_ARGUMENT);
         fold_ctx_free(f);
         fold_model_free(m);
     }

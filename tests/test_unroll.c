@@ -287,16 +287,30 @@ static void test_stack_and_unstack(void)
 
 /* ---- stacks ------------------------------------------------------------------------------------- */
 
+/* Gives every second sample beginnings, others for each layer and direction; NULL: zeros. */
+static const fold_state *stack_begins(fold_ctx *f, int i, fold_state begin[6])
+{
+    float h[HIDDEN];
+    for (int k = 0; k < 6 && i % 2; k++) {
+        for (int at = 0; at < HIDDEN; at++) h[at] = (float)(k + at) / 20;
+        begin[k].h = fold_input(f, h, HIDDEN);
+        begin[k].c = FOLD_NULL_NODE;
+    }
+    return i % 2 ? begin : NULL;
+}
+
 /* Three layers in both directions, a loop per direction by hand. */
 static void stack_by_hand(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last)
 {
     fold_node x[STEPS], down[STEPS];
+    fold_state begins[6];
     const int n = fold_sequences_input(f, &b->batch[0], i, x);
+    const fold_state *begin = stack_begins(f, i, begins);
     for (int layer = 0; layer < 3; layer++) {
-        fold_state s = fold_recurrent_zeros(f, &b->stack.cell[2 * layer]);
+        fold_state s = begin ? begin[2 * layer] : fold_recurrent_zeros(f, &b->stack.cell[2 * layer]);
         for (int t = 0; t < n; t++) down[t] = (s = fold_recurrent_apply(f, &b->stack.cell[2 * layer], x[t], s)).h;
         last[2 * layer] = s;
-        s = fold_recurrent_zeros(f, &b->stack.cell[2 * layer + 1]);
+        s = begin ? begin[2 * layer + 1] : fold_recurrent_zeros(f, &b->stack.cell[2 * layer + 1]);
         for (int t = n - 1; t >= 0; t--) {
             s = fold_recurrent_apply(f, &b->stack.cell[2 * layer + 1], x[t], s);
             down[t] = fold_concat2(f, down[t], s.h);
@@ -309,8 +323,10 @@ static void stack_by_hand(fold_ctx *f, const bed *b, int i, fold_node *y, fold_s
 static void stack_applied(fold_ctx *f, const bed *b, int i, fold_node *y, fold_state *last)
 {
     fold_node x[STEPS];
+    fold_state begins[6];
     const int n = fold_sequences_input(f, &b->batch[1], i, x);
-    CHECK_SAYS(!fold_rnn_stack_apply(f, &b->stack, x, n, NULL, y, last), "%s", fold_ctx_message(f));
+    const fold_state *begin = stack_begins(f, i, begins);
+    CHECK_SAYS(!fold_rnn_stack_apply(f, &b->stack, x, n, begin, y, last), "%s", fold_ctx_message(f));
 }
 
 /* Its first half of outputs, so that the tests above can weigh them; all are kept and compared in `both`. */
