@@ -15,14 +15,12 @@ typedef struct network { fold_param bits; fold_recurrent read; fold_dense answer
 /* Draws a sequence and records it: two logits, for even and for odd. */
 static fold_node record(fold_ctx *f, const network *n, fold_random *chance, int length, int *odd)
 {
-    fold_node x[TEST_LENGTH];
+    int bits[TEST_LENGTH];
+    fold_state last;
     *odd = 0;
-    for (int t = 0; t < length; t++) {
-        int bit = fold_random_below(chance, 2);
-        x[t] = fold_lookup(f, n->bits, bit);
-        *odd ^= bit;
-    }
-    return fold_dense_apply(f, &n->answer, fold_unroll(f, &n->read, x, length, 0, NULL, NULL).h);
+    for (int t = 0; t < length; t++) *odd ^= bits[t] = fold_random_below(chance, 2);
+    fold_unroll_list(f, &n->read, fold_list_lookup(f, n->bits, bits, length), 0, NULL, &last);
+    return fold_dense_apply(f, &n->answer, last.h);
 }
 
 static int failed(fold_ctx *f) { return fprintf(stderr, "parity: %s\n", fold_ctx_message(f)), 1; }
