@@ -13478,9 +13478,8 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
 static uint32_t fold__place_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
-    if (!(end / 16 < FOLD__NONE ? fold__need(f, FOLD__ARRAY_DATA, end, sizeof(float))
-                                : fold__out_of_memory(f, 0)))
-        return FOLD__NONE;
+    if (end / 16 >= FOLD__NONE || !fold__ask(f, FOLD__ARRAY_DATA, end, sizeof(float)))
+        return fold__out_of_memory(f, 0), FOLD__NONE;
     f->data_used = end;
     return (uint32_t)(at / 16);
 }
@@ -23219,8 +23218,6 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
 static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                   int operand)
 {
-    if (!op->param[0])
-        return;
     fold__param_data *param = &fold__params(f->model)[op->param[0] - 1];
     const fold_shape *in_shape = program->shape + op->first_shape;
     if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_T] || (param->uses & FOLD_FOR_CONV))

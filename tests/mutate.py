@@ -179,7 +179,7 @@ class Tree:
     def __init__(self, folder, options=()):
         self.folder, self.options, self.level = folder, list(options), "-O1"  # of the compiler; of the implementation
         shutil.rmtree(folder, ignore_errors=True)
-        for part in ("tests", "examples"):
+        for part in ("tests", "examples", "bench"):
             shutil.copytree(os.path.join(ROOT, part), os.path.join(folder, part))
         os.mkdir(os.path.join(folder, "build"))
         with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
@@ -458,7 +458,7 @@ def report(draw, wanted):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--count", type=int, default=400, help="how many mutants")
+    options.add_argument("--count", type=int, default=400, help="how many mutants; 0: only compiles all tests as they are run")
     options.add_argument("--jobs", type=int, default=1, help="how many at a time")
     options.add_argument("--again", action="store_true", help="those that no test found, anew and first")
     options.add_argument("--report", action="store_true", help="only what is known")
@@ -480,6 +480,8 @@ def main():
             draw.done(mutant, *outcome, time.time() - start)
 
     if not option.report:
+        if not option.count:
+            return print("%d tests compile" % len(Tree(os.path.join(WORK, "tree_0")).tests))
         trees = [Tree(os.path.join(WORK, "tree_%d_%d" % (option.seed, job))) for job in range(option.jobs)]
         for tree in trees:
             tree.as_it_is()
