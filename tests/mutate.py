@@ -276,12 +276,13 @@ class Tree:
         usual = self.usual.get(name)
         most = (max(SHORTEST, int(LONGER * usual + 1)) if usual is not None else
                 QUICKLY if name.startswith("quick_") else 600)
+        cases = " short" if name.endswith("test_kernels") else ""  # as tests/run has it
         log = os.path.join(self.folder, "build", name + ".log")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(log, "wb") as file:
             try:  # the shell's limits: of a processor's time; the other, for tests that only wait, of the clock's
                 status = subprocess.run(
-                    ["sh", "-c", "ulimit -c 0; ulimit -t %d; ulimit -v %d; exec nice build/%s" % (most, MEMORY, name)],
+                    ["sh", "-c", "ulimit -c 0; ulimit -t %d; ulimit -v %d; exec nice build/%s" % (most, MEMORY, name + cases)],
                     cwd=self.folder, stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=20 * most + 40).returncode
             except subprocess.TimeoutExpired:
                 return "it does not end"
