@@ -16149,7 +16149,9 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
     if (f->frame.cell)
         return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
     return fold__is_list_operand(f, operand) ||
-           fold__fail(f, FOLD_BAD_SHAPE, "%s: it takes a list, and this is a single value", who);
+           fold__fail(f, FOLD_BAD_SHAPE,
+                      "%s: it takes a list, and this is a single value: fold_list_unstack gives its rows",
+                      who);
 }
 
 /* Joins nodes or, where x is NULL, those of the context's steps, which may move meanwhile. */

@@ -1746,7 +1746,8 @@ static void test_layers_that_cannot_be(void)
                                         "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
                                         "dropout: rate 1 is not in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
     static const char *const says_ctx[] = { "list_mean: it takes a list", "standardize: epsilon must not be below 0, got -1",
-                                            "sub: shapes differ", "list_attention: it takes a list, and this is a single value" };
+                                            "sub: shapes differ",
+                                            "list_attention: it takes a list, and this is a single value: fold_list_unstack gives its rows" };
     const float x[6] = { 1, 2, 3, 4, 5, 6 };
     for (int way = 0; way < 8; way++) {
         fold_model *m = fold_model_new(NULL);
