@@ -210,7 +210,7 @@ typedef struct onnx__step {
     const int *from;          /* the node's inputs, while the file is opened */
     onnx__calls calls;
     const onnx__move *move;
-    int *in, n_in, n_out, out[3]; /* values, or -1 */
+    int *in, n_in, n_out, out[3]; /* values */
     int number[5];            /* what the op needs to know, resolved */
     float real[2];
     const onnx__layer *layer;
@@ -227,7 +227,7 @@ typedef struct onnx__node { /* that is being read */
     const onnx__op *op;
     onnx__span bytes;
     const char *type, *name;
-    int *in, n_in;            /* -1: left out */
+    int *in, n_in;            /* 0: left out */
     int *out, n_out;
 } onnx__node;
 
@@ -250,7 +250,7 @@ struct fold_onnx {
     fold_onnx_desc desc;
     onnx__arena kept, passing; /* passing: until the file is open */
     size_t budget, read;
-    onnx__value *values;
+    onnx__value *values; /* the first one stands for none */
     onnx__step *steps;
     int *named; /* a hash table of values */
     onnx__weight *weights;
@@ -477,25 +477,25 @@ static int *onnx__place(const fold_onnx *o, const char *name)
     const uint32_t mask = (uint32_t)(o->n_named - 1);
     uint32_t at = 2166136261u;
     for (const char *letter = name; *letter; letter++) at = (at ^ (unsigned char)*letter) * 16777619u;
-    while (o->named[at & mask] >= 0 && strcmp(o->values[o->named[at & mask]].name, name)) at++;
+    while (o->named[at & mask] && strcmp(o->values[o->named[at & mask]].name, name)) at++;
     return &o->named[at & mask];
 }
 static int onnx__find(const fold_onnx *o, const char *name)
 {
-    return o && name && *name ? *onnx__place(o, name) : -1;
+    return o && name && *name ? *onnx__place(o, name) : 0;
 }
 static int onnx__new_value(fold_onnx *o, const char *name)
 {
-    if (o->n_values == o->most_values) return onnx__fail(o, FOLD_IO, "the file is broken") - 1;
+    if (o->n_values == o->most_values) return onnx__fail(o, FOLD_IO, "the file is broken");
     o->values[o->n_values].name = name;
     return o->n_values++;
 }
-/* The value of a name, which is added when it is new. An empty name is none, -1. */
+/* The value of a name, which is added when it is new. An empty name is none. */
 static int onnx__name(fold_onnx *o, const char *name)
 {
-    if (!*name || o->failed) return -1;
+    if (!*name || o->failed) return 0;
     int *place = onnx__place(o, name);
-    return *place >= 0 ? *place : (*place = onnx__new_value(o, name));
+    return *place ? *place : (*place = onnx__new_value(o, name));
 }
 static int onnx__product(const onnx__dims *dims, int from, int to)
 {
@@ -561,10 +561,7 @@ static double onnx__number(const onnx__value *constant, int i)
     const size_t size = (size_t)constant->type->size;
     return onnx__decode(constant->type->type, onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
-static int onnx__is_fixed(const fold_onnx *o, int value)
-{
-    return value >= 0 && o->values[value].origin == ONNX__FIXED;
-}
+static int onnx__is_fixed(const fold_onnx *o, int value) { return o->values[value].origin == ONNX__FIXED; }
 /* Takes a constant of one value; 0 when it is none. */
 static int onnx__scalar(const fold_onnx *o, int value, double *number)
 {
@@ -722,8 +719,8 @@ static int onnx__has_word(fold_onnx *o, const char *name, const char *word)
     return onnx__attribute(o, name, 4, &field) && onnx__is(field.bytes, word);
 }
 static onnx__value *onnx__in(fold_onnx *o, int i) { return &o->values[o->node.in[i]]; }
-static int onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_in && o->node.in[i] >= 0; }
-static int onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i] >= 0; }
+static int onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_in && o->node.in[i]; }
+static int onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
 static onnx__value *onnx__out(fold_onnx *o) { return &o->values[o->node.out[0]]; }
 
 /* A list of whole numbers, of an attribute or a constant input. Returns how many; -1: it is not there; -2: an
@@ -774,7 +771,7 @@ static int onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
 static int onnx__all_fixed(const fold_onnx *o)
 {
     for (int i = 0; i < o->node.n_in; i++)
-        if (o->node.in[i] >= 0 && !onnx__is_fixed(o, o->node.in[i])) return 0;
+        if (o->node.in[i] && !onnx__is_fixed(o, o->node.in[i])) return 0;
     return 1;
 }
 
@@ -1108,19 +1105,17 @@ static onnx__step onnx__begin(fold_onnx *o, onnx__recorder *record, int n_in)
     s.n_in = n_in;
     s.in = ONNX__KEPT(o, int, n_in);
     s.nodes = ONNX__KEPT(o, fold_node, n_in + ONNX__OUTS);
-    for (int i = 0; i < n_in && s.in; i++) s.in[i] = -1;
-    for (int i = 0; i < ONNX__OUTS; i++) s.out[i] = -1;
     return s;
 }
 /* Sets what a step makes: a float. The first output comes last. */
 static int onnx__makes(fold_onnx *o, onnx__step *s, int i, int index, const onnx__dims *dims)
 {
-    onnx__value *value = &o->values[index < 0 ? 0 : index];
+    onnx__value *value = &o->values[index];
     if (o->n_steps == o->most_steps) ONNX__REFUSE(o, "too many steps");
-    if (o->failed || (index >= 0 && !onnx__set_dims(o, value, dims))) return 0;
+    if (o->failed || (index && !onnx__set_dims(o, value, dims))) return 0;
     s->out[i] = index;
     if (i >= s->n_out) s->n_out = i + 1;
-    if (index >= 0) {
+    if (index) {
         value->shape = onnx__shape(dims);
         value->origin = ONNX__COMPUTED;
         value->step = o->n_steps;
@@ -1132,7 +1127,7 @@ static int onnx__makes(fold_onnx *o, onnx__step *s, int i, int index, const onnx
 /* The step that makes a value; NULL: none does. */
 static const onnx__step *onnx__maker(const fold_onnx *o, int index)
 {
-    return index >= 0 && o->values[index].origin == ONNX__COMPUTED ? &o->steps[o->values[index].step] : NULL;
+    return o->values[index].origin == ONNX__COMPUTED ? &o->steps[o->values[index].step] : NULL;
 }
 /* The move that makes a value; NULL: something else does. */
 static const onnx__move *onnx__move_of(const fold_onnx *o, int index)
@@ -1443,26 +1438,26 @@ static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
 /* The op before then only runs if it is asked for. */
 static onnx__recorder onnx__record_linear, onnx__record_layer_norm;
 
-/* Input i of the op of this type that makes a value; -1: another one makes it. */
+/* Input i of the op of this type that makes a value; 0: another one makes it. */
 static int onnx__input_of(const fold_onnx *o, int index, const char *type, int i)
 {
     const onnx__step *s = onnx__maker(o, index);
-    return s && !strcmp(s->op->type, type) ? s->from[i] : -1;
+    return s && !strcmp(s->op->type, type) ? s->from[i] : 0;
 }
-/* The value of which this one is the mean over the last axis; -1: it is something else. */
+/* The value of which this one is the mean over the last axis; 0: it is something else. */
 static int onnx__mean_of(const fold_onnx *o, int index)
 {
     const int from = onnx__input_of(o, index, "ReduceMean", 0);
-    if (from < 0 || !o->values[from].dims.rank) return -1;
+    if (!o->values[from].dims.rank) return 0;
     onnx__dims kept = o->values[from].dims;
     kept.dim[kept.rank - 1] = 1;
-    return onnx__same_dims(&kept, &o->values[index].dims) ? from : -1;
+    return onnx__same_dims(&kept, &o->values[index].dims) ? from : 0;
 }
-/* x of x - mean(x). */
+/* Tells x of a value that is x - mean(x); 0: it is something else. */
 static int onnx__centred(const fold_onnx *o, int index)
 {
     const int from = onnx__input_of(o, index, "Sub", 0);
-    return from >= 0 && onnx__mean_of(o, onnx__input_of(o, index, "Sub", 1)) == from ? from : -1;
+    return onnx__mean_of(o, onnx__input_of(o, index, "Sub", 1)) == from ? from : 0;
 }
 /* x sigmoid(x) */
 static int onnx__joins_silu(fold_onnx *o)
@@ -1491,7 +1486,7 @@ static int onnx__joins_row(fold_onnx *o)
         onnx__step s = *before;
         s.op = o->node.op;
         s.from = o->node.in;
-        s.out[1] = s.out[2] = -1;
+        s.out[1] = s.out[2] = 0;
         s.number[0] = is_linear ? 1 : 1 + adds; /* a norm has so many of gain and bias */
         return onnx__vector(o, o->node.in[!side], count, 1, &s.param[adds]) &&
                onnx__makes(o, &s, 0, o->node.out[0], made);
@@ -1505,10 +1500,9 @@ static int onnx__joins_norm(fold_onnx *o)
     const int square = onnx__mean_of(o, onnx__input_of(o, sum, "Add", 0));
     const int again = onnx__input_of(o, square, "Mul", 0);
     double epsilon = 0, two = 0;
-    if (o->node.op->number != onnx__div || x < 0 || onnx__is_fixed(o, x)) return 0;
+    if (o->node.op->number != onnx__div || !x || onnx__is_fixed(o, x)) return 0;
     if (!onnx__scalar(o, onnx__input_of(o, sum, "Add", 1), &epsilon) || !(epsilon > 0)) return 0;
-    const int by_mul =
-        again >= 0 && again == onnx__input_of(o, square, "Mul", 1) && onnx__centred(o, again) == x;
+    const int by_mul = again == onnx__input_of(o, square, "Mul", 1) && onnx__centred(o, again) == x;
     const int by_pow = onnx__scalar(o, onnx__input_of(o, square, "Pow", 1), &two) && two == 2 &&
                        onnx__centred(o, onnx__input_of(o, square, "Pow", 0)) == x;
     if (!by_mul && !by_pow) return 0;
@@ -1922,8 +1916,8 @@ static int onnx__open_random(fold_onnx *o, const onnx__value *from)
 static void onnx__record_layer_norm(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
     out[0] = fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
-    if (s->out[1] >= 0) out[1] = fold_mean(o->f, in[0], -1);
-    if (s->out[2] < 0) return;
+    if (s->out[1]) out[1] = fold_mean(o->f, in[0], -1);
+    if (!s->out[2]) return;
     const fold_node deviation = fold_sqrt(o->f, fold_shift(o->f, fold_variance(o->f, in[0], -1), s->real[0]));
     out[2] = fold_div(o->f, fold_constant(o->f, 1), deviation);
 }
@@ -2220,8 +2214,8 @@ static void onnx__record_recurrent(fold_onnx *o, const onnx__step *s, const fold
         const int b = chain / l->ways, way = chain % l->ways,
                   place = l->batch_first ? chain : way * l->batch + b;
         for (int i = 0; i < states; i++)
-            state[i] = s->in[1 + i] < 0 ? fold_zeros(o->f, fold_shape1(n))
-                                        : onnx__part(o->f, in[1 + i], place * n, n);
+            state[i] =
+                !s->in[1 + i] ? fold_zeros(o->f, fold_shape1(n)) : onnx__part(o->f, in[1 + i], place * n, n);
         for (int t = 0; t < l->steps; t++) {
             const int at = way || l->reverse ? l->steps - 1 - t : t;
             const int row = l->batch_first ? b * l->steps + at : at * l->batch + b;
@@ -2294,7 +2288,7 @@ static int onnx__recurrent_fits(fold_onnx *o, const onnx__layer *l)
                                   states, 3ll * l->ways * n };
     onnx__field attribute, field;
     for (int i = 1; i < o->node.n_in; i++) {
-        const onnx__value *value = onnx__in(o, onnx__has_in(o, i) ? i : 0);
+        const onnx__value *value = onnx__in(o, i);
         if (!onnx__has_in(o, i)) continue;
         if (value->count != counts[i])
             return ONNX__REFUSE(o, "'%.60s' has another shape than the others ask for", value->name);
@@ -2458,7 +2452,7 @@ static int *onnx__names(fold_onnx *o, int number, int count)
     onnx__field field;
     while (names && onnx__next_of(o, &from, number, &field)) {
         const int name = names[i++] = onnx__name(o, onnx__copy_text(o, field.bytes));
-        if (name < 0 || (o->values[name].origin == ONNX__UNKNOWN) == (number == 2)) continue;
+        if (!name || (o->values[name].origin == ONNX__UNKNOWN) == (number == 2)) continue;
         const char *problem = number == 2 ? "is there already" : "is made by nothing before it";
         ONNX__REFUSE(o, "'%.60s' %s", o->values[name].name, problem);
     }
@@ -2471,14 +2465,14 @@ static int onnx__node_fits(fold_onnx *o)
     onnx__field field;
     if (o->node.n_in < op->least || o->node.n_in > op->most)
         return ONNX__REFUSE(o, "%d inputs", o->node.n_in);
-    if (o->node.n_out < 1 || (o->node.out[0] < 0 && op->open != onnx__open_recurrent))
+    if (o->node.n_out < 1 || (!o->node.out[0] && op->open != onnx__open_recurrent))
         return ONNX__REFUSE(o, "no output");
     while (onnx__next_of(o, &from, 5, &field)) {
         const char *name = onnx__text_of(o, field.bytes, 1);
         if (!onnx__is_listed(op->attributes, name)) return ONNX__REFUSE(o, "an attribute %.60s", name);
     }
     for (int i = 0; i < o->node.n_in; i++) {
-        const onnx__value *value = onnx__in(o, onnx__has_in(o, i) ? i : 0);
+        const onnx__value *value = onnx__in(o, i);
         if (!onnx__has_in(o, i) && (i < op->least || op->most == ONNX__ANY))
             return ONNX__REFUSE(o, "input %d is left out", i);
         /* whole numbers that are not constant are read by few ops, since floats stand for them */
@@ -2511,7 +2505,7 @@ static int onnx__open_node(fold_onnx *o, onnx__span bytes)
     if (!node->op) return ONNX__REFUSE(o, "this op is not read");
     if (!(node->in = onnx__names(o, 1, node->n_in)) || !(node->out = onnx__names(o, 2, node->n_out)))
         return 0;
-    while (node->n_in && node->in[node->n_in - 1] < 0) node->n_in--; /* those that are left out at the end */
+    while (node->n_in && !node->in[node->n_in - 1]) node->n_in--; /* those that are left out at the end */
     return onnx__node_fits(o) && node->op->open(o, onnx__has_in(o, 0) ? onnx__in(o, 0) : NULL) && !o->failed;
 }
 
@@ -2537,20 +2531,20 @@ static int onnx__read_shape(fold_onnx *o, onnx__span info, onnx__value *value)
     return !o->failed;
 }
 
-/* Reads the name of a value of the graph. Returns -1 after an error. */
+/* Reads the name of a value of the graph. Returns 0 after an error. */
 static int onnx__open_value(fold_onnx *o, const char *what, const char *name)
 {
     const int index = onnx__name(o, name);
     onnx__reads_now(o, what, name);
-    return index >= 0 ? index : ONNX__REFUSE(o, "it has no name") - 1;
+    return index ? index : ONNX__REFUSE(o, "it has no name");
 }
 /* An input of the graph, unless it has a value already, as weights do in old files. */
 static int onnx__open_input(fold_onnx *o, onnx__span info)
 {
     const fold_onnx_binding *bound = NULL;
     const int index = onnx__open_value(o, "input", onnx__text_of(o, info, 1));
-    onnx__value *value = &o->values[index < 0 ? 0 : index];
-    if (index < 0) return 0;
+    onnx__value *value = &o->values[index];
+    if (!index) return 0;
     if (value->origin != ONNX__UNKNOWN)
         return value->origin == ONNX__FIXED || ONNX__REFUSE(o, "it is there twice");
     for (int i = 0; i < o->desc.n_bindings; i++)
@@ -2597,7 +2591,7 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     o->inputs = ONNX__KEPT(o, int, n_inputs + 1);
     o->outputs = ONNX__KEPT(o, int, n_outputs + 1);
     o->metadata = ONNX__KEPT(o, onnx__pair, n_metadata + 1);
-    if (o->named) memset(o->named, 0xff, (size_t)o->n_named * sizeof *o->named); /* -1: a free place */
+    o->n_values = 1;
     return !o->failed;
 }
 /* Reads a ModelProto. An output that is constant is a value like any other; one that nothing makes is told to
@@ -2623,13 +2617,13 @@ static int onnx__open_all(fold_onnx *o, onnx__span model)
     }
     for (from = graph.bytes; onnx__next_of(o, &from, 5, &field);) {
         const int index = onnx__open_value(o, "weight", onnx__text_of(o, field.bytes, 8));
-        if (index >= 0) onnx__read_tensor(o, field.bytes, &o->values[index]);
+        if (index) onnx__read_tensor(o, field.bytes, &o->values[index]);
     }
     for (from = graph.bytes; onnx__next_of(o, &from, 11, &field);) onnx__open_input(o, field.bytes);
     for (from = graph.bytes; onnx__next_of(o, &from, 1, &field);) onnx__open_node(o, field.bytes);
     for (from = graph.bytes; onnx__next_of(o, &from, 12, &field);) {
         const int index = onnx__open_value(o, "output", onnx__text_of(o, field.bytes, 1));
-        if (index >= 0) o->outputs[o->n_outputs++] = index;
+        if (index) o->outputs[o->n_outputs++] = index;
         if (onnx__is_fixed(o, index)) onnx__use_constant(o, index, 0);
     }
     return !o->failed;
@@ -2695,7 +2689,7 @@ static fold_onnx_tensor onnx__tensor(const fold_onnx *o, int index)
 {
     fold_onnx_tensor tensor;
     memset(&tensor, 0, sizeof tensor);
-    if (index < 0) return tensor;
+    if (!index) return tensor;
     const onnx__value *value = &o->values[index];
     tensor.name = value->name;
     tensor.rank = value->dims.rank;
@@ -2709,11 +2703,11 @@ int fold_onnx_input_count(const fold_onnx *o) { return o ? o->n_inputs : 0; }
 int fold_onnx_output_count(const fold_onnx *o) { return o ? o->n_outputs : 0; }
 fold_onnx_tensor fold_onnx_input(const fold_onnx *o, int index)
 {
-    return onnx__tensor(o, o && index >= 0 && index < o->n_inputs ? o->inputs[index] : -1);
+    return onnx__tensor(o, o && index >= 0 && index < o->n_inputs ? o->inputs[index] : 0);
 }
 fold_onnx_tensor fold_onnx_output(const fold_onnx *o, int index)
 {
-    return onnx__tensor(o, o && index >= 0 && index < o->n_outputs ? o->outputs[index] : -1);
+    return onnx__tensor(o, o && index >= 0 && index < o->n_outputs ? o->outputs[index] : 0);
 }
 fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name)
 {
@@ -2738,8 +2732,8 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
 {
     const int index = onnx__find(o, in->name);
     const onnx__step *maker = onnx__maker(o, index);
-    onnx__value *value = &o->values[index < 0 ? 0 : index];
-    if (index < 0 || value->origin == ONNX__UNKNOWN)
+    onnx__value *value = &o->values[index];
+    if (value->origin == ONNX__UNKNOWN)
         return ONNX__REFUSE(o, "there is no '%.60s'; the first input is '%.60s'", in->name ? in->name : "",
                             o->n_inputs ? o->values[o->inputs[0]].name : "");
     if (value->origin != ONNX__INPUT && !(maker && maker->noise))
@@ -2763,9 +2757,8 @@ static int onnx__mark(fold_onnx *o)
         onnx__step *s = &o->steps[i];
         s->needed = 0;
         for (int k = 0; k < s->n_out; k++)
-            s->needed |= s->out[k] >= 0 && o->values[s->out[k]].wanted && !o->values[s->out[k]].given;
-        for (int k = 0; s->needed && k < s->n_in; k++)
-            if (s->in[k] >= 0) o->values[s->in[k]].wanted = 1;
+            s->needed |= s->out[k] && o->values[s->out[k]].wanted && !o->values[s->out[k]].given;
+        for (int k = 0; s->needed && k < s->n_in; k++) o->values[s->in[k]].wanted = 1;
     }
     for (int i = 0; i < o->n_inputs; i++) {
         const onnx__value *value = &o->values[o->inputs[i]];
@@ -2783,13 +2776,11 @@ static fold_node onnx__value_node(fold_ctx *f, const onnx__value *value)
 static void onnx__record_step(fold_onnx *o, const onnx__step *s)
 {
     fold_node *in = s->nodes, *out = s->nodes + s->n_in;
-    memset(in, 0, (size_t)(s->n_in + s->n_out) * sizeof *in);
-    for (int i = 0; i < s->n_in; i++)
-        if (s->in[i] >= 0) in[i] = onnx__value_node(o->f, &o->values[s->in[i]]);
+    for (int i = 0; i < s->n_in; i++) in[i] = onnx__value_node(o->f, &o->values[s->in[i]]);
     s->record(o, s, in, out);
     for (int i = 0; i < s->n_out; i++) {
-        onnx__value *value = s->out[i] < 0 ? NULL : &o->values[s->out[i]];
-        if (value && !value->given) value->node = onnx__reshape(o->f, out[i], value->shape);
+        onnx__value *value = &o->values[s->out[i]];
+        if (s->out[i] && !value->given) value->node = onnx__reshape(o->f, out[i], value->shape);
     }
 }
 
@@ -2797,7 +2788,7 @@ static int onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 {
     const int index = onnx__find(o, out->name);
     const char *name = out->name ? out->name : "";
-    if (index < 0 || o->values[index].origin == ONNX__UNKNOWN)
+    if (o->values[index].origin == ONNX__UNKNOWN)
         return ONNX__REFUSE(o, "nothing makes '%.60s'", name);
     if (onnx__is_fixed(o, index) && fold_param_is_null(o->values[index].param))
         return ONNX__REFUSE(o, "'%.60s' is a constant that is no value of the network", name);
