@@ -1744,25 +1744,18 @@ static int onnx__open_shape(fold_onnx *o, const onnx__value *from)
 }
 static int onnx__open_constant(fold_onnx *o, const onnx__value *from)
 {
-    (void)from;
-    static const struct {
-        const char *name;
-        int field, is_list;
-        onnx__type type;
-    } kinds[] = { { "value_float", 2, 0, { ONNX__FLOAT, 4, 0, 0, ONNX__FOUR } },
-                  { "value_int", 3, 0, { ONNX__INT64, 8, 1, 0, ONNX__VARINT } },
-                  { "value_floats", 7, 1, { ONNX__FLOAT, 4, 0, 0, ONNX__FOUR } },
-                  { "value_ints", 8, 1, { ONNX__INT64, 8, 1, 0, ONNX__VARINT } } };
+    static const char *const names[4] = { "value_float", "value_int", "value_floats", "value_ints" };
+    static const int fields[4] = { 2, 3, 7, 8 };
     onnx__field field;
     onnx__value *out = onnx__out(o);
+    (void)from;
     if (onnx__attribute(o, "value", 5, &field)) return onnx__read_tensor(o, field.bytes, out);
     for (int i = 0; i < 4; i++) {
-        const onnx__type *type = &kinds[i].type;
-        if (!onnx__attribute(o, kinds[i].name, 0, &field)) continue;
-        const int count = onnx__numbers(o, field.bytes, kinds[i].field, type, NULL, 0);
-        const onnx__dims dims = { kinds[i].is_list, { count } };
-        return dims.dim[0] > 0 && onnx__fix(o, out, &dims, type->is_integer) &&
-               onnx__read_listed(o, field.bytes, kinds[i].field, type, out);
+        const onnx__type *type = onnx__type_of(i % 2 ? ONNX__INT64 : ONNX__FLOAT);
+        if (!onnx__attribute(o, names[i], 0, &field)) continue;
+        const onnx__dims dims = { i > 1, { onnx__numbers(o, field.bytes, fields[i], type, NULL, 0) } };
+        return onnx__fix(o, out, &dims, type->is_integer) &&
+               onnx__read_listed(o, field.bytes, fields[i], type, out);
     }
     return ONNX__REFUSE(o, "no value that is read");
 }
@@ -2506,7 +2499,8 @@ static int onnx__open_node(fold_onnx *o, onnx__span bytes)
     if (!(node->in = onnx__names(o, 1, node->n_in)) || !(node->out = onnx__names(o, 2, node->n_out)))
         return 0;
     while (node->n_in && !node->in[node->n_in - 1]) node->n_in--; /* those that are left out at the end */
-    return onnx__node_fits(o) && node->op->open(o, onnx__has_in(o, 0) ? onnx__in(o, 0) : NULL) && !o->failed;
+    return onnx__node_fits(o) &&
+           (node->op->open(o, node->n_in ? onnx__in(o, 0) : NULL) || ONNX__REFUSE(o, "it cannot be read"));
 }
 
 /* Takes the shape and type of a ValueInfoProto: axes that are not told are 1. */
