@@ -793,8 +793,7 @@ static onnx__view onnx__view_of(fold_onnx *o, const onnx__dims *dims)
     }
     return view;
 }
-/* Takes the elements start, start + step ... of an axis. Those before its begin and behind its end are pad.
- */
+/* Takes the elements start, start + step ... of an axis. Those before or behind all of it are pad. */
 static void onnx__take_axis(fold_onnx *o, onnx__view *view, int axis, int start, int step, int count)
 {
     const int *had = view->at[axis], n = view->dims.dim[axis];
@@ -1143,8 +1142,8 @@ static int onnx__base(const fold_onnx *o, int index, const onnx__move **move)
     return *move ? onnx__maker(o, index)->in[0] : index;
 }
 
-/* Makes a view of a value the move of one. A view of what was only moved is one of what it was moved from:
- *index becomes that. */
+/* Makes a move of a view. A view of what was only moved is one of what it was moved from, which `index`
+   becomes. */
 static onnx__move *onnx__trace(fold_onnx *o, int *index, const onnx__view *view, fold_shape shape)
 {
     const onnx__move *before = onnx__move_of(o, *index);
@@ -2333,8 +2332,10 @@ static int onnx__open_recurrent(fold_onnx *o, const onnx__value *from)
 
 /* ---- the table of ops ------------------------------------------------------------------------- */
 
-#define ONNX__ROW(type, least, most, attributes, open, flags) \
-    { type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, NULL, 0, flags }
+#define ONNX__ROW(type, least, most, attributes, open, number, flags) \
+    { type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, flags }
+#define ONNX__AXIS(type, one) \
+    { type, 1, 1, "axis", onnx__open_softmax, { one, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0 }
 #define ONNX__ONE(type, one, number) \
     { type, 1, 1, "", onnx__open_elements, { one, NULL, NULL, NULL, NULL, NULL }, number, 0, 0 }
 #define ONNX__WITH(type, with, alpha) \
@@ -2347,8 +2348,8 @@ static int onnx__open_recurrent(fold_onnx *o, const onnx__value *from)
     { type, 1, 2, "axes keepdims noop_with_empty_axes", onnx__open_reduce, \
       { before, NULL, NULL, NULL, along, after }, NULL, 0, 0 }
 #define ONNX__MOVE(type, least, most, attributes, open) \
-    ONNX__ROW(type, least, most, attributes, open, ONNX__INTEGERS)
-#define ONNX__OTHER(type, least, most, attributes, open) ONNX__ROW(type, least, most, attributes, open, 0)
+    ONNX__ROW(type, least, most, attributes, open, NULL, ONNX__INTEGERS)
+#define ONNX__OTHER(type, least, most, words, open) ONNX__ROW(type, least, most, words, open, NULL, 0)
 enum { ONNX__ANY = 1 << 20 }; /* inputs, none of which may be left out */
 
 static const onnx__op onnx__ops[] = {
@@ -2382,8 +2383,7 @@ static const onnx__op onnx__ops[] = {
     ONNX__TEST("LessOrEqual", 2, onnx__less_equal),
     ONNX__TEST("Not", 1, onnx__not),
     ONNX__TEST("Or", 2, onnx__or),
-    { "Pow", 2, 2, "", onnx__open_pow, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__pow, 0,
-      ONNX__INTEGERS | ONNX__FREEZES },
+    ONNX__ROW("Pow", 2, 2, "", onnx__open_pow, onnx__pow, ONNX__INTEGERS | ONNX__FREEZES),
     { "Gelu", 1, 1, "approximate", onnx__open_gelu, { fold_gelu, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0 },
     { "Clip", 1, 3, "min max", onnx__open_clip, { NULL, NULL, fold_clip, NULL, NULL, NULL }, NULL, 0, 0 },
     ONNX__MOVE("Cast", 1, 1, "to saturate", onnx__open_cast),
@@ -2412,9 +2412,8 @@ static const onnx__op onnx__ops[] = {
     ONNX__REDUCE("ReduceProd", NULL, fold_prod, NULL),
     ONNX__REDUCE("ReduceSum", NULL, fold_sum, NULL),
     ONNX__REDUCE("ReduceSumSquare", fold_square, fold_sum, NULL),
-    { "Softmax", 1, 1, "axis", onnx__open_softmax, { fold_softmax, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0 },
-    { "LogSoftmax", 1, 1, "axis", onnx__open_softmax, { onnx__log_softmax, NULL, NULL, NULL, NULL, NULL }, NULL,
-      0, 0 },
+    ONNX__AXIS("Softmax", fold_softmax),
+    ONNX__AXIS("LogSoftmax", onnx__log_softmax),
     ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", onnx__open_argmax),
     ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", onnx__open_argmax),
     ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", onnx__open_random),
@@ -2425,7 +2424,8 @@ static const onnx__op onnx__ops[] = {
     ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides", onnx__open_conv),
     ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
                 onnx__open_recurrent),
-    ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout", onnx__open_recurrent) };
+    ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout", onnx__open_recurrent)
+};
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
@@ -2567,8 +2567,10 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
 {
     onnx__field field, node;
     onnx__span from = graph;
-    const int n_inputs = onnx__field_of(o, graph, 11, &field), n_outputs = onnx__field_of(o, graph, 12, &field),
-              n_weights = onnx__field_of(o, graph, 5, &field), n_metadata = onnx__field_of(o, model, 14, &field);
+    const int n_inputs = onnx__field_of(o, graph, 11, &field),
+              n_outputs = onnx__field_of(o, graph, 12, &field),
+              n_weights = onnx__field_of(o, graph, 5, &field),
+              n_metadata = onnx__field_of(o, model, 14, &field);
     int made = 0, read = 0;
     while (onnx__next_of(o, &from, 1, &node)) {
         made += onnx__field_of(o, node.bytes, 2, &field);
@@ -2576,7 +2578,8 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     }
     o->most_steps = 2 * made + read;
     o->most_values = 1 + n_inputs + n_outputs + n_weights + 2 * made + 2 * read;
-    for (o->n_named = 16; o->n_named < 4 * o->most_values && o->n_named < 1 << 28; o->n_named *= 2) {}
+    o->n_named = 16;
+    while (o->n_named < 4 * o->most_values && o->n_named < 1 << 28) o->n_named *= 2;
     if (o->failed) return 0;
     o->values = ONNX__KEPT(o, onnx__value, o->most_values);
     o->steps = ONNX__KEPT(o, onnx__step, o->most_steps + 1);
@@ -2738,7 +2741,8 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
     const int count = fold_node_is_null(in->node) ? 0 : onnx__elements(fold_node_shape(o->f, in->node));
     if (count != value->count) {
         if (fold_ctx_status(o->f)) return 0;
-        return onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name, value->count, count);
+        return onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name, value->count,
+                          count);
     }
     value->node = onnx__reshape(o->f, in->node, value->shape);
     return 1;
@@ -2782,8 +2786,7 @@ static int onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 {
     const int index = onnx__find(o, out->name);
     const char *name = out->name ? out->name : "";
-    if (o->values[index].origin == ONNX__UNKNOWN)
-        return ONNX__REFUSE(o, "nothing makes '%.60s'", name);
+    if (o->values[index].origin == ONNX__UNKNOWN) return ONNX__REFUSE(o, "nothing makes '%.60s'", name);
     if (onnx__is_fixed(o, index) && fold_param_is_null(o->values[index].param))
         return ONNX__REFUSE(o, "'%.60s' is a constant that is no value of the network", name);
     o->values[index].wanted = 1;
@@ -2841,17 +2844,20 @@ static int onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *w
 {
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = onnx__elements(*seen->in[0]) / n;
     const char *sign = *(const int *)seen->own->user ? "<" : "<=";
-    return onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n", lines) ||
+    return onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n",
+                       lines) ||
            onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
            onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (", n) ||
            onnx__write(write, writer, "own_line[best] == own_line[best] && (!(own_line[k] %s ", sign) ||
-           onnx__write(write, writer, "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
+           onnx__write(write, writer,
+                       "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
            onnx__write(write, writer, "        }\n");
 }
 int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
     static const char *const maps[4][2] = {
-        { "Less", "<" }, { "LessOrEqual", "<=" }, { "Greater", ">" }, { "GreaterOrEqual", ">=" } };
+        { "Less", "<" }, { "LessOrEqual", "<=" }, { "Greater", ">" }, { "GreaterOrEqual", ">=" }
+    };
     (void)user;
     if (!seen || !seen->own || !write) return 1;
     if (seen->own->forward == onnx__move_forward)
