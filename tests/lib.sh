@@ -191,6 +191,9 @@ program() { # name, compile command…: a test program that prints its own count
     compiled "$name" "$@" -o "$bin/$name" && counted "$name" "./$bin/$name"
 }
 
+# The level at which a test program is compiled beside an implementation: what computes references is worth optimising.
+level() { if grep -qE 'include "(reference|op_table)\.h"' "$1"; then echo -O1; else echo -O0; fi; }
+
 # The cc line in a source's own first comment, with our compiler and flags, into $bin.
 own_line() { # source, more flags, objects
     grep -m 1 -oE 'cc -O2 [^&]*( -l[a-z]+)+' "$1" |

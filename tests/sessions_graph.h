@@ -193,6 +193,16 @@ typedef struct graph {
     int indices[MAX_INDICES];
 } graph;
 
+static void graph_copy(graph *to, const graph *from)
+{
+    memcpy(to, from, offsetof(graph, items));
+    memcpy(to->items, from->items, (size_t)from->n_items * sizeof *to->items);
+    memcpy(to->values, from->values, (size_t)from->n_values * sizeof *to->values);
+    memcpy(to->operands, from->operands, (size_t)from->n_operands * sizeof *to->operands);
+    memcpy(to->data, from->data, (size_t)from->n_data * sizeof *to->data);
+    memcpy(to->indices, from->indices, (size_t)from->n_indices * sizeof *to->indices);
+}
+
 /* -- playing an item ---------------------------------------------------------------------------------- */
 
 static int size_of(fold_shape s)

@@ -1348,6 +1348,19 @@ static void one_long_list(void)
     }
 }
 
+/* Sums and products of bytes stop at SIZE_MAX, which no allocator grants. */
+static void sizes_stop(void)
+{
+    const size_t most = SIZE_MAX, half = SIZE_MAX / 2;
+    const struct { size_t got, want; } sizes[] = {
+        { fold__size(2, 3, 4), 10 }, { fold__size(half / 8, 8, 6), half / 8 * 8 + 6 }, { fold__size(5, 0, 1), 1 },
+        { fold__size(half / 8 + 1, 8, 0), most }, { fold__size(half, half, 0), most }, { fold__size(1, 1, most), most },
+        { fold__size(0, 1, half + 1), most }, { fold__size(2, 3, fold__size(half, 2, 0)), most }
+    };
+    int i;
+    for (i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) check(sizes[i].got == sizes[i].want, "a size stops at the largest", "all", i, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "quick", *only = argc > 2 ? argv[2] : NULL;
@@ -1367,6 +1380,7 @@ int main(int argc, char **argv)
     RUN(test_best_is_known());
     RUN(test_passes());
     RUN(test_limits());
+    RUN(sizes_stop());
     if (share == 1) RUN(one_long_list());
     for (i = 0; i < SETS; i++) {
         if (set[i]) test_set(set[i], share);

@@ -1073,67 +1073,6 @@ static void small_contexts(void)
     }
 }
 
-static void change_weight(fold_model *m, fold_param param, float by)
-{
-    fold_values_write_begin(m, param)[0] += by;
-    fold_values_write_end(m, param);
-}
-
-/* A replay on one thread runs by a list of kernel calls that an earlier one wrote down, with the bits of recordings made anew.
-   The list is in memory that replays have had since the first one. Changed weights are read. */
-static void list_of_calls(void)
-{
-    enum { STEPS = 8, WIDTH = 24, LISTED = 0, TRACED, ON_THREADS, WAYS };
-    float in[STEPS][WIDTH], want[STEPS][WIDTH];
-    fold_random r = fold_random_new(3, 0);
-    fold_random_gaussian(&r, NULL, NULL, STEPS * WIDTH, &in[0][0]);
-    for (int way = 0; way < WAYS; way++) {
-        fold_model *m = fold_model_new(NULL);
-        const fold_recurrent layer = fold_lstm_new(m, "lstm", WIDTH, WIDTH);
-        fold_ctx_desc desc = fold_ctx_desc_default();
-        if (way == TRACED) desc.trace_bytes = 4096;
-        if (way == TRACED) desc.clock = fold_clock_monotonic;
-        if (way == ON_THREADS) desc.threads = 2;
-        if (way == ON_THREADS) desc.parallel_for = one_after_the_other;
-        for (int replayed = 0; replayed < 2; replayed++) {
-            float x[WIDTH], h[WIDTH] = { 0 }, c[WIDTH] = { 0 };
-            size_t bytes = 0;
-            fold_ctx *f = fold_ctx_new(m, &desc);
-            for (int step = 0; step < STEPS; step++) {
-                memcpy(x, in[step], sizeof x);
-                if (step == 4) change_weight(m, fold_param_find(m, "lstm.W"), 1.0f);
-                if (!step || !replayed) {
-                    fold_ctx_reset(f);
-                    fold_state state = { fold_input_ref(f, h, fold_shape1(WIDTH)), fold_input_ref(f, c, fold_shape1(WIDTH)) };
-                    state = fold_recurrent_apply(f, &layer, fold_input_ref(f, x, fold_shape1(WIDTH)), state);
-                    fold_output_ref(f, state.h, h);
-                    fold_output_ref(f, state.c, c);
-                    CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
-                } else CHECK_INT(fold_replay(f), FOLD_OK);
-                if (step == 2) bytes = fold_ctx_stats(f).bytes;
-                if (!replayed) memcpy(want[step], h, sizeof h);
-                CHECK_SAYS(!memcmp(want[step], h, sizeof h), "way %d, step %d: other bits than recorded anew", way, step);
-#ifndef FOLD__MOVE_ARRAYS /* there each replay may find that something has moved */
-                if (replayed && step == 3) CHECK_INT(f->run->tape.first != NULL, way == LISTED);
-                if (replayed && step > 2) CHECK_INT(fold_ctx_stats(f).bytes, bytes);
-#endif
-            }
-            change_weight(m, fold_param_find(m, "lstm.W"), -1.0f);
-            fold_ctx_free(f);
-        }
-        fold_model_free(m);
-    }
-}
-
-/* Sums and products of bytes stop at SIZE_MAX, which no allocator grants. */
-static void sizes_stop(void)
-{
-    const size_t most = SIZE_MAX, half = SIZE_MAX / 2;
-    CHECK(fold__size(2, 3, 4) == 10 && fold__size(half / 8, 8, 6) == half / 8 * 8 + 6 && fold__size(5, 0, 1) == 1);
-    CHECK(fold__size(half / 8 + 1, 8, 0) == most && fold__size(half, half, 0) == most);
-    CHECK(fold__size(1, 1, most) == most && fold__size(0, 1, half + 1) == most && fold__size(2, 3, fold__size(half, 2, 0)) == most);
-}
-
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1154,7 +1093,5 @@ int main(int argc, char **argv)
     check_run("memory: names are copied", copied_names);
     check_run("memory: own values as inputs", own_values);
     check_run("memory: small contexts", small_contexts);
-    check_run("memory: a replay's list of calls", list_of_calls);
-    check_run("memory: sizes stop at the largest", sizes_stop);
     return check_finish();
 }

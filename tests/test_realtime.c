@@ -2,6 +2,7 @@
    and nothing grows, in recording, running, replaying, slices of time, reading and optimisers' steps. Each way of running
    is a process of its own, in which the kernel stops what calls it. With a pool of threads there are its lock and its two
    conditions, `wake` and `done`, and of system calls futex, on these alone. Other locks do not even compile.
+   A replay runs by a list of calls, which is looked at here, too.
        cc -O2 -o test_realtime tests/test_realtime.c -lm -lpthread */
 
 #define _GNU_SOURCE
@@ -496,9 +497,62 @@ static void frames_have_no_surprise(void)
 #endif
 }
 
+static void change_weight(fold_model *m, fold_param param, float by)
+{
+    fold_values_write_begin(m, param)[0] += by;
+    fold_values_write_end(m, param);
+}
+
+/* A replay on one thread runs by a list of kernel calls that an earlier one wrote down, with the bits of recordings made anew.
+   The list is in memory that replays have had since the first one. Changed weights are read. */
+static void list_of_calls(void)
+{
+    enum { STEPS = 8, WIDTH = 24, LISTED = 0, TRACED, ON_THREADS, KINDS };
+    float in[STEPS][WIDTH], want[STEPS][WIDTH];
+    fold_random r = fold_random_new(3, 0);
+    fold_random_gaussian(&r, NULL, NULL, STEPS * WIDTH, &in[0][0]);
+    for (int way = 0; way < KINDS; way++) {
+        fold_model *m = fold_model_new(NULL);
+        const fold_recurrent layer = fold_lstm_new(m, "lstm", WIDTH, WIDTH);
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        if (way == TRACED) desc.trace_bytes = 4096;
+        if (way == TRACED) desc.clock = fold_clock_monotonic;
+        if (way == ON_THREADS) desc.threads = 2;
+        if (way == ON_THREADS) desc.parallel_for = fold_pool_for; /* without a pool: one after the other */
+        for (int replayed = 0; replayed < 2; replayed++) {
+            float x[WIDTH], h[WIDTH] = { 0 }, c[WIDTH] = { 0 };
+            size_t bytes = 0;
+            fold_ctx *f = fold_ctx_new(m, &desc);
+            for (int step = 0; step < STEPS; step++) {
+                memcpy(x, in[step], sizeof x);
+                if (step == 4) change_weight(m, fold_param_find(m, "lstm.W"), 1.0f);
+                if (!step || !replayed) {
+                    fold_ctx_reset(f);
+                    fold_state state = { fold_input_ref(f, h, fold_shape1(WIDTH)), fold_input_ref(f, c, fold_shape1(WIDTH)) };
+                    state = fold_recurrent_apply(f, &layer, fold_input_ref(f, x, fold_shape1(WIDTH)), state);
+                    fold_output_ref(f, state.h, h);
+                    fold_output_ref(f, state.c, c);
+                    CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+                } else CHECK_INT(fold_replay(f), FOLD_OK);
+                if (step == 2) bytes = fold_ctx_stats(f).bytes;
+                if (!replayed) memcpy(want[step], h, sizeof h);
+                CHECK_SAYS(!memcmp(want[step], h, sizeof h), "way %d, step %d: other bits than recorded anew", way, step);
+#ifndef FOLD__MOVE_ARRAYS /* there each replay may find that something has moved */
+                if (replayed && step == 3) CHECK_INT(f->run->tape.first != NULL, way == LISTED);
+                if (replayed && step > 2) CHECK_INT(fold_ctx_stats(f).bytes, bytes);
+#endif
+            }
+            change_weight(m, fold_param_find(m, "lstm.W"), -1.0f);
+            fold_ctx_free(f);
+        }
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
     check_run("realtime: frames have no surprise", frames_have_no_surprise);
+    check_run("realtime: a replay's list of calls", list_of_calls);
     return check_finish();
 }

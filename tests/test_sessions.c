@@ -24,6 +24,7 @@
 #include "../examples/torch.h"
 #include "check.h"
 #include "reference.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 #if defined(__unix__) || defined(__APPLE__)
@@ -1794,6 +1795,12 @@ static int fork_each;
 static enum verdict judge_here(const session *s) { return fork_each ? judge_apart(s) : judge(s); }
 
 /* One shrinker at all its places, in large steps first. Whether it made anything smaller. */
+/* Copies what is used of the arrays: a whole session has megabytes. */
+static void session_copy(session *to, const session *from)
+{
+    memcpy(to, from, offsetof(session, graph));
+    for (int i = 0; i < from->n_graphs; i++) graph_copy(&to->graph[i], &from->graph[i]);
+}
 static int shrink_by(const shrinker *how, enum verdict verdict, clock_t end)
 {
     int smaller = 0;
@@ -1801,10 +1808,10 @@ static int shrink_by(const shrinker *how, enum verdict verdict, clock_t end)
         for (int at = how->count(&the_session) - n; at >= 0 && clock() < end; at -= n) {
             if (at + n > how->count(&the_session))
                 continue;
-            trial = the_session;
+            session_copy(&trial, &the_session);
             if (!how->change(&trial, at, n) || judge_here(&trial) != verdict)
                 continue;
-            the_session = trial;
+            session_copy(&the_session, &trial);
             smaller = 1;
         }
     return smaller;
