@@ -34,7 +34,8 @@ build/%: examples/%.cpp examples/options.h examples/rl.h fold.h
 	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
 
 # The swarm as a page of one file, build/swarm.html, which any browser opens. Debian's clang, lld, wasi-libc and
-# libclang-rt-dev-wasm32 make it; its network learns for half a minute before.
+# libclang-rt-dev-wasm32 make it; its network learns for half a minute before. SWARM: options of the
+# program that teaches it.
 WASM_CC ?= clang --target=wasm32-wasi
 web: build/swarm.html
 
@@ -46,7 +47,7 @@ build/page.wasm: examples/web/page.c examples/swarm.c examples/options.h fold.h
 	$(WASM_CC) -mexec-model=reactor -O2 -msimd128 -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< -lm
 
 build/swarm.safetensors: build/swarm
-	./build/swarm --frames 1 --save $@
+	./build/swarm --frames 1 $(SWARM) --save $@
 
 build/swarm.html: examples/web/page.html build/page.wasm build/swarm.safetensors
 	gzip -9nc build/page.wasm | base64 >build/page.code

@@ -572,7 +572,7 @@ static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 3, 0, 128, 32, 0, { 0 } };
     const char *steps = NULL;
-    const option table[] = {
+    const option table[7] = {
         option_of_text("--data", &o.data, "FILE", "a text, one sample a line; else sentences are made up"),
         option_of_seed("--seed", &o.seed, "of weights, order and sentences"),
         option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),

@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     options o = { NULL, "policy_weights", "policy_weights.h", NULL, 600, 0, 1 };
     bytes file = { NULL, 0, 0 };
     double before = 0, after = 0;
-    const option table[] = {
+    const option table[7] = {
         option_of_text("FILE", &o.file, "", "a safetensors file; else a policy is trained first"),
         option_of_text("--out", &o.out, "HEADER", "gets the array"),
         option_of_text("--name", &o.name, "NAME", "of the array"),

@@ -708,7 +708,7 @@ int main(int argc, char **argv)
 {
     int steps = 1200, frames = 600, threads = 2;
     uint64_t seed = 1;
-    const option table[] = {
+    const option table[4] = {
         option_of_whole("--steps", &steps, 0, 1000000, "of learning"),
         option_of_whole("--frames", &frames, 1, 1000000, "of a game, a sixtieth of a second each"),
         option_of_whole("--threads", &threads, 1, MOST_THREADS, "of learning; games are played on 1, 2 and 4"),

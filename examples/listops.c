@@ -401,7 +401,7 @@ int main(int argc, char **argv)
 {
     options o = { 90000, 10000, STEPS, 1, 300 };
     int full = 0;
-    const option table[] = {
+    const option table[6] = {
         option_of_flag("--full", &full, "trains longer, without a limit of time"),
         option_of_seed("--seed", &o.seed, "of the data and the network"),
         option_of_whole("--steps", &o.steps, 1, 1000000000, "of training"),

@@ -347,7 +347,7 @@ static double train(const options *o, const sets *d, double *in_bytes)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 12, 0, 1 };
-    const option table[] = {
+    const option table[5] = {
         option_of_text("--data", &o.data, "DIR", "reads DIR/mnist/*-ubyte; else $FOLD_DATA, else digits are made up"),
         option_of_seed("--seed", &o.seed, "of weights, order and digits"),
         option_of_whole("--epochs", &o.epochs, 1, 1000, "of the training in earnest"),

@@ -493,7 +493,7 @@ static int run(const options *o, const dataset *d)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 10, 60, 0, 32, 3, 0, 1 };
-    const option table[] = {
+    const option table[9] = {
         option_of_text("--data", &o.data, "DIR", "reads DIR/DS_A.txt and so on, DS being the last part of DIR; else rings are made up"),
         option_of_flag("--attention", &o.attention, "graph attention in place of GIN"),
         option_of_whole("--folds", &o.folds, 2, 100, "of cross-validation"),

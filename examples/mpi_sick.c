@@ -526,7 +526,7 @@ static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 2000, 32, 4, 50, 100, 1, 1, BY_SIZE };
     const char *how = "auto";
-    const option table[] = {
+    const option table[10] = {
         option_of_text("--data", &o.data, "DIR", "reads SICK in DIR/sick; else $FOLD_DATA, else pairs are made up"),
         option_of_seed("--seed", &o.seed, "of weights and pairs"),
         option_of_whole("--pairs", &o.pairs, 1, 1 << 24, "made up, or taken at most"),

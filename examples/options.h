@@ -3,12 +3,12 @@
 
        int steps = 600;
        const char *svg = NULL;
-       const option table[] = { option_of_whole("--steps", &steps, 0, 1000000, "of training"),
-                                option_of_text("--svg", &svg, "FILE", "writes the end as a picture") };
+       const option table[2] = { option_of_whole("--steps", &steps, 0, 1000000, "of training"),
+                                 option_of_text("--svg", &svg, "FILE", "writes the end as a picture") };
        options_read(argc, argv, "Agents learn to fly.", table, OPTION_COUNT(table));
 
-   -h and --help list the table. A wrong option or number ends the program with a message that names it. Bench and tests
-   read single numbers by option_number and option_whole. */
+   The table tells its size since tcc needs it. -h and --help list the table. A wrong option or number ends the program with a
+   message that names it. Bench and tests read single numbers by option_number and option_whole. */
 
 #ifndef OPTIONS_H
 #define OPTIONS_H

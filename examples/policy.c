@@ -388,7 +388,6 @@ static int check(const char *folder)
 int main(int argc, char **argv)
 {
     settings s = { NULL, NULL, NULL, NULL, NULL, 1, 0, 32, 0 };
-    /* tcc needs the size. */
     const option table[9] = { option_of_text("FILE", &s.path, "", "the network"),
                               option_of_whole("--agents", &s.agents, 1, 100000, "that are run at once"),
                               option_of_text("--in", &s.in, "FILE", "reads observations"),

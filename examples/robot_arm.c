@@ -756,7 +756,7 @@ static int run(fold_model *m, const net *n, const options *o)
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 24, 8000, 8, 50, NULL };
-    const option table[] = {
+    const option table[6] = {
         option_of_whole("--arms", &o.arms, 1, MOST_ARMS, "moved at the same time"),
         option_of_number("--seconds", &o.seconds, 0.01, 1000, "of simulated time"),
         option_of_number("--budget", &o.budget, 1, 1e6, "microseconds a tick for the network where it runs in slices"),

@@ -396,7 +396,7 @@ static int run(const options *o, const task *d, const char *data_name)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 3, 0, 64, 16, 0, 1 };
-    const option table[] = {
+    const option table[8] = {
         option_of_text("--data", &o.data, "DIR", "reads DIR/sst/{train,test}.txt; else expressions are made up"),
         option_of_seed("--seed", &o.seed, "of weights, order and expressions"),
         option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),

@@ -659,7 +659,7 @@ static int run(const options *o)
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 2000, 500, 12, 48, 0, 1, NULL };
-    const option table[] = {
+    const option table[8] = {
         option_of_whole("--utterances", &o.utterances, 1, 1000000, "to learn from"),
         option_of_whole("--tests", &o.tests, 1, 100000, "others, to be heard"),
         option_of_whole("--epochs", &o.epochs, 1, 10000, "of training"),

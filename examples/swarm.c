@@ -1053,7 +1053,7 @@ static int soak(fold_model *m, const net *n, const options *o, const int *alloca
 static options parse_options(int argc, char **argv)
 {
     options o = { 1, 300, 3600, 600, 0, NULL, NULL, NULL, NULL };
-    const option table[] = {
+    const option table[9] = {
         option_of_whole("--agents", &o.agents, 2, MOST_AGENTS, "in flight"),
         option_of_whole("--frames", &o.frames, 1, 1000000, "of the flight, a sixtieth of a second each"),
         option_of_whole("--steps", &o.steps, 0, 1000000, "of training"),

@@ -479,7 +479,7 @@ static int run(trainer *t, const char *data_name)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 12, 0, 64, 4, 2, 2 };
-    const option table[] = {
+    const option table[8] = {
         option_of_text("--data", &o.data, "DIR", "reads DIR/sst/{train,dev,test}.txt; else $FOLD_DATA, else sentences are made up"),
         option_of_seed("--seed", &o.seed, "of weights, order, dropout and sentences"),
         option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),

@@ -746,7 +746,7 @@ static int run(const options *o, const dataset *d, const char *data_name)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 1, 10, 0, 150, 1 };
-    const option table[] = {
+    const option table[7] = {
         option_of_text("--data", &o.data, "DIR", "reads DIR/sick; else $FOLD_DATA, else pairs are made up"),
         option_of_seed("--seed", &o.seed, "of weights, order and pairs"),
         option_of_whole("--seeds", &o.seeds, 1, 1000, "trains so many seeds from --seed on, and prints their mean"),

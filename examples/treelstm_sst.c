@@ -399,7 +399,7 @@ static void train(trainer *t, const char *data_name)
 static options parse_options(int argc, char **argv)
 {
     options o = { NULL, 1, 8, 0, 150 };
-    const option table[] = {
+    const option table[5] = {
         option_of_text("--data", &o.data, "DIR", "reads DIR/sst/{train,dev,test}.txt; else $FOLD_DATA, else trees are made up"),
         option_of_seed("--seed", &o.seed, "of weights, order, dropout and trees"),
         option_of_whole("--epochs", &o.epochs, 1, 1000, "of training"),

@@ -61,7 +61,7 @@ static inline int check_selected(const char *name)
 static inline int check_begin(const char *name)
 {
     if (!check_selected(name)) return 0;
-    snprintf(check.test, sizeof check.test, "%s", name);
+    snprintf(check.test, sizeof check.test, "%.*s", (int)sizeof check.test - 1, name);
     check.failures = 0;
     return 1;
 }

@@ -50,8 +50,9 @@ static fold_node nodes_and_back(play *p)
     fold_ctx *f = p->f;
     const int n = p->size + 1;
     fold_node list[MAX_ROWS], x[4];
-    for (int i = 0; i < n; i++) list[i] = see(p, fold_tanh(f, some_node(p)));
-    list[n - 1] = list[0]; /* one node twice */
+    const fold_node twice = list[0] = see(p, fold_tanh(f, some_node(p)));
+    for (int i = 1; i < n; i++) list[i] = see(p, fold_tanh(f, some_node(p)));
+    list[n - 1] = twice;
     x[0] = see(p, fold_square(f, fold_list_join(f, list, n)));
     for (int i = 0; i < n; i++) list[i] = fold_mul(f, list[i], fold_list_at(f, x[0], n - 1 - i));
     x[1] = see(p, fold_list_join(f, list, n));
