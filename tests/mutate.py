@@ -201,7 +201,7 @@ class Tree:
             if "fold.h" not in code:
                 continue
             shared = re.search(r"FOLD__SHARED_WORK", code)
-            private = re.search(whole, re.sub(r".*define FOLD__SHARED_WORK.*", "", code))
+            private = re.search(whole, re.sub(r".*(define FOLD__(SHARED_WORK|LONG_LIST)|def FOLD__MOVE).*", "", code))
             self.tests.append((name, None if private else "second" if shared else "fold"))
         self.run("main", [CC, "-O0", "-c", "-o", "build/main.o", "build/main.c"])
         for name, wanted in self.tests:
