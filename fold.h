@@ -8229,11 +8229,10 @@ enum {                       /* flags of an op row */
 };
 
 typedef struct fold__op_row {
-    const char *name;
     fold_op_infer *infer;
     int8_t n_in, n_out, n_attr; /* as in fold_op_desc */
     uint8_t needs;              /* FOLD_NEEDS_… */
-    uint16_t flags;
+    uint16_t flags, name_at;    /* fold__op_name */
 } fold__op_row;
 
 static float fold__attr_float(int32_t bits) { return fold__float_of((uint32_t)bits); }
@@ -11254,11 +11253,24 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
+/* The names of ops lie in one object: a pointer to each would have to be set whenever a program is loaded. */
+typedef struct fold__op_names {
+#define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
+    FOLD__OPS(FOLD__NAME)
+} fold__op_names;
+
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
-#define FOLD__ROW(name, form, inputs, attrs, attr, flags, needs, infer)                                     \
-    { #name, fold__infer_##infer, inputs, (flags) & FOLD__TWO ? 2 : 1, attrs, needs, flags },
+#define FOLD__ROW(name, form, inputs, attrs, attr, flags, needs, infer)                               \
+    { fold__infer_##infer, inputs, (flags) & FOLD__TWO ? 2 : 1, attrs, needs, flags,                  \
+      offsetof(fold__op_names, op_##name) },
     FOLD__OPS(FOLD__ROW)
 };
+static const char *fold__op_name(uint32_t op)
+{
+#define FOLD__NAMED(name, form, inputs, attrs, attr, flags, needs, infer) #name,
+    static const fold__op_names names = { FOLD__OPS(FOLD__NAMED) };
+    return (const char *)&names + fold__op_table[op].name_at;
+}
 
 /* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
@@ -11829,7 +11841,7 @@ FOLD_API void fold_model_free(fold_model *m)
     for (uint32_t index = 0; index < m->n_params; index++)
         fold__release_name(m, fold__params(m)[index].name);
     for (uint32_t index = 0; index < m->n_ops; index++)
-        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].row.name);
+        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].desc.name);
     fold__arena_free(&m->arena);
     const fold_memory memory = m->arena.memory;
     if (!m->heap.block)
@@ -13645,7 +13657,8 @@ FOLD__INLINE const fold__sig *fold__node_sig(const fold_ctx *f, uint32_t id) { r
 
 static const char *fold__request_name(const fold_ctx *f, uint32_t op)
 {
-    return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : fold__op_of(f->model, op)->name;
+    const fold_op_desc *own = op & FOLD__CELL_OP ? NULL : fold__desc_of(f->model, op);
+    return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
 /* Returns the program of a signature. Pointers hold until the next recording call. */
@@ -13865,7 +13878,7 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
         if (!fold__shape_ok(&shape[inputs + output]))
             wrong = "the output would have no valid shape";
     if (wrong)
-        return fold__fail_shapes(f, op->name, wrong, shape, inputs);
+        return fold__fail_shapes(f, fold__request_name(f, request->op), wrong, shape, inputs);
     return fold__make_program(f, sig, request);
 }
 
@@ -14697,7 +14710,7 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
 {
     fold__operand operands[4];
     fold__request request;
-    if (!fold__inputs_of(f, in, count, fold__op_table[code->op].name, operands))
+    if (!fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
         return fold__null;
     fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
@@ -15614,7 +15627,7 @@ static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? 
 static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node, int axis, int other)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, node, fold__op_table[code->op].name, &operand))
+    if (!fold__operand_of(f, node, fold__op_name(code->op), &operand))
         return fold__null;
     const fold_shape *shape = fold__operand_shape(f, &operand);
     const int32_t attr[2] = { fold__axis_of(shape, axis), fold__axis_of(shape, other) };
@@ -15692,7 +15705,7 @@ static int fold__is_forgotten(const fold_model *m, const fold__param_data *param
 static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node, const fold_param *params,
                             int count, float epsilon)
 {
-    const char *name = fold__op_table[code->op].name;
+    const char *name = fold__op_name(code->op);
     fold_node in[3] = { node, fold__null, fold__null };
     const int32_t attr[1] = { fold__float_attr(epsilon == 0 ? 1e-5f : epsilon) };
     for (int i = 0; i < count; i++)
@@ -15764,7 +15777,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index, int from_end)
 {
     fold__operand operand;
-    const char *name = fold__op_table[code->op].name;
+    const char *name = fold__op_name(code->op);
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size, at = index < 0 && from_end ? index + size : index;
@@ -15995,7 +16008,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
                                const fold_node *second, int count)
 {
     fold__request request;
-    const char *who = fold__op_table[code->op].name;
+    const char *who = fold__op_name(code->op);
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
@@ -16805,14 +16818,14 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
         return fold__model_full(m, "op", desc->name), none;
     }
     const fold__op_row row = {
-        name,
         desc->infer,
         (int8_t)desc->n_in,
         (int8_t)desc->n_out,
         (int8_t)desc->n_attr,
         (uint8_t)desc->needs,
         (uint16_t)((desc->is_list ? FOLD__LIST : 0) | (desc->is_whole ? FOLD__OVER_LISTS : 0) |
-                   (desc->one_row ? FOLD__ONE_ROW : 0) | (desc->backward ? 0 : FOLD__NO_GRAD))
+                   (desc->one_row ? FOLD__ONE_ROW : 0) | (desc->backward ? 0 : FOLD__NO_GRAD)),
+        0
     };
     fold__user_op *own = fold__user_ops(m) + m->n_ops++;
     own->row = row;
@@ -24908,7 +24921,7 @@ static int fold__steps_fit(fold_ctx *f)
         if (fold__ran(f, step->node) && step->cache->own.recorded != f->salt && !fold__is_eager(f))
             fold__fail(f, FOLD_BAD_STATE,
                        "%s: node %u was given up, by fold_cache_keep or for another recording",
-                       fold__op_table[fold__node_sig(f, step->node)->op].name, (unsigned)step->node);
+                       fold__op_name(fold__node_sig(f, step->node)->op), (unsigned)step->node);
     }
     return !fold__broken(f);
 }
