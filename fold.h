@@ -2446,15 +2446,19 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-static int fold__fail_in(fold__error *error, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static int fold__fail_in(fold__error *error, fold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fold__fail_v(error, status, format, args);
-    va_end(args);
-    return 0;
-}
+/* Defines a function that notes the error of what it is given, unless that is NULL. It returns 0. */
+#define FOLD__FAILS(name, type, error)                                                         \
+    static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
+    static int name(type *of, fold_status status, const char *format, ...)                     \
+    {                                                                                          \
+        va_list args;                                                                          \
+        va_start(args, format);                                                                \
+        if (of)                                                                                \
+            fold__fail_v(error, status, format, args);                                         \
+        va_end(args);                                                                          \
+        return 0;                                                                              \
+    }
+FOLD__FAILS(fold__fail_in, fold__error, of)
 
 static void fold__clear_error(fold__error *error)
 {
@@ -3011,7 +3015,7 @@ enum {
     FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
     FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = 128,                      /* columns that a tile has at most */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of halves */
     FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
     FOLD__WEIGHED_ROWS = 4,                         /* rows that attention weighs at once; a block has room */
     FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
@@ -5307,21 +5311,16 @@ FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
 #endif
 /* A map of the same set as these kernels. */
 #define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
-static const fold__reducer *fold__reducer_of(const fold__kernels *kernels)
-{
-    static const fold__reducer *const set[] = FOLD__SETS(reducer);
-    return set[kernels->set];
-}
-static const fold__attender *fold__attender_of(const fold__kernels *kernels)
-{
-    static const fold__attender *const set[] = FOLD__SETS(attender);
-    return set[kernels->set];
-}
-static const fold__byte_kernels *fold__half_kernels_for(const fold__kernels *kernels)
-{
-    static const fold__byte_kernels *const set[] = FOLD__SETS(half_table);
-    return set[kernels->set];
-}
+/* Other kernels of the same set. */
+#define FOLD__IN_SET(of, type, name)                       \
+    static const type *of(const fold__kernels *kernels)    \
+    {                                                      \
+        static const type *const set[] = FOLD__SETS(name); \
+        return set[kernels->set];                          \
+    }
+FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
+FOLD__IN_SET(fold__attender_of, fold__attender, attender)
+FOLD__IN_SET(fold__half_kernels_for, fold__byte_kernels, half_table)
 
 /* The products of bytes that go with a kernel set, by what the processor has for them. */
 static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *kernels)
@@ -5342,26 +5341,19 @@ static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *ker
 }
 
 /* Runs attention by heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
-static void fold__attend_forward(const fold__kernels *kernels, const fold__attention_call *call, int first,
-                                 int last, float *scratch)
+static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
+                         float *scratch, int backward)
 {
     const fold__attender *attender = fold__attender_of(kernels);
-    for (; first < last && !call->sight; first++)
-        fold__attention_forward(attender, call, first, scratch);
-    for (; first < last; first += FOLD__SIGHT_HEADS)
-        fold__sight_forward(attender, call, first,
-                            last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
-}
-
-static void fold__attend_backward(const fold__kernels *kernels, const fold__attention_call *call, int first,
-                                  int last, float *scratch)
-{
-    const fold__attender *attender = fold__attender_of(kernels);
-    for (; first < last && !call->sight; first++)
-        fold__attention_backward(attender, call, first, scratch);
-    for (; first < last; first += FOLD__SIGHT_HEADS)
-        fold__sight_backward(attender, call, first,
-                             last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS, scratch);
+    for (int heads; first < last; first += heads) {
+        heads = !call->sight ? 1 : last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS;
+        if (call->sight)
+            (FOLD__TRAINING(backward) ? fold__sight_backward : fold__sight_forward)(attender, call, first,
+                                                                                    heads, scratch);
+        else
+            (FOLD__TRAINING(backward) ? fold__attention_backward : fold__attention_forward)(attender, call,
+                                                                                            first, scratch);
+    }
 }
 
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next room */
@@ -5389,14 +5381,8 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__ISA_8(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx512"
 #define FOLD__TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,fma")
-#define FOLD__MM(name) _mm512_##name
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
-#define FOLD__MM_BITS(name) _mm512_##name##_si512
-#define FOLD__MM_FLOATS _mm512_castsi512_ps
-#define FOLD__MM_I __m512i
-#define FOLD__GNU(type) fold__##type##16
 #define FOLD__W 16
-#define FOLD__V __m512
 #define FOLD__M __mmask16
 #define FOLD__ALL ((__mmask16)0xffff) /* for maskz forms: gcc 12's header warns about the plain ones */
 #define FOLD__MASK __mmask16
@@ -5412,14 +5398,8 @@ static void fold__attend_backward(const fold__kernels *kernels, const fold__atte
 #define FOLD__ISA(name) fold__##name##__avx2
 #define FOLD__ISA_NAME "avx2"
 #define FOLD__TARGET FOLD__FOR("avx2,fma")
-#define FOLD__MM(name) _mm256_##name
 #define FOLD__MM_ALL(name, ...) _mm256_##name(__VA_ARGS__)
-#define FOLD__MM_BITS(name) _mm256_##name##_si256
-#define FOLD__MM_FLOATS _mm256_castsi256_ps
-#define FOLD__MM_I __m256i
-#define FOLD__GNU(type) fold__##type##8
 #define FOLD__W 8
-#define FOLD__V __m256
 #define FOLD__M __m256
 #define FOLD__MASK __m256i
 #define FOLD__TAIL(count) \
@@ -5609,6 +5589,14 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 
 #endif
 #if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ in the width alone */
+#define FOLD__PASTE_TEXT(left, right) left##right
+#define FOLD__PASTE(left, right) FOLD__PASTE_TEXT(left, right)
+#define FOLD__MM(name) FOLD__PASTE(FOLD__PASTE(_mm, FOLD__SIMD_PASS), _##name)
+#define FOLD__MM_BITS(name) FOLD__PASTE(FOLD__MM(name##_si), FOLD__SIMD_PASS)
+#define FOLD__MM_FLOATS FOLD__PASTE(FOLD__MM_BITS(cast), _ps)
+#define FOLD__MM_I FOLD__PASTE(FOLD__V, i)
+#define FOLD__GNU(type) FOLD__PASTE(fold__##type, FOLD__W)
+#define FOLD__V FOLD__PASTE(__m, FOLD__SIMD_PASS)
 #define FOLD__VSET(value) FOLD__MM(set1_ps)(value)
 #define FOLD__VSQRT(value) FOLD__MM_ALL(sqrt_ps, value)
 #define FOLD__VFMA(a, b, c) FOLD__MM(fmadd_ps)(a, b, c)
@@ -8078,12 +8066,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__W
 #undef FOLD__V
 #undef FOLD__M
-#undef FOLD__MM
 #undef FOLD__MM_ALL
-#undef FOLD__MM_BITS
-#undef FOLD__MM_FLOATS
-#undef FOLD__MM_I
-#undef FOLD__GNU
 #undef FOLD__VSET
 #undef FOLD__MASK
 #undef FOLD__TAIL
@@ -10890,18 +10873,14 @@ static void fold__list_take_backward(const fold_op_call *call)
 /* A value's parts along its first axis become rows. */
 static void fold__list_unstack_forward(const fold_op_call *call)
 {
-    const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < call->rows; row++)
-        memcpy(fold__row(&call->out[0], row), fold__row(&call->in[0], 0) + (size_t)row * count,
-               count * sizeof(float));
+    const fold_rows parts = { fold__row(&call->in[0], 0), fold__out_size(call), NULL };
+    fold__copy_pixels(call, call->rows, fold__out_size(call), call->out[0], parts);
 }
 
 static void fold__list_unstack_backward(const fold_op_call *call)
 {
-    const size_t count = (size_t)fold__out_size(call);
-    for (int row = 0; row < call->rows; row++)
-        memcpy(fold__row(&call->din[0], 0) + (size_t)row * count, fold__row(&call->dout[0], row),
-               count * sizeof(float));
+    const fold_rows parts = { fold__row(&call->din[0], 0), fold__out_size(call), NULL };
+    fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
 /* Returns where the rows of each target begin in their order, which is NULL where they are as they lie. */
@@ -11023,7 +11002,7 @@ static void fold__list_attention_forward(const fold_op_call *call)
 {
     fold__sight sight;
     const fold__attention_call attention = fold__attention_rows(call, &sight);
-    fold__attend_forward(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch);
+    fold__attend(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch, 0);
 }
 
 static void fold__list_attention_backward(const fold_op_call *call)
@@ -11034,7 +11013,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
     attention.d_query = call->din[0];
     attention.d_key = call->din[1];
     attention.d_value = call->din[2];
-    fold__attend_backward(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch);
+    fold__attend(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch, 1);
 }
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
@@ -11132,7 +11111,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
     attention.value.base = values;
     attention.value.stride = value_width;
     attention.out = call->out[0];
-    fold__attend_forward(kernels, &attention, 0, attention.heads, call->scratch);
+    fold__attend(kernels, &attention, 0, attention.heads, call->scratch, 0);
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
@@ -11260,8 +11239,8 @@ typedef struct fold__op_names {
 } fold__op_names;
 
 static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
-#define FOLD__ROW(name, form, inputs, attrs, attr, flags, needs, infer)                               \
-    { fold__infer_##infer, inputs, (flags) & FOLD__TWO ? 2 : 1, attrs, needs, flags,                  \
+#define FOLD__ROW(name, form, inputs, attrs, attr, flags, needs, infer)              \
+    { fold__infer_##infer, inputs, (flags) & FOLD__TWO ? 2 : 1, attrs, needs, flags, \
       offsetof(fold__op_names, op_##name) },
     FOLD__OPS(FOLD__ROW)
 };
@@ -11712,16 +11691,7 @@ typedef struct fold__user_op {
     }
 FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
-static int fold__model_fail(fold_model *m, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static int fold__model_fail(fold_model *m, fold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (m)
-        fold__fail_v(&m->error, status, format, args);
-    va_end(args);
-    return 0;
-}
+FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
 /* Tells whether a call cannot go on: there is no model, it has an error, or something was not given. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
@@ -11731,15 +11701,15 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     return !m || m->error.status;
 }
 
-/* Defines the function that gives a desc's defaults, where those are all zero. */
-#define FOLD__ZEROS_BY_DEFAULT(type)   \
+/* Defines the function that gives the defaults of a struct. */
+#define FOLD__BY_DEFAULT(type, ...)    \
     FOLD_API type type##_default(void) \
     {                                  \
-        type desc = FOLD__ALL_ZERO;    \
-        return desc;                   \
+        type settings = __VA_ARGS__;   \
+        return settings;               \
     }
 
-FOLD__ZEROS_BY_DEFAULT(fold_model_desc)
+FOLD__BY_DEFAULT(fold_model_desc, FOLD__ALL_ZERO)
 
 /* Takes memory for a model, and notes where it takes more from; NULL when there is none. */
 static fold_model *fold__place_model(const fold_memory *given)
@@ -12183,7 +12153,7 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
     return NULL;
 }
 
-FOLD__ZEROS_BY_DEFAULT(fold_param_desc)
+FOLD__BY_DEFAULT(fold_param_desc, FOLD__ALL_ZERO)
 
 /* Fills the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
@@ -12548,7 +12518,7 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 
 /* -- weights in bytes ------------------------------------------------------------------------ */
 
-FOLD__ZEROS_BY_DEFAULT(fold_quantize_desc)
+FOLD__BY_DEFAULT(fold_quantize_desc, FOLD__ALL_ZERO)
 
 enum { FOLD__QUANTIZE_LEAST = 1024 };
 
@@ -13310,16 +13280,7 @@ FOLD__INLINE uint32_t fold__kind_of(const fold_ctx *f, uint32_t id) { return f->
 
 static size_t fold__ctx_bytes(void);
 
-static int fold__fail(fold_ctx *f, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4);
-static int fold__fail(fold_ctx *f, fold_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (f)
-        fold__fail_v(&f->error, status, format, args);
-    va_end(args);
-    return 0;
-}
+FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
@@ -13798,14 +13759,11 @@ static int fold__spread_program(fold_ctx *f, fold__sig *sig)
 static int fold__fail_shapes(fold_ctx *f, const char *name, const char *what, const fold_shape *shape,
                              int count)
 {
-    char text[160];
+    char text[160] = "";
     size_t at = 0;
-    text[0] = 0;
     for (int i = 0; i < count; i++) {
-        if (at + 2 < sizeof text && i) {
-            text[at++] = ',';
-            text[at++] = ' ';
-        }
+        if (at + 2 < sizeof text && i)
+            at += (size_t)fold__format(text + at, sizeof text - at, ", ");
         at = fold__shape_text(text, sizeof text, at, &shape[i]);
     }
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s (inputs %s)", name, what, text);
@@ -13925,12 +13883,14 @@ static void fold__fill_table(fold_ctx *f, uint32_t size)
 }
 
 enum { FOLD__LEAST_TABLE = 64, FOLD__LEAST_TWINS = 1024 };
-static int fold__grow_table(fold_ctx *f)
+/* Makes a table of hashes twice as large, and fills it. */
+static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size, uint32_t least,
+                                           void (*fill)(fold_ctx *f, uint32_t size))
 {
-    const uint32_t size = f->table_size ? f->table_size * 2 : (uint32_t)FOLD__LEAST_TABLE;
-    if (!fold__need(f, FOLD__ARRAY_SIG_TABLE, size, sizeof(uint32_t)))
+    size = size ? size * 2 : least;
+    if (!fold__need(f, which, size, sizeof(uint32_t)))
         return 0;
-    fold__fill_table(f, size);
+    fill(f, size);
     return 1;
 }
 
@@ -13948,7 +13908,8 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
                 return table[at];
         }
     }
-    if ((f->n_sigs + 1) * 2 > f->table_size && !fold__grow_table(f))
+    if ((f->n_sigs + 1) * 2 > f->table_size &&
+        !fold__grow_table(f, FOLD__ARRAY_SIG_TABLE, f->table_size, FOLD__LEAST_TABLE, fold__fill_table))
         return 0;
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
         !fold__need(f, FOLD__ARRAY_KEYS, f->pool_used[FOLD__POOL_KEYS] + words, sizeof *key))
@@ -14463,15 +14424,6 @@ static void fold__fill_twins(fold_ctx *f, uint32_t size)
     }
 }
 
-static FOLD__NOINLINE int fold__grow_twins(fold_ctx *f)
-{
-    const uint32_t size = f->twins_size ? f->twins_size * 2 : (uint32_t)FOLD__LEAST_TWINS;
-    if (!fold__need(f, FOLD__ARRAY_TWINS, size, sizeof(uint32_t)))
-        return 0;
-    fold__fill_twins(f, size);
-    return 1;
-}
-
 static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
 {
     const uint32_t old = f->readers_size;
@@ -14487,7 +14439,8 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
 FOLD__INLINE int fold__twins_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
-           (f->twins_used * 2 < f->twins_size || fold__grow_twins(f));
+           (f->twins_used * 2 < f->twins_size ||
+            fold__grow_table(f, FOLD__ARRAY_TWINS, f->twins_size, FOLD__LEAST_TWINS, fold__fill_twins));
 }
 
 /* Nodes [first, last] that were found when they were asked for again, most often by another sample. */
@@ -14589,13 +14542,14 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
-    uint32_t sig = kinds & FOLD__KINDS_MARKER ? 0 : fold__request_sig(f, request);
+    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* in eager contexts alone */
+    uint32_t sig = marked ? 0 : fold__request_sig(f, request);
     if (sig &&
         !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
-        return kinds & FOLD__KINDS_MARKER ? fold__record_elements(f, request) : fold__null;
+        return marked ? fold__record_elements(f, request) : fold__null;
     }
     if ((request->n_list || request->form) && !fold__results_fit(f, request, &f->sigs[sig])) {
         f->n_edges = edges;
@@ -14720,7 +14674,7 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
    Owns: the making, resetting and freeing of contexts, and what they say of errors. Calls: recording,
    signatures, the context's data; of the run, only what reserves its memory. Must not know what nodes are. */
 
-FOLD__ZEROS_BY_DEFAULT(fold_ctx_desc)
+FOLD__BY_DEFAULT(fold_ctx_desc, FOLD__ALL_ZERO)
 
 static void fold__new_salt(fold_ctx *f)
 {
@@ -15977,6 +15931,15 @@ FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
     return count >= 0;
 }
 
+/* Tells whether values have one shape, by its number; an error otherwise. */
+static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t other, const char *problem)
+{
+    if (one == other)
+        return 1;
+    const fold_shape both[2] = { f->shapes[one].shape, f->shapes[other].shape };
+    return fold__fail_shapes(f, who, problem, both, 2);
+}
+
 /* Checks the handles of one component and finds its shape; `shape` is given for empty lists. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
@@ -15996,10 +15959,8 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
             return 0;
         if (*shape == FOLD__NONE)
             *shape = operand.shape;
-        if (operand.shape != *shape) {
-            const fold_shape both[2] = { f->shapes[*shape].shape, f->shapes[operand.shape].shape };
-            return fold__fail_shapes(f, who, "the elements of a list must have one shape", both, 2);
-        }
+        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements of a list must have one shape"))
+            return 0;
     }
     return 1;
 }
@@ -16112,46 +16073,40 @@ static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
     return place;
 }
 
-FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int count)
+/* Looks up rows of a table: those named or, where none are, all from the first on. */
+static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
+                                   int count)
 {
-    const fold__param_data *param = fold__table_or_fail(f, table, "list_lookup");
-    if (!param)
-        return fold__null;
-    const uint32_t shape = fold__row_shape(f, table.id, &param->shape);
+    const fold__param_data *param = fold__table_or_fail(f, table, who);
+    const uint32_t shape = param ? fold__row_shape(f, table.id, &param->shape) : FOLD__NONE;
     if (shape == FOLD__NONE)
         return fold__null;
     const fold_shape row = f->shapes[shape].shape;
-    if (!fold__list_fits(f, "list_lookup", &row, count) ||
-        !fold__indices_ok(f, "list_lookup", rows, count, param->shape.dim[0]))
+    const int end = param->shape.dim[0];
+    if (!rows && (first < 0 || count < 0 || first > end || count > end - first))
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
+                               count, first, param->name, end);
+    if (!fold__list_fits(f, who, &row, count) || (rows && !fold__indices_ok(f, who, rows, count, end)))
         return fold__null;
-    const uint32_t place = fold__place_indices(f, rows, count);
+    const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
+    int *index = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
+    for (int at = 0; at < count && index; at++)
+        index[at] = rows ? rows[at] : first + at;
     const fold_node list =
         fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
     return list.id ? fold__looked_up(f, list.id) : list;
 }
 
+FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int count)
+{
+    static const int none = 0;
+    return count > 0 && !rows ? fold__missing_node(f, "list_lookup")
+                              : fold__list_lookup(f, table, "list_lookup", rows ? rows : &none, 0, count);
+}
+
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int count)
 {
-    static const char *const who = "list_positions";
-    const fold__param_data *param = fold__table_or_fail(f, table, who);
-    const fold_node none =
-        param ? fold_list_lookup(f, table, NULL, 0) : fold__null; /* has the shape of rows */
-    if (!none.id)
-        return fold__null;
-    const fold_shape row = f->shapes[f->shape[none.id]].shape;
-    if (first < 0 || count < 0 || first > param->shape.dim[0] || count > param->shape.dim[0] - first)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
-                               count, first, param->name, param->shape.dim[0]);
-    const uint32_t place = fold__list_fits(f, who, &row, count)
-                               ? fold__place_data(f, fold__max_size((size_t)count, 1))
-                               : FOLD__NONE;
-    if (place == FOLD__NONE)
-        return fold__null;
-    for (int at = 0; at < count; at++)
-        ((int *)(void *)fold__at_place(f, place))[at] = first + at;
-    const fold_node list =
-        fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
-    return list.id ? fold__looked_up(f, list.id) : list;
+    return fold__list_lookup(f, table, "list_positions", NULL, first, count);
 }
 
 /* Takes a list among the operands of a call that takes one; an error otherwise. */
@@ -16185,11 +16140,9 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
         row_shape = i ? row_shape : operand.shape;
-        if (operand.shape != row_shape) {
-            const fold_shape both[2] = { f->shapes[row_shape].shape, f->shapes[operand.shape].shape };
-            fold__fail_shapes(f, "list_join", "the rows of a list must have one shape", both, 2);
+        if (!fold__one_shape(f, "list_join", row_shape, operand.shape,
+                             "the rows of a list must have one shape"))
             return fold__null;
-        }
     }
     const fold_shape row = f->shapes[row_shape].shape;
     if (rows > INT_MAX)
@@ -16520,22 +16473,18 @@ static int fold__attention_operands(fold_ctx *f, const char *who, const fold_nod
 {
     if (!fold__inputs_of(f, in, 3, who, operand))
         return 0;
-    const int single = !fold__is_list_operand(f, &operand[0]);
-    if ((!single && !fold__whole_operand_of(f, in[0], who, &operand[0])) ||
-        !fold__whole_operand_of(f, in[1], who, &operand[1]) ||
-        !fold__whole_operand_of(f, in[2], who, &operand[2]))
-        return 0;
+    for (int input = 0; input < 3; input++)
+        if (!(input ? fold__whole_operand_of : fold__whole_or_own)(f, in[input], who, &operand[input]))
+            return 0;
     const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
     if (keys != values)
         return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows",
                           who, (unsigned)keys, (unsigned)values);
     const int width = (int)f->shapes[operand[0].shape].size,
               value_width = (int)f->shapes[operand[2].shape].size;
-    if (heads < 1 || width % heads || value_width % heads)
-        return fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
-                          "%s: %d heads do not divide rows of %d and %d values", who, heads, width,
-                          value_width);
-    return !single || fold__own_operand(f, &operand[0]);
+    return (heads > 0 && width % heads == 0 && value_width % heads == 0) ||
+           fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
+                      "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
 }
 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -16792,7 +16741,7 @@ FOLD__INDEXED(hinge, 0, "labels")
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
-FOLD__ZEROS_BY_DEFAULT(fold_op_desc)
+FOLD__BY_DEFAULT(fold_op_desc, FOLD__ALL_ZERO)
 
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 {
@@ -17374,7 +17323,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     return 1;
 }
 
-FOLD__ZEROS_BY_DEFAULT(fold_cell_desc)
+FOLD__BY_DEFAULT(fold_cell_desc, FOLD__ALL_ZERO)
 
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
 {
@@ -20779,6 +20728,11 @@ static fold__places fold__places_begin(void *memory, uint32_t n_buffers, uint32_
     return places;
 }
 
+static void fold__drop_gap(fold__places *places, fold__gap *gap)
+{
+    memmove(gap, gap + 1, (size_t)(places->gap + places->n_gaps-- - (gap + 1)) * sizeof *gap);
+}
+
 static void fold__take_gap(fold__places *places, fold__buffer *buffer)
 {
     fold__gap *gap = places->gap;
@@ -20788,7 +20742,7 @@ static void fold__take_gap(fold__places *places, fold__buffer *buffer)
     gap->offset += buffer->floats;
     gap->floats -= buffer->floats;
     if (!gap->floats)
-        memmove(gap, gap + 1, (size_t)(places->gap + places->n_gaps-- - (gap + 1)) * sizeof *gap);
+        fold__drop_gap(places, gap);
 }
 
 static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
@@ -20802,23 +20756,15 @@ static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
             high = middle;
     }
     fold__gap *gap = places->gap + low;
-    const int touches_before = low && gap[-1].offset + gap[-1].floats == buffer->offset;
-    const int touches_behind = buffer->offset + buffer->floats == gap->offset;
-    const size_t behind = places->n_gaps - low;
-    if (touches_before && touches_behind) {
-        gap[-1].floats += buffer->floats + gap->floats;
-        memmove(gap, gap + 1, (behind - 1) * sizeof *gap);
-        places->n_gaps--;
-    } else if (touches_before) {
-        gap[-1].floats += buffer->floats;
-    } else if (touches_behind) {
-        gap->offset = buffer->offset;
-        gap->floats += buffer->floats;
-    } else {
-        memmove(gap + 1, gap, behind * sizeof *gap);
-        places->n_gaps++;
-        gap->offset = buffer->offset;
-        gap->floats = buffer->floats;
+    if (buffer->offset + buffer->floats != gap->offset) { /* no gap begins there: an empty one does */
+        memmove(gap + 1, gap, (size_t)(places->gap + places->n_gaps++ - gap) * sizeof *gap);
+        gap->floats = 0;
+    }
+    gap->offset = buffer->offset;
+    gap->floats += buffer->floats;
+    if (low && gap[-1].offset + gap[-1].floats == gap->offset) {
+        gap[-1].floats += gap->floats;
+        fold__drop_gap(places, gap);
     }
 }
 
@@ -23508,29 +23454,26 @@ static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__
                                fold__plan_part part[FOLD__PLAN_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
-    const struct {
-        void *data;
-        size_t bytes;
-    } all[FOLD__PLAN_PARTS] = { { f->run->node_arrays, f->run->node_bytes },
-                                { f->planning, (size_t)n_words * 4 },
-                                { f->sig + 1, nodes },
-                                { f->edge_source, edges },
-                                { f->edge_offset, edges },
-                                { f->first_edge + 1, nodes },
-                                { f->shape + 1, nodes },
-                                { f->kind + 1, f->n_nodes },
-                                { f->found, f->n_found * sizeof(fold__found) },
-                                { f->run->run_sig, counts->run_sigs * sizeof(fold__run_sig) },
-                                { f->run->batch, counts->batches * sizeof(fold__batch) },
-                                { f->run->group, counts->groups * sizeof(fold__group) },
-                                { f->run->group_sig, counts->group_sigs * sizeof(fold__group_sig) },
-                                { f->run->buffer, counts->buffers * sizeof(fold__buffer) } };
+    const fold__plan_part all[FOLD__PLAN_PARTS] = {
+        { f->run->node_arrays, f->run->node_bytes, 0 },
+        { f->planning, (size_t)n_words * 4, 0 },
+        { f->sig + 1, nodes, 0 },
+        { f->edge_source, edges, 0 },
+        { f->edge_offset, edges, 0 },
+        { f->first_edge + 1, nodes, 0 },
+        { f->shape + 1, nodes, 0 },
+        { f->kind + 1, f->n_nodes, 0 },
+        { f->found, f->n_found * sizeof(fold__found), 0 },
+        { f->run->run_sig, counts->run_sigs * sizeof(fold__run_sig), 0 },
+        { f->run->batch, counts->batches * sizeof(fold__batch), 0 },
+        { f->run->group, counts->groups * sizeof(fold__group), 0 },
+        { f->run->group_sig, counts->group_sigs * sizeof(fold__group_sig), 0 },
+        { f->run->buffer, counts->buffers * sizeof(fold__buffer), 0 }
+    };
     size_t at = 0;
-    for (int i = 0; i < FOLD__PLAN_PARTS; at += fold__round_up(all[i].bytes, 8), i++) {
-        part[i].data = all[i].data;
-        part[i].bytes = all[i].bytes;
+    memcpy(part, all, sizeof all);
+    for (int i = 0; i < FOLD__PLAN_PARTS; at += fold__round_up(part[i].bytes, 8), i++)
         part[i].at = at;
-    }
     return fold__round_up(at, FOLD__ALIGN);
 }
 
@@ -25908,26 +25851,10 @@ FOLD_API void fold_pool_free(fold_pool *pool)
    Owns: updating values from gradients, and clipping gradients. Calls: model, kernels, arena. Must not know
    contexts. */
 
-FOLD_API fold_sgd fold_sgd_default(void)
-{
-    const fold_sgd settings = { 0.01f, 0, 0 };
-    return settings;
-}
-FOLD_API fold_adagrad fold_adagrad_default(void)
-{
-    const fold_adagrad settings = { 0.05f, 1e-8f, 0 };
-    return settings;
-}
-FOLD_API fold_rmsprop fold_rmsprop_default(void)
-{
-    const fold_rmsprop settings = { 0.001f, 0.9f, 1e-8f, 0 };
-    return settings;
-}
-FOLD_API fold_adam fold_adam_default(void)
-{
-    const fold_adam settings = { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 };
-    return settings;
-}
+FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
+FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
+FOLD__BY_DEFAULT(fold_rmsprop, { 0.001f, 0.9f, 1e-8f, 0 })
+FOLD__BY_DEFAULT(fold_adam, { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 })
 
 /* Counts the steps that its state comes from. */
 static uint64_t fold__steps_of(const fold_model *m, enum fold__rule rule)
@@ -26462,7 +26389,7 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
     return fold_dense_apply(f, &layer->joined, found);
 }
 
-FOLD__ZEROS_BY_DEFAULT(fold_transformer_desc)
+FOLD__BY_DEFAULT(fold_transformer_desc, FOLD__ALL_ZERO)
 
 static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
 {
@@ -26613,6 +26540,7 @@ typedef struct fold__gates {
     int hidden;
     int arity;     /* children of a node, in trees */
     int projected; /* the body is given the first input's products with weight (and recurrent) */
+    fold_activation activation; /* is that of a cell without gates */
 } fold__gates;
 
 /* Makes a layer's cell once more, given its first input's products instead of that input. Contexts that merge
@@ -26709,13 +26637,8 @@ static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_
 static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
-    out[0] = fold_tanh(f, fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias));
-}
-
-static void fold__rnn_relu_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const fold__gates *gates = (const fold__gates *)user;
-    out[0] = fold_relu(f, fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias));
+    const fold_node sum = fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias);
+    out[0] = fold__activate(f, gates->activation, sum);
 }
 
 static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -26776,23 +26699,24 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
 }
 
 static fold_recurrent fold__rnn_new(fold_model *m, const char *name, int inputs, int hidden,
-                                    fold_cell_body *body)
+                                    fold_activation activation)
 {
     fold_recurrent none = FOLD__ALL_ZERO;
     if (!fold__layer_ok(m, "rnn", name, inputs, hidden))
         return none;
     fold__gates gates = fold__gates_new(m, name, inputs + hidden, hidden, 1);
-    return fold__recurrent_new(m, name, body, &gates, inputs, 0);
+    gates.activation = activation;
+    return fold__recurrent_new(m, name, fold__rnn_body, &gates, inputs, 0);
 }
 
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    return fold__rnn_new(m, name, inputs, hidden, fold__rnn_body);
+    return fold__rnn_new(m, name, inputs, hidden, FOLD_ACT_TANH);
 }
 
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden)
 {
-    return fold__rnn_new(m, name, inputs, hidden, fold__rnn_relu_body);
+    return fold__rnn_new(m, name, inputs, hidden, FOLD_ACT_RELU);
 }
 
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden)
@@ -27100,7 +27024,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-FOLD__ZEROS_BY_DEFAULT(fold_unroll_desc)
+FOLD__BY_DEFAULT(fold_unroll_desc, FOLD__ALL_ZERO)
 
 /* Makes the states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
 static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_node *state)
@@ -27142,11 +27066,9 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at,
         if (state_index >= desc->n_states)
             continue;
         if (!fold__operand_of(f, state[state_index], "unroll", &before) ||
-            !fold__operand_of(f, next[state_index], "unroll", &after))
+            !fold__operand_of(f, next[state_index], "unroll", &after) ||
+            !fold__one_shape(f, "unroll", before.shape, after.shape, "a step changed the shape of a state"))
             return 0;
-        const fold_shape both[2] = { *fold__operand_shape(f, &before), *fold__operand_shape(f, &after) };
-        if (before.shape != after.shape)
-            return fold__fail_shapes(f, "unroll", "a step changed the shape of a state", both, 2);
     }
     return 1;
 }
@@ -27171,11 +27093,13 @@ FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc
     return fold_ctx_status(f);
 }
 
-static void fold__tree_leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+/* No children: h and c of none are zero, so only W x is left of the gates. */
+static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
     fold_node gate[3]; /* i o u */
-    fold__gates_of(f, fold_linear(f, in[0], gates->weight, gates->bias), gates->hidden, 3, gate);
+    fold__gates_of(f, gates->projected ? in[0] : fold_linear_first(f, in[0], gates->weight, gates->bias),
+                   gates->hidden, 3, gate);
     fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
 }
 
@@ -27207,7 +27131,7 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     const fold__name leaf_name = fold__join(m, name, "leaf"), inner_name = fold__join(m, name, "inner");
     const fold__gates leaf = fold__gates_new(m, leaf_name.text, inputs, hidden, 3);
     fold_cell_desc desc;
-    fold__layer_desc(&desc, leaf_name.text, fold__tree_leaf_body, &leaf, sizeof leaf, 2);
+    fold__layer_desc(&desc, leaf_name.text, fold__leaf_body, &leaf, sizeof leaf, 2);
     desc.n_in = 1;
     desc.in[0] = fold_shape1(inputs);
     layer.leaf = fold_cell_new(m, &desc);
@@ -27245,16 +27169,6 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
     return fold__state_of(fold_call(f, layer->inner, in, 2 * layer->arity), 1);
 }
 
-/* No children: h and c of none are zero, so only W x is left of the gates. */
-static void fold__child_sum_leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const fold__gates *gates = (const fold__gates *)user;
-    fold_node gate[3]; /* i o u */
-    fold__gates_of(f, gates->projected ? in[0] : fold_linear_first(f, in[0], gates->weight, gates->bias),
-                   gates->hidden, 3, gate);
-    fold__lstm_out(f, gate[0], gate[1], gate[2], fold__null, out);
-}
-
 /* in: x, or its products with W and W_f; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h
    of a gate are one product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -27275,8 +27189,7 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
                                       int leaf)
 {
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, leaf ? fold__child_sum_leaf_body : fold__child_sum_body, gates,
-                     sizeof *gates, 2);
+    fold__layer_desc(&desc, name, leaf ? fold__leaf_body : fold__child_sum_body, gates, sizeof *gates, 2);
     desc.n_in = 1;
     desc.in[0] = fold_shape1(inputs);
     desc.list[0] = desc.list[1] = fold_shape1(gates->hidden);
@@ -28471,7 +28384,7 @@ static void fold__path_fail(fold_model *m, const char *who, const char *path)
 #ifndef FOLD_INFERENCE
 /* -- saving ---------------------------------------------------------------------------------- */
 
-FOLD__ZEROS_BY_DEFAULT(fold_save_desc)
+FOLD__BY_DEFAULT(fold_save_desc, FOLD__ALL_ZERO)
 FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m ? m->steps : 0; }
 
 static int fold__is_text(const char *from)
@@ -29186,7 +29099,7 @@ static int fold__by_place(const void *tensors, uint32_t one, uint32_t other)
 
 /* -- loading --------------------------------------------------------------------------------- */
 
-FOLD__ZEROS_BY_DEFAULT(fold_load_desc)
+FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 

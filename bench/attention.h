@@ -63,7 +63,7 @@ static double attend_once(const attend *a, int backward, double *best)
             key.base += (call.keys - 1) * key.stride;
             fold__attention_append(a->panels, &key, call.keys - 1, 1, call.heads, call.width);
         }
-        (backward ? fold__attend_backward : fold__attend_forward)(a->k, &call, 0, call.heads, a->scratch);
+        fold__attend(a->k, &call, 0, call.heads, a->scratch, backward);
         if (!a->shape->decoding) row += (size_t)call.keys;
         pairs += attend_pairs(a->shape, list);
         if (list + 1 < a->shape->lists && pairs < ATTEND_PAIRS) continue;

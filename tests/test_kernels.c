@@ -942,7 +942,7 @@ static void attention_run(const fold__kernels *f, const fold__attention_call *c,
     const int part = below(c->heads + 1);
     for (int i = 0; i < 2; i++) {
         float *scratch = floats(fold__attention_floats(c, backward));
-        (backward ? fold__attend_backward : fold__attend_forward)(f, c, i ? part : 0, i ? c->heads : part, scratch);
+        fold__attend(f, c, i ? part : 0, i ? c->heads : part, scratch, backward);
         free(scratch);
     }
 }
