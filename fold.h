@@ -20981,8 +20981,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    run->group[which].floats = fold__place(f, run->buffer + first_buffer, run->counts.buffers - first_buffer,
-                                           0, 2 * times.count + 1);
+    const uint32_t buffers = run->counts.buffers - first_buffer; /* leaves have none */
+    run->group[which].floats =
+        buffers ? fold__place(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
 }
 
