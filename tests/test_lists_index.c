@@ -1106,7 +1106,7 @@ static void caches_are_copied(void)
 {
     enum { MOST = 140 };
     static const int lengths[] = { 0, 1, 5, 64, 65, MOST - 2 };
-    static float memory[3][(2 * MOST + 128) * (STEP_WIDTH + STEP_VALUES)], rows[MOST][STEP_VALUES + STEP_WIDTH];
+    static float memory[3][(2 * MOST + 128) * (STEP_WIDTH + STEP_VALUES)], rows[MOST + 1][STEP_VALUES + STEP_WIDTH];
     float y[2][STEP_VALUES];
     check_random r = { 9 };
     random_fill(&r, rows[0], sizeof rows / sizeof(float), -1, 1);
