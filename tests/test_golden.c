@@ -353,7 +353,7 @@ static fold_node list_loss(fold_ctx *f, const void *layers, int at)
 {
     const list_net *n = (const list_net *)layers;
     const int rows = at * 5 % (MOST_ROWS + 1);
-    int word[MOST_ROWS], label[MOST_ROWS];
+    int word[MOST_ROWS] = { 0 }, label[MOST_ROWS] = { 0 };
     fold_node part[12];
     fold_dropout_seed(f, (uint64_t)at);
     for (int i = 0; i < rows; i++) {
