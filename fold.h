@@ -923,7 +923,7 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 /* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Begin with
    fold_adam_step. Set `rate` anew at each step for a schedule. All return the model's status. State is
    allocated at the first step. It begins anew when a step needs another kind: momentum, squares (Adagrad,
-   RMSprop) or Adam's.
+   RMSprop) or Adam's. Means of gradients below 2^-100 and of squares below 2^-139 become 0.
    In lookup tables only rows touched since the last step change: value, state, weight decay. A backward
    touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
    fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
@@ -3177,16 +3177,24 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
    and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
-   one result on every path. */
-#define FOLD__RULES(X)                                                                                      \
-    X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                              \
-    X(momentum, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), grad); change = FOLD__VMUL(rate, state1)) \
-    X(squares, 1, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), FOLD__VMUL(FOLD__VMUL(add1, grad), grad)); \
-      change = FOLD__VDIV(FOLD__VMUL(rate, grad), FOLD__VADD(FOLD__VSQRT(state1), epsilon)))                \
-    X(adam, 2, state1 = FOLD__VADD(FOLD__VMUL(keep1, state1), FOLD__VMUL(add1, grad));                      \
-      state2 = FOLD__VADD(FOLD__VMUL(keep2, state2), FOLD__VMUL(FOLD__VMUL(add2, grad), grad));             \
-      change = FOLD__VDIV(FOLD__VMUL(rate, FOLD__VMUL(state1, scale1)),                                     \
-                          FOLD__VADD(FOLD__VSQRT(FOLD__VMUL(state2, scale2)), epsilon));                    \
+   one result on every path.
+   A state that only decays would end among subnormal numbers, where rounding keeps it for ever and processors
+   take a hundred cycles for each. So what is too small to change a value is 0: a mean of gradients below
+   2^-100, and a mean of their squares below 2^-139. */
+#define FOLD__FADING(least, keep, state, added) \
+    FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
+#define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
+#define FOLD__SQUARES(keep, state, factor) \
+    FOLD__FADING(0x1p-139f, keep, state, FOLD__VMUL(FOLD__VMUL(factor, grad), grad))
+#define FOLD__RULES(X)                                                                          \
+    X(sgd, 0, change = FOLD__VMUL(rate, grad))                                                  \
+    X(momentum, 1, state1 = FOLD__MEAN(keep1, state1, grad); change = FOLD__VMUL(rate, state1)) \
+    X(squares, 1, state1 = FOLD__SQUARES(keep1, state1, add1);                                  \
+      change = FOLD__VDIV(FOLD__VMUL(rate, grad), FOLD__VADD(FOLD__VSQRT(state1), epsilon)))    \
+    X(adam, 2, state1 = FOLD__MEAN(keep1, state1, FOLD__VMUL(add1, grad));                      \
+      state2 = FOLD__SQUARES(keep2, state2, add2);                                              \
+      change = FOLD__VDIV(FOLD__VMUL(rate, FOLD__VMUL(state1, scale1)),                         \
+                          FOLD__VADD(FOLD__VSQRT(FOLD__VMUL(state2, scale2)), epsilon));        \
       change = FOLD__VADD(FOLD__VMUL(shrink, value), change))
 
 enum fold__rule {
@@ -6464,6 +6472,11 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 #ifdef FOLD_INFERENCE
 #define FOLD__RULE_ENTRY(name, states, body) NULL,
 #else
+FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(unless_below)(FOLD__V x, float least)
+{
+    return FOLD__VSEL(FOLD__VLT(FOLD__VABS(x), FOLD__VSET(least)), FOLD__VZERO(), x);
+}
+
 FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__RULE_ENTRY(name, states, body) FOLD__ISA(rule_##name),
 #endif

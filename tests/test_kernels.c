@@ -613,6 +613,34 @@ static void test_max_of_nan(const fold__kernels *f)
     }
 }
 
+/* States that only decay become 0, and no subnormal numbers that stay for ever; NaN and infinity stay, and what is larger. */
+static void test_fading_states(const fold__kernels *f)
+{
+    enum { COUNT = 21, TURNS = 20000 };
+    const fold__step step = { FOLD__RULE_adam, 2, 0.1f, 0, 0, 1e-8f, 0.9f, 0.1f, 1, 0.99f, 0.01f, 1 };
+    for (int rule = FOLD__RULE_momentum; rule <= FOLD__RULE_adam; rule++) {
+        float value[COUNT], grad[COUNT] = { 0 }, mean[COUNT], square[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            value[i] = 1;
+            mean[i] = i % 2 && rule != FOLD__RULE_squares ? -1e-3f : 1e-3f;
+            square[i] = 1e-6f;
+        }
+        for (int turn = 0; turn < TURNS; turn++) {
+            f->rule[rule](&step, value, grad, mean, square, COUNT);
+            grad[3] = turn % 2 ? 1e-4f : -1e-4f; /* this one goes on */
+        }
+        for (int i = 0; i < COUNT; i++) {
+            check((mean[i] == 0) == (i != 3), "fading mean", f->name, rule, i, 0);
+            check(rule != FOLD__RULE_adam || (square[i] == 0) == (i != 3), "fading square", f->name, rule, i, 0);
+        }
+        mean[0] = 1e-30f; /* over 2^-100 */
+        mean[1] = float_of(0x7fc00000u);
+        mean[2] = (float)INFINITY;
+        f->rule[rule](&step, value, grad, mean, square, 3);
+        check(mean[0] == 0.9f * 1e-30f && mean[1] != mean[1] && mean[2] == (float)INFINITY, "states that stay", f->name, rule, 0, 0);
+    }
+}
+
 /* Multiply-add where rounding twice would show: sums near the middle between two floats, subnormals, everything else. */
 static void test_fma(const fold__kernels *f, int tries)
 {
@@ -1198,6 +1226,7 @@ static void test_set(const fold__kernels *f, int share)
     RUN(test_reductions(f));
     RUN(test_exp_sum(f));
     RUN(test_max_of_nan(f));
+    RUN(test_fading_states(f));
     RUN(test_edges(f));
     RUN(test_domains(f));
     RUN(test_gelu_tanh_slope(f));
