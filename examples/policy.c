@@ -281,9 +281,11 @@ static int run(const settings *s)
         printf("metadata %s: %s\n", key, fold_onnx_metadata(o, key));
     }
     quantize.least = LEAST_BYTES;
-    if (s->c && s->bits == 16) return failed("--c prints weights of 8 or 32 bits");
     if (o && !s->c && s->bits && s->bits < 32) fold_model_quantize(m, &quantize);
-    const int wrong = fold_model_status(m) ? failed(fold_model_message(m)) : s->c ? print_c(s, m, o) : step(s, m, o);
+    const int wrong = fold_model_status(m)        ? failed(fold_model_message(m))
+                      : s->c && s->bits == 16 ? failed("--c prints weights of 8 or 32 bits")
+                      : s->c                  ? print_c(s, m, o)
+                                              : step(s, m, o);
     fold_onnx_close(o);
     fold_model_free(m);
     return wrong;

@@ -57,8 +57,8 @@ typedef struct to_c_desc {
     int agents;         /* a step is of so many, one behind the other in arguments and in an array of states. 0: 1 */
     const to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
-    int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Results are those of
-                           fold_model_quantize with that `least`, to the bit on every processor. 0: all stay floats */
+    int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Their products have
+                           the bits of fold_model_quantize with that `least`, on every processor. 0: all stay floats */
     to_c_own *own;      /* NULL: ops of your own are refused */
     void *own_user;
 } to_c_desc;
@@ -2172,12 +2172,22 @@ static float to_c__weight_at(const to_c__printer *p, const to_c__weight *w, int 
     return to_c__param_at(p, w, w->from + row, column);
 }
 
+/* A weight that is to be printed, or 0 and an error when it is an infinity or a NaN. */
+static float to_c__finite_at(to_c__printer *p, const to_c__weight *w, int row, int column)
+{
+    const float value = to_c__weight_at(p, w, row, column);
+    if (value - value == 0.0f) return value;
+    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN",
+               w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+    return 0.0f;
+}
+
 /* Writes a column in bytes. */
 static void to_c__put_byte_column(to_c__printer *p, const to_c__weight *w, int column)
 {
     const float largest = to_c__largest_of(p, w, column), factor = largest > 0.0f ? 127.0f / largest : 0.0f;
     for (int row = 0; row < w->inner; row++)
-        to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(to_c__weight_at(p, w, row, column) * factor));
+        to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(to_c__finite_at(p, w, row, column) * factor));
 }
 
 /* Writes a run of floats, and zeros up to whole vectors, or to a multiple of sixteen. */
@@ -2185,10 +2195,7 @@ static void to_c__put_floats(to_c__printer *p, const to_c__weight *w, int row, i
 {
     char text[32];
     for (int i = 0; i < count; i++) {
-        const float value = down ? to_c__weight_at(p, w, row + i, column) : to_c__weight_at(p, w, row, column + i);
-        if (!(value - value == 0.0f)) /* an infinity or a NaN */
-            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN",
-                       w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+        const float value = to_c__finite_at(p, w, down ? row + i : row, down ? column : column + i);
         to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", to_c__float(value, text));
     }
     if (down) for (int i = count; i % 16; i++) to_c__put(p, " 0.0f,");

@@ -482,7 +482,8 @@ def main():
 
     if not option.report:
         if not option.count:
-            return print("%d tests compile" % len(Tree(os.path.join(WORK, "tree_0")).tests))
+            print("%d tests compile" % len(Tree(os.path.join(WORK, "tree_0")).tests))
+            return 0
         trees = [Tree(os.path.join(WORK, "tree_%d_%d" % (option.seed, job))) for job in range(option.jobs)]
         for tree in trees:
             tree.as_it_is()

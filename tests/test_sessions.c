@@ -1837,8 +1837,7 @@ static int left_items(const session *s)
     return n;
 }
 
-/* -- the tests
- * ------------------------------------------------------------------------------------------------- */
+/* -- the tests -------------------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_ADDRESS__) /* much slower */
 enum { SESSIONS = 250, REFERENCED = 15 };

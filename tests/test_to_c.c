@@ -624,7 +624,7 @@ static void refused(void)
     own.forward = own_forward;
     const fold_op rounded = fold_op_new(m, &own);
     const fold_recurrent gru = fold_gru_new(m, "gru", 4, 4);
-    const fold_param huge = fold_weight_new(m, "huge", 4, 4);
+    const fold_param huge = fold_weight_new(m, "huge", 4, 4), wide = fold_weight_new(m, "wide", 4, 16); /* becomes bytes */
     fold_values_write_begin(m, huge)[5] = (float)HUGE_VAL;
     fold_values_write_end(m, huge);
     eager.eager = 1;
@@ -646,6 +646,14 @@ static void refused(void)
     desc.n_in = desc.n_out = 1;
     CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: to_c_desc.own does not know it") != NULL);
     expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_BAD_ARGUMENT, "'huge' has an infinity or a NaN");
+    for (int nan = 0; nan < 2; nan++) {
+        fold_values_write_begin(m, wide)[5] = nan ? (float)NAN : (float)HUGE_VAL;
+        fold_values_write_end(m, wide);
+        const to_c_port z = { "z", fold_linear(f, x, wide, no_bias), { 0, 0 } };
+        desc.out = &z;
+        desc.bytes = 1;
+        CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'wide' has an infinity or a NaN") != NULL);
+    }
     expect(f, fold_tanh(f, x), x, FOLD_BAD_ARGUMENT, "input 'x' is no node of fold_input_ref or fold_input");
     expect(f, x, x, FOLD_OK, "");
     expect(f, x, fold_tanh(f, x), FOLD_OK, "");

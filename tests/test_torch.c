@@ -997,7 +997,7 @@ static void encoders_are_layers(void)
     CHECK_TEXT(fold_model_message(m), "encoder 'e': takes a desc and an array for at least one layer, got 0");
     fold_model_clear_error(m);
     CHECK_INT(fold_encoder_new(m, "e", &layer, 1, &desc, 0).layers, 0);
-    CHECK_TEXT(fold_model_message(m), "encoder 'e'");
+    CHECK_TEXT(fold_model_message(m), "encoder 'e': from 0 to 0 values");
     fold_model_clear_error(m);
     make_file(&it, ENCODER_LAYER("0") ", " ENCODER_LAYER("1"));
     fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
