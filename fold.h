@@ -6491,6 +6491,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
 #define FOLD__ROWS_4(F, with) FOLD__ROWS_3(F, with) F(3, with)
 #define FOLD__ROWS_6(F, with) FOLD__ROWS_4(F, with) F(4, with) F(5, with)
+#define FOLD__ROWS_12(F, with) \
+    FOLD__ROWS_6(F, with) F(6, with) F(7, with) F(8, with) F(9, with) F(10, with) F(11, with)
 #define FOLD__COLS_1(F, with) F(with, 0)
 #define FOLD__COLS_2(F, with) FOLD__COLS_1(F, with) F(with, 1)
 #define FOLD__COLS_3(F, with) FOLD__COLS_2(F, with) F(with, 2)
@@ -6555,8 +6557,29 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     }
 #define FOLD__STEP_4(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 4) FOLD__ROWS_4(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
+#define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* VECTORS of `vectors` vectors are whole, all or all but the last. */
+/* All tiles of ROWS rows that are left. VECTORS of `vectors` vectors are whole, all or all but the last. */
+#define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                           \
+    for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                               \
+        FOLD__ROWS_##ROWS(FROM_ROW, VECTORS) for (segment = 0; segment < at->n_seg; segment++)           \
+        {                                                                                                \
+            const float *weights = at->seg[segment].weights + at->offset;                                \
+            const int count = at->seg[segment].inner;                                                    \
+            inputs = at->seg[segment].inputs + line;                                                     \
+            for (element = 0; ROWS >= 4 && at->scattered && line + 3 * ROWS <= lines && element < ROWS;  \
+                 element++)                                                                              \
+                FOLD__PREFETCH(inputs[2 * ROWS + element]);                                              \
+            FOLD__ROWS_##ROWS(FOLD__X_ROW, VECTORS) for (element = 0; element < count;                   \
+                                                         element++, weights += width)                    \
+            {                                                                                            \
+                STEP(VECTORS)                                                                            \
+            }                                                                                            \
+        }                                                                                                \
+        FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                               \
+    }
+
+/* The chains of six rows and one vector wait for each other, so two such tiles go together. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                               \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__span *at)                                       \
     {                                                                                                    \
@@ -6566,27 +6589,13 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         const float *const *from = at->from, *const * inputs;                                            \
         float *const *to = at->to;                                                                       \
         enum { vectors = of_all, end_apart = FOLD__W > 4 };                                              \
-        const int last = at->last;                                                                       \
+        const int last = at->last, lines = at->count * ROWS;                                             \
         const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
-        int tile, segment, element;                                                                      \
+        int line = 0, segment, element;                                                                  \
         (void)panel_stride;                                                                              \
-        for (tile = 0; tile < at->count; tile++, from += ROWS, to += ROWS) {                             \
-            FOLD__ROWS_##ROWS(FROM_ROW, VECTORS) for (segment = 0; segment < at->n_seg; segment++)       \
-            {                                                                                            \
-                const float *weights = at->seg[segment].weights + at->offset;                            \
-                const int count = at->seg[segment].inner;                                                \
-                inputs = at->seg[segment].inputs + tile * ROWS;                                          \
-                for (element = 0; ROWS >= 4 && at->scattered && tile + 2 < at->count && element < ROWS;  \
-                     element++)                                                                          \
-                    FOLD__PREFETCH(inputs[2 * ROWS + element]);                                          \
-                FOLD__ROWS_##ROWS(FOLD__X_ROW, VECTORS) for (element = 0; element < count;               \
-                                                             element++, weights += width)                \
-                {                                                                                        \
-                    STEP(VECTORS)                                                                        \
-                }                                                                                        \
-            }                                                                                            \
-            FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                           \
-        }                                                                                                \
+        if (ROWS == 6 && vectors == 1)                                                                   \
+            FOLD__TILE_LOOP(12, 1, FOLD__FROM_ROW, FOLD__STEP_12, FOLD__TO_ROW)                          \
+        FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                           \
     }
 #define FOLD__TILE(ROWS, VECTORS)                                                                        \
     FOLD__TILE_OF(tile_##ROWS##_by_##VECTORS, ROWS, VECTORS, VECTORS, FOLD__FROM_ROW, FOLD__STEP_##ROWS, \

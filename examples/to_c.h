@@ -535,7 +535,7 @@ static const to_c__helper to_c__helpers[] = {
       "}\n" },
     { "join", NULL,
       "/* The sum of sixteen lanes: lane i and i + 8, then + 4, + 2, + 1. */\n"
-      "@INLINE float @join(const float *lanes)\n"
+      "@INLINE float @join(float *lanes)\n"
       "{\n"
       "#if @WIDTH > 1\n"
       "    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));\n"
@@ -543,12 +543,10 @@ static const to_c__helper to_c__helpers[] = {
       "    const four sum = (of[0] + of[2]) + (of[1] + of[3]);\n"
       "    return (sum[0] + sum[2]) + (sum[1] + sum[3]);\n"
       "#else\n"
-      "    float sum[8];\n"
       "    int half, i;\n"
-      "    for (i = 0; i < 8; i++) sum[i] = lanes[i] + lanes[i + 8];\n"
-      "    for (half = 4; half > 0; half /= 2)\n"
-      "        for (i = 0; i < half; i++) sum[i] += sum[i + half];\n"
-      "    return sum[0];\n"
+      "    for (half = 8; half > 0; half /= 2)\n"
+      "        for (i = 0; i < half; i++) lanes[i] += lanes[i + half];\n"
+      "    return lanes[0];\n"
       "#endif\n"
       "}\n" },
     { "dot", NULL,
@@ -783,7 +781,7 @@ typedef struct to_c__call {
 } to_c__call;
 typedef struct to_c__stage { to_c__kind kind; int size, call, part; } to_c__stage; /* maps: of one loop */
 typedef struct to_c__item { int call, part, stage; } to_c__item;
-typedef struct to_c__slot { int count, block, slack, free_from; } to_c__slot;
+typedef struct to_c__slot { int count, block, slack, value; } to_c__slot; /* value: the last that it was given to */
 /* Weights as they are printed: in a form, in parts of so many columns. Bytes lie column by column, and have units: what 1
    stands for in each column. */
 enum { TO_C__AS_IS, TO_C__ROWS, TO_C__COLUMNS, TO_C__BYTES, TO_C__UNITS };
@@ -1382,6 +1380,26 @@ static to_c__value to_c__value_like(const to_c__slot *slot)
     return v;
 }
 
+/* Tells whether a loop may write a value over one that it is the last to read. Later vectors are read before they are written.
+   The one that is written must be read before, and an element that all of them read must stay. */
+static int to_c__overwrites(const to_c__printer *p, int value, int read)
+{
+    const int stage = p->value[value].made, block = p->value[read].block;
+    int is_made = 0;
+    if (stage < 0 || !p->stage[stage].part || p->value[read].last != stage) return 0;
+    for (size_t i = 0; i < p->n_items; i++) {
+        const to_c__item *item = &p->item[i];
+        if (item->stage != stage) continue;
+        for (int k = 0; k < p->call[item->call].n_in; k++) {
+            const to_c__operand operand = to_c__operand_of(p, &p->call[item->call], k, item->part);
+            const int is_later = operand.offset >= block || operand.offset >= 16;
+            if (operand.value == read && (operand.size == 1 || (is_made && !is_later))) return 0;
+        }
+        is_made |= to_c__made_by(p, item) == value;
+    }
+    return is_made;
+}
+
 /* Gives a value a slot of which no other value is in use: the smallest that holds it, else one that grows, else a new one. */
 static void to_c__place(to_c__printer *p, int value)
 {
@@ -1391,7 +1409,7 @@ static void to_c__place(to_c__printer *p, int value)
         const to_c__slot *slot = &p->slot[i];
         const to_c__value as_slot = to_c__value_like(slot);
         const to_c__slot as_value = { v->size / v->block, v->block, v->slack, 0 };
-        if (slot->free_from > v->made) continue;
+        if (p->value[slot->value].last >= v->made && !to_c__overwrites(p, value, slot->value)) continue;
         if (to_c__holds(slot, v)) best = best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
         else if (to_c__holds(&as_value, &as_slot))
             grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block ? i : grows;
@@ -1404,7 +1422,7 @@ static void to_c__place(to_c__printer *p, int value)
         p->slot[grows].block = v->block;
         p->slot[grows].slack = v->slack;
     }
-    p->slot[v->slot].free_from = v->last + 1;
+    p->slot[v->slot].value = value;
 }
 
 static int to_c__needs_slot(const to_c__value *v)

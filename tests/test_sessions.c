@@ -8,10 +8,12 @@
    Then recordings are held to reference.h, value by value and gradient by gradient: sessions_reference.h.
 
    test_sessions [--sessions N] [--seed S] [--shrink SECONDS] [--fork] [--file PREFIX] [--reference N] [--accuracy]
+                 [--print FILE.c]
    --fork runs each session in a process of its own, so that those that crash are shrunk, too. --file: the
    programs go to files PREFIX<seed>.c, and sessions go on after a failure. Fewer than 1000 sessions need not
    use every op a hundred times. --reference: how many sessions' recordings are held to the reference;
-   --accuracy prints the worst error of each op, of what is allowed.
+   --accuracy prints the worst error of each op, of what is allowed. --print FILE.c writes recordings of N sessions
+   as C, with what they must give, instead: sessions_printed.h.
        cc -O2 -o test_sessions tests/test_sessions.c -lm */
 
 #define FOLD__SHARED_WORK 500 /* small batches, too */
@@ -22,6 +24,8 @@
 #include "../examples/fit.h"
 #define TORCH_IMPLEMENTATION
 #include "../examples/torch.h"
+#define TO_C_IMPLEMENTATION
+#include "../examples/to_c.h"
 #include "check.h"
 #include "reference.h"
 #include <stddef.h>
@@ -1848,10 +1852,11 @@ static struct {
     int sessions, reference, accuracy;
     uint64_t seed;
     double seconds; /* to shrink a failure */
-    const char *prefix;
-} options = { SESSIONS, REFERENCED, 0, 1, 20, NULL };
+    const char *prefix, *print;
+} options = { SESSIONS, REFERENCED, 0, 1, 20, NULL, NULL };
 
 #include "sessions_reference.h"
+#include "sessions_printed.h"
 
 static void report_failure(enum verdict verdict)
 {
@@ -2064,6 +2069,8 @@ int main(int argc, char **argv)
             options.reference = (int)option_whole(argc, argv, i, 0, INT_MAX);
         else if (!strcmp(argv[i], "--accuracy"))
             options.accuracy = 1;
+        else if (!strcmp(argv[i], "--print"))
+            options.print = value;
         else if (!strcmp(argv[i], "--fork"))
             fork_each = 1;
     }
@@ -2074,6 +2081,11 @@ int main(int argc, char **argv)
     snprintf(path_text, sizeof path_text, "%s/sessions_%ld.safetensors", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
              (long)getpid());
 #endif
+    if (options.print) {
+        check_run("sessions: recordings are printed as C", write_printed);
+        free(sight.seen);
+        return check_finish();
+    }
     check_run("sessions: every call of the header", every_call);
     if (options.sessions) check_run("sessions: a fault is found and shrunk", faults_are_shrunk);
     memset(&world.kinds, 0, sizeof world.kinds);

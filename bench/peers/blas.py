@@ -1,5 +1,5 @@
 """Tells which BLAS PyTorch multiplies by. Debian's runs on any libblas.so.3, and on the reference BLAS if nothing else is there."""
-import os, re
+import ctypes, os, re, sys
 
 NAMES = {"openblas": "OpenBLAS", "blis": "BLIS", "mkl": "MKL", "atlas": "ATLAS"}
 REFUSED = """PyTorch runs on %s, which is about ten times slower than others: rates beside it tell nothing. Install
@@ -34,11 +34,44 @@ def blas_of(mapped, config):
     return (NAMES.get("openblas" if name == "open" else name, "a BLAS that is not known"), False)
 
 
+def lines_of(path):
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return file.read().splitlines()
+
+
+def better_core(core, flags):
+    """OpenBLAS takes kernels without AVX on a processor that is newer than itself. Names those to take instead, or "".
+
+    >>> better_core("Prescott", "fma avx avx2 avx512f avx512dq avx512bw avx512vl")
+    'SkylakeX'
+    >>> better_core("Prescott", "fma avx avx2")
+    'Haswell'
+    >>> better_core("Prescott", "sse3"), better_core("Zen", "fma avx avx2"), better_core("", "avx2")
+    ('', '', '')
+    """
+    if core not in ("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Generic") or " avx2" not in " " + flags:
+        return ""
+    return "SkylakeX" if all(" avx512" + part in flags for part in ("f", "bw", "dq", "vl")) else "Haswell"
+
+
 def blas():
-    """Names that of this process, in which PyTorch is imported."""
+    """Names that of this process, in which PyTorch is imported. Begins the program anew where OpenBLAS does not know the processor."""
     import torch
-    mapped = []
-    if os.path.exists("/proc/self/maps"):
-        with open("/proc/self/maps") as file:
-            mapped = sorted({line.split()[-1] for line in file if line.rstrip().find("/") >= 0})
-    return blas_of(mapped, torch.__config__.show())
+    mapped = sorted({line.split()[-1] for line in lines_of("/proc/self/maps") if "/" in line})
+    name, is_reference = blas_of(mapped, torch.__config__.show())
+    for path in mapped:
+        if name.startswith("OpenBLAS") and re.match(r"lib(openblas|blas\.so)", os.path.basename(path)):
+            get = getattr(ctypes.CDLL(path), "openblas_get_corename", None)
+            if not get:
+                continue
+            get.restype = ctypes.c_char_p
+            core = get().decode()
+            better = better_core(core, next((line for line in lines_of("/proc/cpuinfo") if line.startswith("flags")), ""))
+            if better and os.environ.get("OPENBLAS_CORETYPE") != better:
+                os.environ["OPENBLAS_CORETYPE"] = better
+                sys.stdout.flush()
+                os.execv(sys.executable, [sys.executable, *sys.argv])
+            return name + ", with its kernels for " + core, is_reference
+    return name, is_reference
