@@ -110,7 +110,7 @@ frame: bench/bench
 	bench/bench --frames 3000
 
 # Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
-bench-study: bench/study
+bench-study: bench/study bench/bench
 	@mkdir -p build
 	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
 	sh bench/figures write
