@@ -6579,7 +6579,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                               \
     }
 
-/* The chains of six rows and one vector wait for each other, so two such tiles go together. */
+/* Six chains do not fill the time of a multiply-add, so two tiles of six rows and one vector go together. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                               \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__span *at)                                       \
     {                                                                                                    \

@@ -110,10 +110,9 @@ static void write_printed(void)
     static net n;
     FILE *file = fopen(options.print, "w");
     if (!CHECK(file != NULL)) return;
-    fprintf(file, "#include <stdio.h>\n#include <string.h>\n"
-                  "static int differs(float x, unsigned want)\n{\n    unsigned bits;\n    memcpy(&bits, &x, sizeof bits);\n"
-                  "    if ((want & 0x7fffffffu) > 0x7f800000u) return (bits & 0x7fffffffu) <= 0x7f800000u; /* NaN */\n"
-                  "    return bits != want;\n}\n");
+    char *calls = (char *)calloc((size_t)options.sessions + 1, 60), *end = calls;
+    int count = 0;
+    write_begin(file);
     turn = EAGERLY;
     for (int i = 0; i < options.sessions; i++) {
         session *s = &the_session;
@@ -139,16 +138,16 @@ static void write_printed(void)
             const to_c_result result = print_values(&p, name, fold_to_file, file);
             CHECK_SAYS(!result.status, "%s: %s", name, result.message);
             write_comparison(file, &p, name);
-            fprintf(file, "#define CHECK_%d failed += %s_check(), count++;\n", i, name);
-        } else fprintf(file, "#define CHECK_%d\n", i);
+            end += snprintf(end, 60, "    failed += %s_check();\n", name);
+            count++;
+        }
         printed_sum.items += s->graph[0].n_items;
         printed_sum.outputs += p.n_out;
         fold_ctx_free(p.f);
         fold_model_free(n.m);
     }
-    fprintf(file, "int main(void)\n{\n    int failed = 0, count = 0;\n");
-    for (int i = 0; i < options.sessions; i++) fprintf(file, "    CHECK_%d\n", i);
-    fprintf(file, "    printf(\"%%d passed, %%d failed\\n\", count - failed, failed);\n    return failed;\n}\n");
+    write_end(file, calls, count);
+    free(calls);
     CHECK_INT(fclose(file), 0);
     printf("RESULT printed sessions=%d items=%ld outputs=%ld refused=%ld\n", options.sessions, printed_sum.items, printed_sum.outputs, printed_sum.refused);
 }

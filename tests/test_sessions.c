@@ -1856,6 +1856,7 @@ static struct {
 } options = { SESSIONS, REFERENCED, 0, 1, 20, NULL, NULL };
 
 #include "sessions_reference.h"
+#include "printed.h"
 #include "sessions_printed.h"
 
 static void report_failure(enum verdict verdict)

@@ -16,6 +16,7 @@
 #include "../examples/policy.h"
 #include "../examples/options.h"
 #include "check.h"
+#include "printed.h"
 
 enum { STEPS = 12, PORTS = 4, NODES = 64, WIDE = 600 };
 
@@ -62,18 +63,6 @@ static void write_check(FILE *file, const char *name, trace *t, int has_state)
     for (int i = 0; i < t->n_out; i++) fprintf(file, "%sout + %d", i + t->n_in ? ", " : "", total(t->out_size, i));
     fprintf(file, ");\n        for (i = 0; i < %d; i++) wrong += differs(out[i], %s_want[step][i]);\n    }\n", out, name);
     fprintf(file, "    if (wrong) printf(\"%s: %%d outputs differ\\n\", wrong);\n    return wrong != 0;\n}\n", name);
-}
-
-static void write_begin(FILE *file)
-{
-    fprintf(file, "#include <stdio.h>\n#include <string.h>\n"
-                  "static int differs(float x, unsigned want)\n{\n    unsigned bits;\n    memcpy(&bits, &x, sizeof bits);\n"
-                  "    if ((want & 0x7fffffffu) > 0x7f800000u) return (bits & 0x7fffffffu) <= 0x7f800000u; /* NaN */\n"
-                  "    return bits != want;\n}\n");
-}
-static void write_end(FILE *file, const char *names, int count)
-{
-    fprintf(file, "int main(void)\n{\n    int failed = 0;\n%s    printf(\"%%d passed, %%d failed\\n\", %d - failed, failed);\n    return failed;\n}\n", names, count);
 }
 
 /* ---- eight networks -------------------------------------------------------------------------- */
