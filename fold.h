@@ -142,6 +142,9 @@
                - All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
                  the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
                  (one linked with -ffast-math does) flushes them where it computes or prints itself.
+               - With fold_model_desc.flush_subnormals runs and steps flush them, too: batched and eager still
+                 give the same bits, two kinds of processors no longer do. A subnormal number of your own is 0
+                 where it is computed with and stays where it is copied, which batches may do in other places.
                - No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
                  PyTorch's have it. Its place belongs to the contract, its sign and payload do not.
      Accuracy  The table tells how far values and gradients of an op are at most from those of real numbers,
@@ -305,6 +308,8 @@ typedef struct fold_model_desc {
                             0, 1: all do */
     fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; needed for threads */
     void *pool;          /* handed to parallel_for */
+    int flush_subnormals; /* takes values and gradients below 2^-126 for 0 in runs and steps, which saves time
+                             where they fade: see Numerics. Only x86 and 64-bit ARM can; others keep them */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
@@ -5247,24 +5252,25 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Around all that computes: denormals on, round to nearest, whatever the program had; and back. */
+/* Around all that computes: round to nearest, and keep subnormal numbers or flush them to zero, whatever the
+   program had; and back. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__TINYC__)
 #define FOLD__FPCR 1
 #endif
-static uint64_t fold__fp_enter(void)
+static uint64_t fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    unsigned saved = _mm_getcsr(),
-             wanted = saved & ~0xe040u; /* flush to zero, rounding; denormals are zero */
+    const unsigned saved = _mm_getcsr(), flushing = flush ? 0x8040u : 0; /* to zero; subnormals are zero */
+    const unsigned wanted = (saved & ~0xe040u) | flushing;               /* rounding is two bits of these */
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
     uint64_t saved, wanted;
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
-    wanted = saved & ~(uint64_t)0x01c80000u; /* FZ, RMode, FZ16 */
+    wanted = (saved & ~(uint64_t)0x01c80000u) | (flush ? 0x01000000u : 0); /* FZ, RMode, FZ16; FZ */
     if (wanted != saved)
         __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
     return saved;
@@ -5272,8 +5278,10 @@ static uint64_t fold__fp_enter(void)
     const int saved = fegetround(); /* C knows no flushing to zero: what sets it here stays */
     if (saved >= 0 && saved != FE_TONEAREST)
         fesetround(FE_TONEAREST);
+    (void)flush;
     return (uint64_t)saved;
 #else
+    (void)flush;
     return 0;
 #endif
 }
@@ -11443,7 +11451,7 @@ FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float
 FOLD_API void fold_random_gaussian(fold_random *random, const float *mean, const float *deviation, int n,
                                    float *values)
 {
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     if (values && random)
         fold__gaussian(random, mean, deviation, n, values);
     fold__fp_leave(saved);
@@ -11571,7 +11579,7 @@ FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float 
 static int fold__choose(fold_random *random, const float *values, int count,
                         int (*rule)(const fold_random *random, const float *values, int count))
 {
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     const int chosen = random && values ? rule(random, values, count) : -1;
     fold__fp_leave(saved);
     if (random)
@@ -11587,7 +11595,7 @@ FOLD_API int fold_random_softmax(fold_random *random, const float *logits, int n
 FOLD_API float fold_random_softmax_n(fold_random *random, const float *logits, const int *sizes, int heads,
                                      int *chosen)
 {
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     const int given = random && logits && sizes && chosen;
     const float log_probability = given ? fold__softmax_heads(random, logits, sizes, heads, chosen) : NAN;
     fold__fp_leave(saved);
@@ -11689,7 +11697,7 @@ struct fold_model {
 #endif
     fold_ctx *tracer; /* traces cell bodies; made with the first cell */
     fold_memory tracing; /* it lies there; zero: in the model's memory */
-    uint8_t inference, sealed, has_tables;
+    uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* the first cells, which have their projections, or need none */
     void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
     const void *image; /* parameters that are made are found in it; NULL: none */
@@ -11783,6 +11791,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
                          settings.isa, m->kernels->name);
     m->seed = settings.seed;
     m->inference = settings.inference != 0;
+    m->flushes = settings.flush_subnormals != 0;
     m->tracing = settings.tracing;
     m->salt = (uint32_t)fold__mix64((uint64_t)(uintptr_t)m ^ 0x51ed2701u) | 1u;
 #ifndef FOLD_INFERENCE
@@ -12180,7 +12189,7 @@ FOLD__BY_DEFAULT(fold_param_desc, FOLD__ALL_ZERO)
 /* Fills the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
 {
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     const size_t padded = fold__round_up(param->size, FOLD__SPAN_ALIGN);
     memset(fold__values(m) + param->at, 0, padded * sizeof(float));
     if (fold__can_train(m))
@@ -12505,7 +12514,7 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_average: the share %g is not in [0, 1]",
                                 (double)share),
                FOLD_BAD_ARGUMENT;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(m->flushes);
     fold__average(fold__values(m), fold__values(from), m->span, share);
     fold__fp_leave(saved);
     fold_values_write_end(m, all);
@@ -12723,7 +12732,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
     m->forms[FOLD__IN_LINES] = &fold__byte_lines;
     m->forms[FOLD__IN_HALVES] = fold__half_kernels_for(m->kernels);
     m->take_bytes = fold__take_bytes;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     if (fold__quantize_all(m, &settings)) {
         fold__drop_floats(m, settings.tables);
         fold__arena_shrink(&m->arena, FOLD__M_VALUES, m->span * sizeof(float));
@@ -15042,7 +15051,7 @@ static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fol
     const size_t count = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
     const fold_node input = fold__append_input(f, NULL, shape, rows);
     float *values = fold_node_is_null(input) ? NULL : fold__at_place(f, f->place[input.id]);
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     for (size_t i = 0; values && i < count; i++)
         values[i] = factor * (float)bytes[i];
     fold__fp_leave(saved);
@@ -15107,7 +15116,7 @@ FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param
 static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
 {
     const uint32_t width = fold__row_size(f, id);
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     for (uint32_t row = 0; row < fold__rows_of(f, id); row++)
         fold__read_lines(f->model, fold__lookup_table(f, id), (size_t)fold__table_row(f, id, row) * width,
                          (int)width, fold__looked_up_row(f, id, row));
@@ -23103,7 +23112,7 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
     const int copies = program.op->is_random && !fold__in_training(f);
     const int whole = fold__is_whole(fold__node_sig(f, id));
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(f->model->flushes);
     if (whole)
         fold__eager_whole(f, id, &program, pointers, 0);
     else
@@ -23332,7 +23341,7 @@ static int fold__eager_backward(fold_ctx *f)
         return 0;
     if (f->desc.measure)
         return 1;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(f->model->flushes);
     if (run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
     for (uint32_t i = run->counts.calls; i-- > 0;) {
@@ -24118,7 +24127,7 @@ typedef struct fold__wave {
 static void fold__run_lane(int lane, void *user)
 {
     const fold__wave *wave = (const fold__wave *)user;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(wave->ctx->model->flushes);
     wave->run(wave, &wave->ctx->run->worker[lane], (uint64_t)lane);
     fold__fp_leave(saved);
 }
@@ -24130,7 +24139,7 @@ static void fold__on_threads(fold_ctx *f, fold__wave *wave)
     if (wave->threads > 1) {
         fold__fp_leave(f->run->host_fp);
         f->desc.parallel_for((int)wave->threads, fold__run_lane, wave, f->desc.pool);
-        fold__fp_enter();
+        fold__fp_enter(f->model->flushes);
     } else {
         wave->run(wave, f->run->worker, 0);
     }
@@ -24376,7 +24385,7 @@ static void fold__run_tape(fold_ctx *f)
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const fold__fp saved = run->host_fp = fold__fp_enter();
+    const fold__fp saved = run->host_fp = fold__fp_enter(f->model->flushes);
     if (run->tape.first && !run->timing && !f->n_index_refs && !run->worker->tape) {
         fold__run_tape(f);
         fold__fp_leave(saved);
@@ -24558,7 +24567,6 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
 /* Makes all ready for the first slice. Gradients that serve as totals get their parts from now on. */
 static void fold__begin_slices(fold_ctx *f)
 {
-    const fold__fp saved = fold__fp_enter();
     fold__first_stretch(f->run, &f->run->progress);
     if (!f->desc.measure)
         fold__start_run(f);
@@ -24567,7 +24575,6 @@ static void fold__begin_slices(fold_ctx *f)
         if (use->leads && use->total == FOLD__NO_TOTAL)
             fold__params(f->model)[use->target].grad_clear = 0;
     }
-    fold__fp_leave(saved);
 }
 
 /* ==== room: running =========================================================================
@@ -25350,7 +25357,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const char *problem = fold__slice_problem(f, ns);
     if (problem)
         return fold__refuse(f, FOLD_BAD_STATE, "run_more: %s", problem), f->read_error.status;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(f->model->flushes);
     fold__run_slice(f, ns);
     const int done = f->run->progress.stretch == FOLD__NONE;
     if (done && !fold__is_eager(f) && !f->desc.measure && !f->run->idle)
@@ -25957,7 +25964,7 @@ static size_t fold__row_behind(size_t rows, size_t width, size_t place)
 static void fold__step_lane(int lane, void *user)
 {
     const fold__stepping *stepping = (const fold__stepping *)user;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(stepping->model->flushes);
     const size_t share = stepping->floats / (size_t)stepping->lanes + 1, from = share * (size_t)lane;
     size_t at = 0;
     for (uint32_t index = 0; index < stepping->model->n_params; index++) {
@@ -26044,7 +26051,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
         fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
     if (m->error.status || !fold__states_ready(m, step->states))
         return m->error.status;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     fold__settle_step(step, fold__steps_of(m, step->rule) + 1);
     fold__fp_leave(saved);
     if (step->states)
@@ -26148,7 +26155,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
 {
     if (!m)
         return 0;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(m->flushes);
     const double norm = sqrt(fold__each_grad(m, 1));
     if (norm > (double)limit && norm <= DBL_MAX)
         fold__each_grad(m, (float)((double)limit / norm));
@@ -26180,7 +26187,7 @@ FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t 
 
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 {
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     const float factor = rates ? fold__rate_factor(rates, step) : 1;
     fold__fp_leave(saved);
     return factor;
@@ -29701,7 +29708,7 @@ static fold_status fold__load_file(fold_model *m, fold_reader *read, void *user,
         return FOLD_BAD_ARGUMENT;
     fold__file file = fold__file_of(m, read, user, bytes, size, desc);
     file.arena.array = file.arrays;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     int good = !m->error.status && fold__load_header(&file) && fold__load_match(&file) &&
                fold__load_data(&file) && fold__load_check(&file);
     if (good && ends && read(&more, 1, user))
@@ -30064,7 +30071,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
         return fold_model_status(fold_tensors_model(t));
     const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
     const size_t size = width ? (size_t)(tensor->end - tensor->begin) / width : 0;
-    const fold__fp saved = fold__fp_enter();
+    const fold__fp saved = fold__fp_enter(0);
     fold__shorten(shown, tensor->name);
     if (tensor->dtype >= FOLD__DTYPES_READ)
         fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read",

@@ -150,6 +150,7 @@ static const char usage[] =
     "  --in-turn on|off      on: what threads share runs lane by lane on one processor; tells what part of a step runs alone, and how many\n"
     "                        times as fast as one thread those --threads would be that never wait for each other or for memory\n"
     "  --weights float|bf16|int8  bf16, int8: in 16 or 8 bits, for inference; --compare floats beside it\n"
+    "  --flush on|off        on: subnormal numbers are flushed to zero\n"
     "  --sorted on|off       transformer only; on: batches of sentences in order of length\n"
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
@@ -225,6 +226,7 @@ static options parse(int argc, char **argv)
         else if (!strcmp(name, "--in-turn")) o.in_turn = on_off(name, value);
         else if (!strcmp(name, "--block")) o.block = on_off(name, value);
         else if (!strcmp(name, "--weights")) o.bits = bits_of(value);
+        else if (!strcmp(name, "--flush")) o.flush = on_off(name, value);
         else if (!strcmp(name, "--sorted")) o.sorted = on_off(name, value);
         else if (!strcmp(name, "--share")) o.share = value;
         else if (!strcmp(name, "--export")) o.export = value;

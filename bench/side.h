@@ -10,7 +10,7 @@ enum { MAX_REPEATS = 64, MIN_ROTATION = 8, MAX_ROTATION = 64, ROTATION_SAMPLES =
 typedef struct options {
     const char *workload, *mode, *isa, *share, *export;
     schedule schedule;
-    int compare, json, dedupe, plan_cache, replay, block, sorted, bits, frames, threads, in_turn, seed;
+    int compare, json, dedupe, plan_cache, replay, block, flush, sorted, bits, frames, threads, in_turn, seed;
     size_t group_bytes;
     double seconds;
     sizes s;
@@ -111,6 +111,7 @@ static void open_side(side *a, const bench *b, schedule how)
     model.seed = (uint64_t)b->o->seed;
     model.isa = b->o->isa;
     model.inference = !b->training;
+    model.flush_subnormals = b->o->flush;
     if (b->o->threads > 1 && !b->o->in_turn && !(a->pool = fold_pool_new(b->o->threads))) die("no threads to be had", "");
     model.threads = ctx.threads = b->o->threads;
     model.parallel_for = ctx.parallel_for = b->o->in_turn ? lanes_in_turn : fold_pool_for;

@@ -50,7 +50,7 @@ def main():
     options.add_argument("--branches", type=float, default=95)
     options.add_argument("--list", action="store_true", help="every branch that was never taken")
     option = options.parse_args()
-    tree = Tree(os.path.join(WORK, "tree"), ["--coverage"])
+    tree = Tree(os.path.join(WORK, "tree"), ["--coverage", "-fprofile-update=atomic"])
     tree.level = "-O0"  # what is optimised has lines that nothing counts
     tree.write("fold.h", tree.text.replace("__attribute__((always_inline, unused))", "__attribute__((unused))"))
     for name in ("fold", "second"):

@@ -22,6 +22,7 @@ static const char *path(void);
 /* -- the model: parameters, cells and layers -------------------------------------------------------- */
 
 static int hidden = 8, output = 20, wide = 70, piece = 5; /* sizes of this session */
+static int fading; /* products of its weights are subnormal, and flushed to zero */
 enum { LINES = 3, TABLE_ROWS = 40, CUBE_ROWS = 6, SCALAR_ROWS = 9, TIED_ROWS = 30 };
 
 /* name; what makes it */
@@ -147,6 +148,7 @@ static void new_model(net *n, int inference) {
     memset(n, 0, sizeof *n);
     d.seed = 7;
     d.inference = inference;
+    d.flush_subnormals = fading;
     n->m = fold_model_new(&d);
     if (turn != EAGERLY) fold_model_reserve(n->m, &sizes[inference]);
 }
@@ -168,7 +170,7 @@ static void new_param(net *n, int at, const char *name, fold_shape shape, unsign
     d.buffer = fixed == 2;
     d.rate_set = rate_set;
     d.init = FOLD_INIT_UNIFORM;
-    d.init_scale = 0.3f;
+    d.init_scale = fading ? 1e-19f : 0.3f;
     n->param[at] = fold_param_new(n->m, &d);
 }
 )

@@ -1002,6 +1002,7 @@ static int hold_graph(const session *s, const graph *g, const setting *c, int ea
 static void held_to_reference(void)
 {
     int fine = 1;
+    fading = 0; /* the reference keeps what is subnormal */
     for (int i = 0; i < options.reference && fine; i++) {
         session_make(&the_session, options.seed + (uint64_t)i);
         const session *s = &the_session;

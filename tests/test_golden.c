@@ -685,6 +685,93 @@ static void job_system(int lanes, fold_task *task, void *user, void *pool)
     if (mode_of_jobs == host_now()) return;
     mode_of_jobs = -1;
 }
+/* A model that flushes takes values and gradients below 2^-126 for 0, one that does not keeps them: in eager contexts and in
+   batches, on threads, in replays, slices and steps. The host finds its settings again. */
+enum { FADES_EAGER, FADES_BATCHED, FADES_SHARED, FADES_REPLAYED, FADES_IN_SLICES, FADES_WAYS, FADES_WIDE = 1024, FADES_ROWS = 300 };
+static void faded(int flush, int way, const char *what, float value, float kept)
+{
+    const int fine = flush ? value == 0 : value > 0.99f * kept && value < 1.01f * kept;
+    CHECK_SAYS(fine, "%s, way %d, flush %d: %g, not %g", what, way, flush, (double)value, flush ? 0 : (double)kept);
+}
+static fold_model *fading_model(const char *isa, int flush, fold_param *tiny, fold_param *zero)
+{
+    fold_model_desc model = fold_model_desc_default();
+    fold_param_desc desc = fold_param_desc_default();
+    model.isa = isa;
+    model.flush_subnormals = flush;
+    fold_model *m = fold_model_new(&model);
+    desc.name = "tiny";
+    desc.shape = fold_shape1(FADES_WIDE);
+    desc.init = FOLD_INIT_CONSTANT;
+    desc.init_scale = 1e-20f;
+    *tiny = fold_param_new(m, &desc);
+    *zero = fold_bias_new(m, "zero", FADES_WIDE);
+    return m;
+}
+static void fill(fold_model *m, fold_param p, float value)
+{
+    float *values = fold_values_write_begin(m, p);
+    for (int i = 0; i < FADES_WIDE; i++) values[i] = value;
+    fold_values_write_end(m, p);
+}
+static void fade_in_runs(fold_ctx *f, fold_param tiny, fold_param zero, int flush, int way)
+{
+    static float x[FADES_WIDE], y[FADES_ROWS * FADES_WIDE];
+    fold_node roots[FADES_ROWS], losses[FADES_ROWS];
+    for (int i = 0; i < FADES_WIDE; i++) x[i] = 1e-20f;
+    for (int row = 0; row < FADES_ROWS; row++) {
+        roots[row] = fold_mul(f, fold_input(f, x, FADES_WIDE), fold_use(f, tiny));
+        const fold_node both = fold_add(f, roots[row], fold_use(f, zero));
+        losses[row] = fold_scale(f, fold_sum(f, both, FOLD_ALL), 1e-20f);
+        fold_keep(f, losses[row]);
+    }
+    const fold_node loss = fold_sum_n(f, losses, FADES_ROWS);
+    fold_keep(f, loss);
+    if (way == FADES_IN_SLICES) {
+        int more = 1;
+        for (fold_run_begin(f, roots, FADES_ROWS); more && fold_run_more(f, 1000, &more) == FOLD_OK;) {}
+    } else {
+        fold_run(f, roots, FADES_ROWS);
+    }
+    if (way == FADES_REPLAYED) fold_replay(f);
+    fold_read(f, roots, FADES_ROWS, y);
+    fold_backward(f, loss);
+    CHECK_TEXT(fold_ctx_message(f), "");
+    faded(flush, way, "value", y[FADES_ROWS * FADES_WIDE - 1], 1e-40f);
+}
+static void fade(const char *isa, int flush, int way)
+{
+    fold_param tiny, zero, other_tiny, other_zero;
+    int calls = 0;
+    fold_model *m = fading_model(isa, flush, &tiny, &zero), *from = fading_model(isa, flush, &other_tiny, &other_zero);
+    fold_ctx_desc ctx = fold_ctx_desc_default();
+    ctx.training = 1;
+    ctx.eager = way == FADES_EAGER;
+    ctx.threads = way == FADES_SHARED ? 2 : 1;
+    ctx.parallel_for = job_system;
+    ctx.pool = &calls;
+    ctx.clock = fold_clock_monotonic;
+    fold_ctx *f = fold_ctx_new(m, &ctx);
+    const int host = host_now();
+    fade_in_runs(f, tiny, zero, flush, way);
+    faded(flush, way, "gradient", fold_param_grad(m, tiny)[0], FADES_ROWS * 1e-40f);
+    const fold_sgd sgd = { 1e-21f, 0, 0 };
+    fold_sgd_step(m, &sgd);
+    faded(flush, way, "step", -fold_param_value(m, zero)[0], FADES_ROWS * 1e-41f);
+    fade_in_runs((fold_ctx_reset(f), f), tiny, zero, flush, way);
+    CHECK(fold_grads_clip(m, 1.2e-38f) > 0);
+    faded(flush, way, "clipped gradient", fold_param_grad(m, zero)[0], 1.2e-38f / 32);
+    fill(m, zero, 0);
+    fill(from, other_zero, 1e-20f);
+    CHECK_INT(fold_values_average(m, from, 1e-20f), FOLD_OK);
+    faded(flush, way, "average", fold_param_value(m, zero)[0], 1e-40f);
+    CHECK_INT(host_now(), host);
+    CHECK_INT(calls > 0, way == FADES_SHARED);
+    fold_ctx_free(f);
+    fold_model_free(m);
+    fold_model_free(from);
+}
+
 static void jobs_of_the_host(void)
 {
     enum { WIDE = 256, ROWS = 64 };
@@ -778,6 +865,10 @@ int main(int argc, char **argv)
         golden_quantized(kernel_set[i], &halves, i ? GOLDEN_HALVES_FUSED : GOLDEN_HALVES_PLAIN);
 #endif
         golden_quantized(kernel_set[i], &bytes, GOLDEN_BYTES);
+        for (int way = 0; way < FADES_WAYS; way++) {
+            fade(kernel_set[i], 0, way);
+            if (set_host(HOST_FLUSHES)) fade(kernel_set[i], set_host(HOST_NEAREST), way);
+        }
         check_end();
     }
     check_run("chance", chance);

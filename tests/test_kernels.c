@@ -1394,7 +1394,7 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "quick", *only = argc > 2 ? argv[2] : NULL;
     const fold__kernels *set[SETS];
-    const uint64_t saved = fold__fp_enter();
+    const uint64_t saved = fold__fp_enter(0);
     const int share = strcmp(mode, "short") ? 1 : SHORT;
     const uint32_t step = !strcmp(mode, "full") ? 7u : 8209u * (uint32_t)(share * share);
     int i, skipped = 0;

@@ -87,7 +87,7 @@ typedef struct setting {
 } setting;
 typedef struct session {
     uint64_t seed;
-    int hidden, output, wide, piece;
+    int hidden, output, wide, piece, fading;
     int quantizes, in_place; /* the model of inference: weights become bytes, are read in place */
     int n_graphs, n_contexts, n_steps;
     uint8_t part[PARTS];
@@ -288,6 +288,7 @@ static void session_make(session *s, uint64_t seed)
 {
     check_random mix = { seed }, r = { random_bits(&mix) };
     s->seed = seed;
+    s->fading = seed % 8 == 5;
     s->n_steps = 0;
     memset(s->part, 1, sizeof s->part);
     choose_sizes(s, &r);
@@ -1199,6 +1200,7 @@ static void execute(const session *s, enum turn by)
 static enum verdict judge(const session *s)
 {
     hidden = s->hidden;
+    fading = s->fading;
     output = s->output;
     wide = s->wide;
     piece = s->piece;
@@ -1373,8 +1375,8 @@ static int print_program(FILE *to, const session *s, const char *found)
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
     fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
                 "#define FIT_IMPLEMENTATION\n#include \"examples/fit.h\"\n#define TORCH_IMPLEMENTATION\n#include \"examples/torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
-    fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d;\n", s->hidden, s->output,
-            s->wide, s->piece);
+    fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d, fading = %d;\n", s->hidden,
+            s->output, s->wide, s->piece, s->fading);
     print_names(to, param_text, PARAMS, "PARAMS");
     print_names(to, cell_text, CELLS, "CELLS");
     print_names(to, layer_text, RECURRENT, "RECURRENT");

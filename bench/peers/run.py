@@ -57,7 +57,7 @@ def rate_of(rates):
 
 
 def bench(given, *options):
-    out = subprocess.run([given.bench, "--json", "--clock", "processor", *options], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run([given.bench, "--json", "--clock", "processor", "--flush", "on", *options], check=True, capture_output=True, text=True).stdout
     return [json.loads(line) for line in out.splitlines()]
 
 
