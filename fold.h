@@ -24997,8 +24997,7 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
 {
     const fold__run *run = f->run;
     if (run->shown_salt != f->salt || !fold__nothing_since(f, &run->shown) || fold__is_stale(f) ||
-        run->of_layout != f->model->layout || f->first_keep != FOLD__NONE ||
-        f->n_index_refs != f->old_index_refs)
+        run->of_layout != f->model->layout || f->n_index_refs != f->old_index_refs)
         return 0;
     for (size_t root = 0; root < n_roots; root++) {
         const uint8_t kind = f->kind[f->source[roots[root].id]];

@@ -637,7 +637,7 @@ static int goes_along_rows(const item *t)
 {
     return t->op == OP_conv_list || t->op == OP_max_pool_list || t->op == OP_mean_pool_list;
 }
-/* With dedupe stacks and concatenations of the same floats are windows of one concatenation; so are equal convolutions
+/* With dedupe stacks and concatenations of the same floats and shapes are windows of one concatenation; so are equal convolutions
    and pools over the same lists of one list. */
 static int same_join(const graph *g, int a, int b)
 {
@@ -645,8 +645,10 @@ static int same_join(const graph *g, int a, int b)
     const int equal = s->op == t->op && goes_along_rows(s) && !memcmp(s->i, t->i, sizeof s->i);
     int same = held.merges && ((joins_first_axes(s) && joins_first_axes(t)) || equal) && s->n_in == t->n_in;
     for (int i = 0; i < s->n_in && same; i++) {
-        const place_of *p = &held.place[g->operands[s->in0 + i]], *q = &held.place[g->operands[t->in0 + i]];
-        same = p->base == q->base && p->start == q->start && p->step == q->step && p->size == q->size;
+        const int x = g->operands[s->in0 + i], y = g->operands[t->in0 + i];
+        const place_of *p = &held.place[x], *q = &held.place[y];
+        same = p->base == q->base && p->start == q->start && p->step == q->step &&
+               same_shape(g->values[x].shape, g->values[y].shape);
     }
     return same;
 }

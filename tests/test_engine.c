@@ -674,6 +674,24 @@ static void kept_after_a_change(void)
     }
 }
 
+/* A run of what is there computes nothing, but after a parameter was frozen it plans anew, and then can be replayed. */
+static void run_after_freezing(void)
+{
+    net n;
+    net_new(&n);
+    fold_ctx *f = context(&n, 0, 0, FOLD_SCHEDULE_RATIO, 0);
+    const fold_node root = fold_tanh(f, fold_use(f, n.b));
+    CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+    CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+    CHECK_INT(fold_ctx_stats(f).batches, 0);
+    fold_param_freeze(n.m, n.b, 1);
+    CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
+    CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+    CHECK_INT(fold_replay(f), FOLD_OK);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 static void evaluation_between_steps(void)
 {
     static float want[MAX_FLOATS];
@@ -2971,6 +2989,7 @@ int main(int argc, char **argv)
         { "engine: runs of what is new", runs_of_what_is_new },
         { "engine: changed parameters", changed_parameters },
         { "engine: kept nodes after a change of parameters", kept_after_a_change },
+        { "engine: a run after freezing", run_after_freezing },
         { "engine: evaluation between steps", evaluation_between_steps },
         { "engine: kept nodes", kept_nodes },
         { "engine: kept gradients of concatenations", kept_concatenations },

@@ -980,6 +980,38 @@ static void writers_that_stop(void)
     }
 }
 
+/* A table that is added after a training run begins without a touched row, whatever lies in the memory that marks get. */
+static void table_after_a_run(void)
+{
+    refusing r;
+    const fold_memory memory = memory_of(&r);
+    fold_model *m = fold_model_new(NULL);
+    fold_param table[2] = { fold_table_new(m, "first", 6, 3), { 0, 0 } };
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.memory = memory;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn) table[1] = fold_table_new(m, "second", 500, 3);
+        for (int step = 0; step < 2; step++) { /* the first step touches a row that the second does not */
+            fold_ctx_reset(f);
+            fold_grads_clear(m);
+            const fold_node both[2] = { fold_sum(f, fold_lookup(f, table[0], 2 + step), FOLD_ALL),
+                                        fold_sum(f, fold_lookup(f, table[turn], 4 + step), FOLD_ALL) };
+            CHECK_INT(fold_backward(f, fold_sum_n(f, both, 2)), FOLD_OK);
+            for (int row = 0; row < 6; row++) {
+                const float want[2] = { (float)((row == 2 + step) + (!turn && row == 4 + step)), (float)(row == 4 + step) };
+                for (int which = 0; which <= turn; which++)
+                    CHECK_SAYS(fold_param_grad(m, table[which])[3 * row] == want[which], "turn %d, step %d, table %d, row %d: %g",
+                               turn, step, which, row, (double)fold_param_grad(m, table[which])[3 * row]);
+            }
+        }
+    }
+    fold_ctx_free(f);
+    fold_model_free(m);
+    CHECK_INT(r.live, 0);
+}
+
 /* Names that are no text, or long, are told so that a terminal can show them. */
 static void names_in_messages(void)
 {
@@ -987,9 +1019,9 @@ static void names_in_messages(void)
     const fold_memory memory = memory_of(&r);
     fold_model *m = wide_new(&memory, 0, 0).m;
     make_files();
-    fold_bias_new(m, "a\xff\n\xc3\xa4 b", 3);
+    fold_bias_new(m, "a\xff\n\xc3\xa4 b\xc3( \xed\xa0\x80!", 3);
     CHECK(fold_model_load_memory(m, file_of_floats.byte, file_of_floats.n, NULL) != FOLD_OK);
-    CHECK_TEXT(fold_model_message(m), "a??\xc3\xa4 b");
+    CHECK_TEXT(fold_model_message(m), "a??\xc3\xa4 b?( ??\?!");
     fold_model_free(m);
     m = wide_new(&memory, 0, 0).m;
     fold_bias_new(m, "a name that is longer than all that a message has room for, and goes on and on", 3);
@@ -1038,6 +1070,7 @@ int main(int argc, char **argv)
     check_run("faults: each request of a file", each_request_of_a_file);
     check_run("faults: files that end", files_that_end);
     check_run("faults: writers that stop", writers_that_stop);
+    check_run("faults: a table that is added after a run", table_after_a_run);
     check_run("faults: names in messages", names_in_messages);
     return check_finish();
 }
