@@ -143,7 +143,7 @@
                  the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
                  (one linked with -ffast-math does) flushes them where it computes or prints itself.
                - With fold_model_desc.flush_subnormals runs and steps flush them, too: batched and eager still
-                 give the same bits, two kinds of processors no longer do. A subnormal number of your own is 0
+                 give the same bits, two kinds of processors need not. A subnormal number of your own is 0
                  where it is computed with and stays where it is copied, which batches may do in other places.
                - No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
                  PyTorch's have it. Its place belongs to the contract, its sign and payload do not.

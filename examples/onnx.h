@@ -91,7 +91,9 @@ int fold_onnx_metadata_count(const fold_onnx *o);
 const char *fold_onnx_metadata_key(const fold_onnx *o, int index);
 const char *fold_onnx_metadata(const fold_onnx *o, const char *key);
 
-/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. */
+/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. The node
+   may be a list, a row for each of many samples, as all inputs that differ between them then are: what depends
+   on it is a list, too, and recording all of them costs as much as recording one. */
 typedef struct fold_onnx_value {
     const char *name;
     const float *values;
@@ -99,7 +101,7 @@ typedef struct fold_onnx_value {
 } fold_onnx_value;
 /* Records one sample: gives each of `out` the node of the tensor that it names, which may be an inner one.
    Only inputs that these need must be there. Noise can be an input too, by the name of the random op's
-   output; else it is drawn from chance, and NULL is no noise. Two threads must not record the same o at once.
+   output; else it is drawn from chance, which lists cannot have, and NULL is no noise. Two threads must not record the same o at once.
    Errors are those of the context: a name that is not in the file, an input that is missing. */
 fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
                              fold_random *chance, fold_onnx_value *out, int n_out);
@@ -257,7 +259,7 @@ struct fold_onnx {
     onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
-    int failed, version;
+    int failed, version, has_list; /* has_list: of this sample a node that is a list was handed in */
     const char *folder; /* where other files lie; NULL: there are none */
     int folder_length;
     onnx__node node;
@@ -2738,6 +2740,7 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
     value->given = 1;
     value->node = in->values ? fold_input_shaped(o->f, in->values, value->shape) : in->node;
     if (in->values) return 1;
+    o->has_list |= !fold_node_is_null(in->node) && fold_list_length(o->f, in->node) >= 0;
     const int count = fold_node_is_null(in->node) ? 0 : onnx__elements(fold_node_shape(o->f, in->node));
     if (count != value->count) {
         if (fold_ctx_status(o->f)) return 0;
@@ -2782,6 +2785,14 @@ static void onnx__record_step(fold_onnx *o, const onnx__step *s)
     }
 }
 
+/* Noise is drawn for one sample, so rows of a list do not share it. */
+static int onnx__may_draw(fold_onnx *o, const onnx__step *s)
+{
+    return !s->noise || !o->chance || !o->has_list ||
+           ONNX__REFUSE(o, "'%.60s' draws for one sample, and here is a list: hand it in",
+                        o->values[s->out[0]].name);
+}
+
 static int onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 {
     const int index = onnx__find(o, out->name);
@@ -2802,14 +2813,14 @@ fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *i
     if (fold_ctx_status(f)) return fold_ctx_status(f);
     o->f = f;
     o->chance = chance;
-    o->failed = 0;
+    o->failed = o->has_list = 0;
     if (fold_ctx_model(f) != o->model) onnx__fail(o, FOLD_BAD_HANDLE, "the context is of another model");
     for (int i = 0; i < o->n_values; i++) o->values[i].wanted = o->values[i].given = 0;
     for (int i = 0; i < n_in && !o->failed; i++) onnx__give(o, &in[i]);
     for (int i = 0; i < n_out && !o->failed; i++) onnx__ask(o, &out[i]);
     if (o->failed || !onnx__mark(o)) return fold_ctx_status(f);
     for (int i = 0; i < o->n_steps; i++)
-        if (o->steps[i].needed) onnx__record_step(o, &o->steps[i]);
+        if (o->steps[i].needed && onnx__may_draw(o, &o->steps[i])) onnx__record_step(o, &o->steps[i]);
     for (int i = 0; i < n_out; i++) out[i].node = onnx__value_node(f, &o->values[onnx__find(o, out[i].name)]);
     return fold_ctx_status(f);
 }

@@ -218,8 +218,22 @@ static float *case_values(const char *folder, int number, const char *kind, int 
     return (float *)(void *)file.b;
 }
 
+/* The inputs of all cases as a list. */
+static fold_node all_cases(const char *folder, fold_ctx *f, int cases, int index, int count)
+{
+    float *all = (float *)malloc((size_t)cases * (size_t)count * sizeof(float));
+    for (int c = 0; c < cases && all; c++) {
+        float *values = case_values(folder, c, "in", index, count);
+        memcpy(all + (size_t)c * (size_t)count, values, (size_t)count * sizeof(float));
+        free(values);
+    }
+    const fold_node list = fold_list_input(f, all, cases, fold_shape1(count));
+    free(all);
+    return list;
+}
+
 /* Compares all cases, recorded into one run; they are in the format that examples/policy.c tells. */
-static void policy_test(const char *folder, int quantized)
+static void policy_test(const char *folder, int quantized, int as_list)
 {
     char path[600], line[1000], kind[20], name[200], names[MOST][200];
     int cases = 0, n_in = 0, n_out = 0, index[MOST], count[MOST];
@@ -248,8 +262,12 @@ static void policy_test(const char *folder, int quantized)
     if (quantized) CHECK_INT(fold_model_quantize(m, NULL), FOLD_OK);
     fold_ctx_reset(f);
     static fold_onnx_value in[MOST], out[16][MOST];
-    for (int c = 0; c < cases && o; c++) {
-        for (int i = 0; i < n_in; i++) in[i].name = names[i], in[i].values = case_values(folder, c, "in", index[i], count[i]);
+    for (int c = 0; c < (as_list ? 1 : cases) && o; c++) {
+        for (int i = 0; i < n_in; i++) {
+            in[i].name = names[i];
+            in[i].values = as_list ? NULL : case_values(folder, c, "in", index[i], count[i]);
+            if (as_list) in[i].node = all_cases(folder, f, cases, index[i], count[i]);
+        }
         for (int i = 0; i < n_out; i++) out[c][i].name = names[n_in + i];
         CHECK_INT(fold_onnx_record(o, f, in, n_in, NULL, out[c], n_out), FOLD_OK);
         for (int i = 0; i < n_in; i++) free((float *)(uintptr_t)in[i].values);
@@ -259,7 +277,8 @@ static void policy_test(const char *folder, int quantized)
     for (int c = 0; c < cases && o; c++)
         for (int i = 0; i < n_out; i++) {
             float *wanted = case_values(folder, c, "out", index[n_in + i], count[n_in + i]);
-            const double by = difference(fold_value(f, out[c][i].node), wanted, count[n_in + i]);
+            const float *values = fold_value(f, out[as_list ? 0 : c][i].node);
+            const double by = difference(values + (as_list ? (size_t)c * (size_t)count[n_in + i] : 0), wanted, count[n_in + i]);
             CHECK_SAYS(quantized || by <= 1e-5, "%s: case %d, '%s' differs by %g", folder, c, out[c][i].name, by);
             free(wanted);
         }
@@ -285,8 +304,9 @@ static void policies(void)
         if (!index) continue;
         fclose(index);
         snprintf(path, sizeof path, "%.400s/%.100s", folder, entry->d_name);
-        policy_test(path, 0);
-        policy_test(path, 1);
+        policy_test(path, 0, 0);
+        policy_test(path, 1, 0);
+        policy_test(path, 0, 1);
         count++;
     }
     if (all) closedir(all);
@@ -332,6 +352,51 @@ static int same_values(fold_onnx *o, fold_ctx *f, const fold_onnx_value *a, fold
         same &= x && y && !memcmp(x, y, (size_t)fold_onnx_find(o, outputs[i]).count * sizeof *x);
     }
     return same;
+}
+
+/* All agents as the rows of a list: each row has the bits of an agent alone, and noise is not drawn once for all. */
+static void as_lists(void)
+{
+    static float rows[3][AGENTS * 72];
+    static const int count[3] = { 4, 72, 3 };
+    static const char *const inputs[3] = { "obs", "picture", "h_in" };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL), *alone = fold_ctx_new(m, NULL);
+    fold_onnx *o = fold_onnx_open_memory(m, network.bytes, network.size, NULL);
+    fold_onnx_value in[3], out[OUTPUTS], single[OUTPUTS];
+    agent agents[AGENTS];
+    for (int i = 0; i < AGENTS; i++) {
+        agents[i] = agent_of(i, 0);
+        const float *const from[3] = { agents[i].obs, agents[i].picture, agents[i].h };
+        for (int k = 0; k < 3; k++) memcpy(rows[k] + i * count[k], from[k], (size_t)count[k] * sizeof(float));
+    }
+    for (int k = 0; k < 3; k++) {
+        in[k].name = inputs[k];
+        in[k].values = NULL;
+        in[k].node = fold_list_input(f, rows[k], AGENTS, fold_shape1(count[k]));
+    }
+    for (int i = 0; i < OUTPUTS; i++) out[i].name = outputs[i];
+    CHECK_INT(fold_onnx_record(o, f, in, 3, NULL, out, OUTPUTS), FOLD_OK);
+    CHECK_TEXT(fold_ctx_message(f), "");
+    for (int i = 0; i < OUTPUTS; i++) fold_keep(f, out[i].node);
+    CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+    for (int a = 0; a < AGENTS; a++) {
+        fold_ctx_reset(alone);
+        record_agent(o, alone, &agents[a], 0, NULL, single);
+        CHECK_INT(fold_run(alone, NULL, 0), FOLD_OK);
+        for (int i = 0; i < OUTPUTS; i++) {
+            const int n = fold_onnx_find(o, outputs[i]).count;
+            CHECK_INT(fold_list_length(f, out[i].node), AGENTS);
+            CHECK_BITS(fold_value(f, out[i].node) + a * n, fold_value(alone, single[i].node), n);
+        }
+    }
+    fold_random chance = fold_random_new(5, 0);
+    CHECK_INT(fold_onnx_record(o, f, in, 3, &chance, out, OUTPUTS), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "draws for one sample, and here is a list: hand it in");
+    fold_onnx_close(o);
+    fold_ctx_free(alone);
+    fold_ctx_free(f);
+    fold_model_free(m);
 }
 
 /* Alone, in a batch, in an eager context, replayed with other data, and in slices: the same bits. */
@@ -708,6 +773,7 @@ int main(int argc, char **argv)
     check_start(argc, argv);
     write_network(&network);
     check_run("the same bits alone, in batches, eager and replayed", same_bits);
+    check_run("many samples as lists", as_lists);
     check_run("in blocks, and training", blocks);
     check_run("inputs, outputs and metadata", contract);
     check_run("moves and norms that are joined", moves);

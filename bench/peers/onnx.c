@@ -110,28 +110,27 @@ static runtime begin_session(OrtSession *session, int batch, const char **refuse
 
 /* ---- fold.h ----------------------------------------------------------------------------------- */
 
-/* Records a step of all agents, and keeps all outputs that are computed. */
+/* Records a step of all agents as lists, or of one as nodes, and keeps all outputs that are computed. */
 static void record_agents(fold_onnx *o, fold_ctx *f, int batch)
 {
-    for (int agent = 0; agent < batch; agent++) {
-        fold_onnx_value in[MOST], out[MOST];
-        int n_out = 0;
-        for (int i = 0; i < fold_onnx_input_count(o); i++) {
-            const fold_onnx_tensor tensor = fold_onnx_input(o, i);
-            float *numbers = (float *)malloc((size_t)tensor.count * sizeof *numbers);
-            for (int k = 0; k < tensor.count; k++)
-                numbers[k] = strstr(tensor.name, "mask") ? 1.0f : (float)rand() / (float)RAND_MAX - 0.5f;
-            in[i].name = tensor.name;
-            in[i].values = NULL;
-            in[i].node = fold_input_ref(f, numbers, fold_shape1(tensor.count));
-        }
-        for (int i = 0; i < fold_onnx_output_count(o) && n_out < MOST; i++) {
-            const fold_onnx_tensor tensor = fold_onnx_output(o, i);
-            if (tensor.count && !tensor.is_constant) out[n_out++].name = tensor.name;
-        }
-        fold_onnx_record(o, f, in, fold_onnx_input_count(o), NULL, out, n_out);
-        for (int i = 0; i < n_out; i++) fold_keep(f, out[i].node);
+    fold_onnx_value in[MOST], out[MOST];
+    int n_out = 0;
+    for (int i = 0; i < fold_onnx_input_count(o); i++) {
+        const fold_onnx_tensor tensor = fold_onnx_input(o, i);
+        const size_t count = (size_t)batch * (size_t)tensor.count;
+        float *numbers = (float *)malloc(count * sizeof *numbers);
+        for (size_t k = 0; k < count; k++) numbers[k] = strstr(tensor.name, "mask") ? 1.0f : (float)rand() / (float)RAND_MAX - 0.5f;
+        in[i].name = tensor.name;
+        in[i].values = NULL;
+        in[i].node = batch > 1 ? fold_list_input_ref(f, numbers, batch, fold_shape1(tensor.count))
+                               : fold_input_ref(f, numbers, fold_shape1(tensor.count));
     }
+    for (int i = 0; i < fold_onnx_output_count(o) && n_out < MOST; i++) {
+        const fold_onnx_tensor tensor = fold_onnx_output(o, i);
+        if (tensor.count && !tensor.is_constant) out[n_out++].name = tensor.name;
+    }
+    fold_onnx_record(o, f, in, fold_onnx_input_count(o), NULL, out, n_out);
+    for (int i = 0; i < n_out; i++) fold_keep(f, out[i].node);
     must_fold(!fold_run(f, NULL, 0), fold_ctx_message(f));
 }
 
