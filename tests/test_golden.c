@@ -719,17 +719,21 @@ static void fill(fold_model *m, fold_param p, float value)
 static void fade_in_runs(fold_ctx *f, fold_param tiny, fold_param zero, fold_param W, int flush, int way)
 {
     static float x[FADES_WIDE], y[FADES_ROWS * FADES_WIDE];
-    fold_node roots[FADES_ROWS], losses[FADES_ROWS];
+    fold_node roots[FADES_ROWS], losses[FADES_ROWS], small[FADES_ROWS];
     for (int i = 0; i < FADES_WIDE; i++) x[i] = 1e-20f;
     for (int row = 0; row < FADES_ROWS; row++) {
-        roots[row] = fold_mul(f, fold_input(f, x, FADES_WIDE), fold_use(f, tiny));
+        const fold_node in = fold_input(f, x, FADES_WIDE);
+        roots[row] = fold_mul(f, in, fold_use(f, tiny));
         const fold_node both = fold_add(f, roots[row], fold_use(f, zero));
         const fold_node work = fold_linear(f, fold_zeros(f, fold_shape1(FADES_INNER)), W, FOLD_NULL_PARAM); /* for threads */
         losses[row] = fold_add(f, fold_scale(f, fold_sum(f, both, FOLD_ALL), 1e-20f), fold_sum(f, work, FOLD_ALL));
+        small[row] = fold_add(f, fold_pick(f, in, 0), fold_sum(f, work, FOLD_ALL));
         fold_keep(f, losses[row]);
     }
     const fold_node loss = fold_sum_n(f, losses, FADES_ROWS);
+    const fold_node tail = fold_scale(f, fold_mean_n(f, small, FADES_ROWS), 1e-20f); /* behind what threads do */
     fold_keep(f, loss);
+    fold_keep(f, tail);
     if (way == FADES_IN_SLICES) {
         int more = 1;
         for (fold_run_begin(f, roots, FADES_ROWS); more && fold_run_more(f, 1000, &more) == FOLD_OK;) {}
@@ -741,6 +745,7 @@ static void fade_in_runs(fold_ctx *f, fold_param tiny, fold_param zero, fold_par
     fold_backward(f, loss);
     CHECK_TEXT(fold_ctx_message(f), "");
     faded(flush, way, "value", y[FADES_ROWS * FADES_WIDE - 1], 1e-40f);
+    faded(flush, way, "tail", fold_scalar(f, tail), 1e-40f);
 }
 static uint64_t ticks(void *now) { return *(uint64_t *)now += 100; } /* bare machines have no clock */
 static void fade(const char *isa, int flush, int way)
