@@ -725,7 +725,8 @@ static void fade_in_runs(fold_ctx *f, fold_param tiny, fold_param zero, fold_par
         const fold_node in = fold_input(f, x, FADES_WIDE);
         roots[row] = fold_mul(f, in, fold_use(f, tiny));
         const fold_node both = fold_add(f, roots[row], fold_use(f, zero));
-        const fold_node work = fold_linear(f, fold_zeros(f, fold_shape1(FADES_INNER)), W, FOLD_NULL_PARAM); /* for threads */
+        const fold_node zeros = fold_zeros(f, fold_shape1(FADES_INNER)), /* that are multiplied to give threads work */
+                        work = way == FADES_SHARED ? fold_linear(f, zeros, W, FOLD_NULL_PARAM) : zeros;
         losses[row] = fold_add(f, fold_scale(f, fold_sum(f, both, FOLD_ALL), 1e-20f), fold_sum(f, work, FOLD_ALL));
         small[row] = fold_add(f, fold_pick(f, in, 0), fold_sum(f, work, FOLD_ALL));
         fold_keep(f, losses[row]);
