@@ -5252,8 +5252,8 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Around all that computes: round to nearest, and keep subnormal numbers or flush them to zero, whatever the
-   program had; and back. */
+/* Stand around all that computes: it rounds to nearest and keeps subnormal numbers, or flushes them to zero
+   where the model asks, whatever the program had. Draws, files and first values keep them for every model. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__TINYC__)
@@ -5262,8 +5262,8 @@ static const fold__kernels *fold__kernels_for(const char *name)
 static uint64_t fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    const unsigned saved = _mm_getcsr(), flushing = flush ? 0x8040u : 0; /* to zero; subnormals are zero */
-    const unsigned wanted = (saved & ~0xe040u) | flushing;               /* rounding is two bits of these */
+    const unsigned saved = _mm_getcsr();
+    const unsigned wanted = (saved & ~0xe040u) | (flush ? 0x8040u : 0); /* FZ, rounding, DAZ; FZ, DAZ */
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;

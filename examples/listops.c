@@ -354,7 +354,7 @@ static int run(const options *o)
     uint64_t state = mix(o->seed);
     net n;
     model_desc.seed = o->seed;
-    model_desc.flush_subnormals = 1; /* what is learned well has gradients that fade: twice as fast on Intel's */
+    model_desc.flush_subnormals = 1; /* gradients fade once it knows its samples, which is slow on Intel's */
     training.training = 1;
     eager.eager = 1;
     generate(&d, o->train + DEV + o->test, &state);

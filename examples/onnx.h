@@ -91,9 +91,9 @@ int fold_onnx_metadata_count(const fold_onnx *o);
 const char *fold_onnx_metadata_key(const fold_onnx *o, int index);
 const char *fold_onnx_metadata(const fold_onnx *o, const char *key);
 
-/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. The node
-   may be a list, a row for each of many samples, as all inputs that differ between them then are: what depends
-   on it is a list, too, and recording all of them costs as much as recording one. */
+/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. To record
+   many samples at the cost of one, give a list with a row for each sample, for every input that differs between
+   them. What depends on these inputs is a list then, too. */
 typedef struct fold_onnx_value {
     const char *name;
     const float *values;
@@ -101,7 +101,8 @@ typedef struct fold_onnx_value {
 } fold_onnx_value;
 /* Records one sample: gives each of `out` the node of the tensor that it names, which may be an inner one.
    Only inputs that these need must be there. Noise can be an input too, by the name of the random op's
-   output; else it is drawn from chance, which lists cannot have, and NULL is no noise. Two threads must not record the same o at once.
+   output; else it is drawn from chance, and NULL is no noise. It is drawn for one sample: with lists a draw is
+   an error. Two threads must not record the same o at once.
    Errors are those of the context: a name that is not in the file, an input that is missing. */
 fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
                              fold_random *chance, fold_onnx_value *out, int n_out);

@@ -24,7 +24,7 @@
    voices or robots at once fold_replay of all of them is faster, since it reads a weight once for all.
 
    Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
-   has; subnormal numbers are as the processor is set. NaN and infinities in weights cannot be printed. Weights must be
+   has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities in weights cannot be printed. Weights must be
    floats: print before fold_model_quantize, with to_c_desc.bytes if they should become bytes.
    Ops of lists, losses and random ops are refused by name; so are ops of your own, unless to_c_desc.own prints them.
 

@@ -5,9 +5,10 @@
     python3 bench/peers/run.py --workload lstm-lm --mode train --batch 32,256 --rounds 5
 
 First both sides must compute the same: PyTorch takes fold.h's weights, and outputs, losses and all gradients of a batch are
-compared. Then come rounds: fold.h's bench, and each way of PyTorch that bench/peers/torch_peer.py tells of, one after the other,
-in seconds of the processor. Others on the machine only make a turn slower, so a side's rate is the second best of its turns. There
-are rounds until the best three turns of each side lie within 8 % of one another, and without that the row is not published.
+compared. Both flush subnormal numbers to zero. Then come rounds: fold.h's bench, and each way of PyTorch that
+bench/peers/torch_peer.py tells of, one after the other, in seconds of the processor. Others on the machine only make a turn
+slower, so a side's rate is the second best of its turns. There are rounds until the best three turns of each side lie within 8 %
+of one another, and without that the row is not published.
 PyTorch on the reference BLAS is refused, and where OpenBLAS is older than the processor its kernels are chosen for it (blas.py).
 bench/peers/run finds a python3 that has torch.
 """
