@@ -17699,7 +17699,8 @@ enum {
     FOLD__TAIL = 16,
     FOLD__INNER = 32, /* something outside the tail reads it */
     FOLD__HEAD = 64,
-    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD /* a call passes these on to what it reads */
+    FOLD__STANDS = 128, /* eager: it is needed by more than the elements of an empty list */
+    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD | FOLD__STANDS /* to what a call reads */
 };
 
 /* Calls of one signature that run together. */
@@ -18189,7 +18190,8 @@ static int fold__node_arrays(fold_ctx *f)
    computes its contribution from zero. A single contribution is written in place, and so are several to
    different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
    order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order. Rows of the head (what samples share by merging) come last. */
+   order. Rows of the head (what samples share by merging) come last. A call whose list is empty adds no row
+   of what only elements of the list need. */
 
 /* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
@@ -18283,8 +18285,15 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
             state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
         if (tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM &&
             cell->trace[(tag - 1 - FOLD__TAG_SPREAD) / FOLD_MAX_IN].live)
-            state[node] |= how;
+            state[node] |= how & (uint8_t)~FOLD__STANDS;
     }
+}
+
+/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what it alone reads: see
+   fold__for_elements. */
+static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
+{
+    return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_barrier(f, id);
 }
 
 /* Tells whether a value that no op makes may get a gradient. */
@@ -18498,8 +18507,10 @@ static void fold__mark_calls(fold_ctx *f)
         fold__gather_outputs(&marker, id);
         if (!(marker.state[id] & (FOLD__RUNS | FOLD__HEAD)))
             continue;
-        if (eager)
+        if (eager) {
             fold__need_inputs(f, id);
+            marker.state[id] &= (uint8_t)(fold__makes_no_rows(f, id) ? ~FOLD__STANDS : 255);
+        }
         if (marker.state[id] & FOLD__RUNS)
             fold__mark_inputs(f, &marker, id);
         else
@@ -18543,7 +18554,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     fold__mark_found(f);
     for (size_t root = 0; root < n_roots; root++) {
         const uint32_t source = f->source[roots[root].id];
-        const uint32_t id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS);
+        const uint32_t id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
         if (id > run->counts.last_node)
             run->counts.last_node = id;
     }
@@ -23285,7 +23296,7 @@ static void fold__eager_use(fold_ctx *f, const fold__use *use)
         for (uint32_t call = 0; call < run->counts.calls; call++) {
             const uint32_t id = run->calls[call];
             if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
-                ((run->state[id] & FOLD__HEAD) != 0) == head)
+                (run->state[id] & FOLD__STANDS) && ((run->state[id] & FOLD__HEAD) != 0) == head)
                 fold__eager_use_call(f, use, id);
         }
 }

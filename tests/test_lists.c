@@ -1185,6 +1185,49 @@ static void lists_run_in_strips(void)
     fold_model_free(m);
 }
 
+/* What a call with an empty list does without adds nothing to a weight: nor does the eager context. A sum that underflowed
+   to -0 shows it, because it would become 0. */
+static void weighed_sum(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *W = (const fold_param *)user, none = { 0, 0 };
+    out[0] = fold_list_sum(f, fold_add(f, in[1], fold_linear(f, in[0], *W, none)));
+}
+static void weighed_rows(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *W = (const fold_param *)user, none = { 0, 0 };
+    out[0] = fold_add(f, in[1], fold_linear(f, in[0], *W, none));
+}
+static void sums_of_no_rows(void)
+{
+    static const float tiny[2] = { -1e-30f, 1 }, row = 1;
+    for (int way = 0; way < 4; way++) {
+        const int eager = way & 1, rows = way >> 1;
+        fold_model *m = fold_model_new(NULL);
+        const fold_param W = fold_weight_new(m, "W", 1, 1);
+        fold_cell_desc d = fold_cell_desc_default();
+        d.name = "weighed";
+        d.body = rows ? weighed_rows : weighed_sum;
+        d.user = &W;
+        d.n_in = 1 + rows;
+        d.n_list = !rows;
+        d.in[0] = d.in[1] = d.list[0] = fold_shape1(1);
+        d.n_out = 1;
+        const fold_cell cell = fold_cell_new(m, &d);
+        const setting how = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, eager, 0 };
+        fold_ctx *f = open_setting(m, &how, 1);
+        fold_node part[2];
+        for (int i = 0; i < 2; i++) {
+            const fold_node x = fold_input(f, &tiny[i], 1), list = fold_list_input(f, &row, 1 - i, fold_shape1(1)), in[2] = { x, list };
+            part[i] = rows ? fold_list_sum(f, fold_call(f, cell, in, 2)) : fold_call_list(f, cell, in, 1, &list);
+        }
+        CHECK_INT(fold_backward(f, fold_scale(f, fold_sum_n(f, part, 2), 1e-30f)), FOLD_OK);
+        const float *grad = fold_param_grad(m, W);
+        CHECK_SAYS(*grad == 0 && signbit(*grad), "way %d: %g", way, (double)*grad);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1228,6 +1271,7 @@ int main(int argc, char **argv)
     check_run("lists: merged calls", merged_calls);
     check_run("lists: dropout masks", dropout_masks);
     check_run("lists: bytes", bytes);
+    check_run("lists: sums of no rows", sums_of_no_rows);
     check_run("lists: reading", reading);
     check_run("lists: on top", on_top);
     check_run("lists: many", linear_growth);
