@@ -21126,10 +21126,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
         return;
     }
     float **to = (float **)fold__scratch_array(worker, count, sizeof *to);
-    uint32_t call = 0;
-    while (call < worker->batch.count && worker->list[call + 1] <= row)
-        call++;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0, call = 0; i < count; i++) {
         while (worker->list[call + 1] <= row + i)
             call++;
         to[i] = fold__row(rows, (int)call) + offset;

@@ -1390,6 +1390,18 @@ static void sizes_stop(void)
     for (i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) check(sizes[i].got == sizes[i].want, "a size stops at the largest", "all", i, 0, 0);
 }
 
+/* A time of many seconds keeps its upper half, and what a unit of work takes is a mean that moves by a sixteenth. */
+static void times_are_learned(void)
+{
+    fold__work_unit unit = { 0, 0 };
+    check(fold__as_double(UINT64_C(5) << 32 | 3) == 21474836483.0, "a long time", "all", 0, 0, 0);
+    fold__learn_unit(&unit, 4, 32);
+    check(fold__unit_ns(&unit) == 8, "the first time", "all", 0, 0, 0);
+    fold__learn_unit(&unit, 1, 40);
+    fold__learn_unit(&unit, 0, 1000); /* nothing was done */
+    check(fold__unit_ns(&unit) == 10, "a mean of times", "all", 0, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "quick", *only = argc > 2 ? argv[2] : NULL;
@@ -1410,6 +1422,7 @@ int main(int argc, char **argv)
     RUN(test_passes());
     RUN(test_limits());
     RUN(sizes_stop());
+    RUN(times_are_learned());
     if (share == 1) RUN(one_long_list());
     for (i = 0; i < SETS; i++) {
         if (set[i]) test_set(set[i], share);
