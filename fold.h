@@ -18509,7 +18509,8 @@ static void fold__mark_calls(fold_ctx *f)
             continue;
         if (eager) {
             fold__need_inputs(f, id);
-            marker.state[id] &= (uint8_t)(fold__makes_no_rows(f, id) ? ~FOLD__STANDS : 255);
+            if (fold__makes_no_rows(f, id))
+                marker.state[id] &= (uint8_t)~FOLD__STANDS;
         }
         if (marker.state[id] & FOLD__RUNS)
             fold__mark_inputs(f, &marker, id);
