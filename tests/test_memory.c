@@ -564,12 +564,15 @@ static void blocks_in_turn(void)
             memory.block_size = size[most];
             fold_ctx *f = context(&n, way, &memory);
             if (!CHECK(f != NULL)) continue;
-            for (int turn = 0; turn < 4 * SIZES; turn++) {
-                const int kind = (turn * 5 + turn / SIZES + most) % SIZES, fits = size[kind] <= size[most];
+            for (size_t turn = 0, peak = 0; turn < 4 * SIZES; turn++) {
+                const int kind = (int)(turn * 5 + turn / SIZES + (size_t)most) % SIZES, fits = size[kind] <= size[most];
                 const fold_node root = record_size(f, &n, kind);
                 const fold_status status = execute(f, way, root), expected = fits ? FOLD_OK : FOLD_NO_MEMORY;
-                CHECK_SAYS(status == expected, "%s: recording %d of %zu bytes in a block of %zu, turn %d: '%s'",
+                CHECK_SAYS(status == expected, "%s: recording %d of %zu bytes in a block of %zu, turn %zu: '%s'",
                            ways[way].name, kind, size[kind], size[most], turn, fold_ctx_message(f));
+                const size_t before = peak;
+                peak = fold_ctx_stats(f).peak_bytes;
+                CHECK_SAYS(peak >= before, "%s: a peak of %zu after one of %zu", ways[way].name, peak, before);
                 const float got = fold_scalar(f, root);
                 if (fits && !status) CHECK_BITS(&got, &want[kind], 1);
             }
