@@ -5262,15 +5262,15 @@ static const fold__kernels *fold__kernels_for(const char *name)
 static uint64_t fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    const unsigned saved = _mm_getcsr();
-    const unsigned wanted = (saved & ~0xe040u) | (flush ? 0x8040u : 0); /* FZ, rounding, DAZ; FZ, DAZ */
+    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, and 0x6000 tells the rounding */
+    const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted;
+    uint64_t saved, wanted; /* 0x01000000 flushes, 0x00080000 flushes halves, 0x00c00000 tells the rounding */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
-    wanted = (saved & ~(uint64_t)0x01c80000u) | (flush ? 0x01000000u : 0); /* FZ, RMode, FZ16; FZ */
+    wanted = (saved & ~(uint64_t)0x01c80000u) | (flush ? 0x01000000u : 0);
     if (wanted != saved)
         __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
     return saved;
@@ -17699,8 +17699,9 @@ enum {
     FOLD__TAIL = 16,
     FOLD__INNER = 32, /* something outside the tail reads it */
     FOLD__HEAD = 64,
-    FOLD__STANDS = 128, /* eager: it is needed by more than the elements of an empty list */
-    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD | FOLD__STANDS /* to what a call reads */
+    FOLD__STANDS = 128, /* eager: more than the elements of an empty list needs it */
+    /* a call passes these on to what it reads */
+    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD | FOLD__STANDS
 };
 
 /* Calls of one signature that run together. */
@@ -18268,7 +18269,8 @@ static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
                                                                                   : FOLD__NONE;
 }
 
-/* Eager: a call needs all its inputs, however long its list is, as if it were one node. */
+/* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
+   its list elements too, which stand only if there are elements to read them. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t id)
 {
     uint8_t *state = f->run->state;
@@ -18289,7 +18291,7 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what it alone reads: see
+/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {

@@ -1390,7 +1390,7 @@ static void sizes_stop(void)
     for (i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) check(sizes[i].got == sizes[i].want, "a size stops at the largest", "all", i, 0, 0);
 }
 
-/* A time of many seconds keeps its upper half, and what a unit of work takes is a mean that moves by a sixteenth. */
+/* Times of more than 2^32 ns keep their upper half. The time of a unit of work is a mean, which moves by a sixteenth. */
 static void times_are_learned(void)
 {
     fold__work_unit unit = { 0, 0 };

@@ -1185,8 +1185,6 @@ static void lists_run_in_strips(void)
     fold_model_free(m);
 }
 
-/* What a call with an empty list does without adds nothing to a weight: nor does the eager context. A sum that underflowed
-   to -0 shows it, because it would become 0. */
 static void weighed_sum(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_param *W = (const fold_param *)user, none = { 0, 0 };
@@ -1197,6 +1195,8 @@ static void weighed_rows(fold_ctx *f, const fold_node *in, fold_node *out, const
     const fold_param *W = (const fold_param *)user, none = { 0, 0 };
     out[0] = fold_add(f, in[1], fold_linear(f, in[0], *W, none));
 }
+/* A call with an empty list leaves out what its elements alone need, and adds nothing of it to a weight's gradient, batched or
+   eager. The gradient of the first call underflows to -0. It would become 0 if the second call added anything. */
 static void sums_of_no_rows(void)
 {
     static const float tiny[2] = { -1e-30f, 1 }, row = 1;

@@ -564,11 +564,12 @@ static void blocks_in_turn(void)
             memory.block_size = size[most];
             fold_ctx *f = context(&n, way, &memory);
             if (!CHECK(f != NULL)) continue;
-            for (size_t turn = 0, peak = 0; turn < 4 * SIZES; turn++) {
-                const int kind = (int)(turn * 5 + turn / SIZES + (size_t)most) % SIZES, fits = size[kind] <= size[most];
+            size_t peak = 0;
+            for (int turn = 0; turn < 4 * SIZES; turn++) {
+                const int kind = (turn * 5 + turn / SIZES + most) % SIZES, fits = size[kind] <= size[most];
                 const fold_node root = record_size(f, &n, kind);
                 const fold_status status = execute(f, way, root), expected = fits ? FOLD_OK : FOLD_NO_MEMORY;
-                CHECK_SAYS(status == expected, "%s: recording %d of %zu bytes in a block of %zu, turn %zu: '%s'",
+                CHECK_SAYS(status == expected, "%s: recording %d of %zu bytes in a block of %zu, turn %d: '%s'",
                            ways[way].name, kind, size[kind], size[most], turn, fold_ctx_message(f));
                 const size_t before = peak;
                 peak = fold_ctx_stats(f).peak_bytes;

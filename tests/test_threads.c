@@ -226,7 +226,7 @@ static void test_pool_waits(void)
     static slow_tasks all;
     const struct timespec rest = { 0, 300000000 };
     fold_pool *pool = fold_pool_new(2);
-    for (int loop = 0; loop < 2; loop++) { /* its thread stays for the second */
+    for (int loop = 0; loop < 2; loop++) { /* the pool's thread is still there for the second loop */
         memset(&all, 0, sizeof all);
         all.caller = pthread_self();
         fold_pool_for(2, slow_task, &all, pool);
@@ -456,7 +456,7 @@ static void test_savers(void)
 
 /* ---- steps of optimisers ------------------------------------------------------------------ */
 
-enum { STEP_IN = 50, STEP_OUT = 333, LINE = 9000 }; /* a line that lanes share though no product packs it */
+enum { STEP_IN = 50, STEP_OUT = 333, LINE = 9000 }; /* a line is so long that lanes share it, and no product packs it */
 typedef struct stepped {
     fold_model *m;
     fold_param words, weight, bias, frozen, last, line;

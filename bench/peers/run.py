@@ -222,10 +222,10 @@ def main():
         for training in (False, True):
             if given.mode not in (None, "train" if training else "infer"):
                 continue
-            usual = BATCHES.get(workload, (1, 32, 256))
-            for batch in (3,) if given.check else [int(b) for b in given.batch.split(",")] if given.batch else usual:
-                if workload in BATCHES and batch > max(usual):
-                    print("%-15s %5d is left out: it takes too much memory" % (workload, batch), flush=True)
+            batches = [int(b) for b in given.batch.split(",")] if given.batch else BATCHES.get(workload, (1, 32, 256))
+            for batch in (3,) if given.check else batches:
+                if batch > max(BATCHES.get(workload, (batch,))):
+                    print("%s is left out at %d: its largest batch is %d" % (workload, batch, max(BATCHES[workload])), flush=True)
                     continue
                 hows = list(ways(workload, training, batch))
                 if given.check:
