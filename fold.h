@@ -4235,7 +4235,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left += row * at.left_row + later * at.left_step;
         at.right += later * at.right_step;
         at.out += row * at.out_row;
-        at.factor += at.factor ? row : 0;
+        at.factor = at.factor ? at.factor + row : NULL;
         at.steps += at.ramp > 0 ? row + height - 1 : -later;
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
@@ -10390,8 +10390,8 @@ static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const 
             continue;
         const fold_rows in = fold__tap_in(filter, x, &at), out = fold__tap_out(filter, y, 0, at.first);
         const fold_rows to = back ? in : out;
-        const fold_rows row = { (float *)(uintptr_t)weights + (size_t)tap * (size_t)filter->channels, 0,
-                                NULL };
+        const float *of_tap = weights ? weights + (size_t)tap * (size_t)filter->channels : NULL;
+        const fold_rows row = { (float *)(uintptr_t)of_tap, 0, NULL };
         fold__map_pixels(map, at.count, filter->channels, to, back ? out : in, weights ? row : to, to, 0);
     }
 }
@@ -14414,10 +14414,11 @@ static uint32_t fold__last_operand(const fold_ctx *f, uint32_t id)
 static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
 {
     const uint32_t first = f->first_edge[id], count = f->first_edge[id + 1] - first;
-    return (fold__hash_words(f->edge_source + first, count) * 31u +
-            fold__hash_words(f->edge_offset + first, count) + f->sig[id] * 0x9e3779b1u +
-            fold__kind_of(f, id)) ^
-           (uint32_t)fold__mix64(f->node_data[id]);
+    uint32_t hash = f->sig[id] * 0x9e3779b1u + fold__kind_of(f, id);
+    if (count)
+        hash += fold__hash_words(f->edge_source + first, count) * 31u +
+                fold__hash_words(f->edge_offset + first, count);
+    return hash ^ (uint32_t)fold__mix64(f->node_data[id]);
 }
 
 /* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
@@ -17435,9 +17436,10 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     if (!fold__check_inputs(f, cell, in, n_in, operand) || !fold__has_maximum(f, cell, (uint32_t)count))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
+        const fold_node *const nodes = count ? list + component : NULL;
         list_shape[component] =
             count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        if (!fold__check_list(f, cell->name, list + component, (size_t)cell->program.n_list, (size_t)count,
+        if (!fold__check_list(f, cell->name, nodes, (size_t)cell->program.n_list, (size_t)count,
                               &list_shape[component]) ||
             list_shape[component] == FOLD__NONE)
             return 0;
@@ -19836,17 +19838,17 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     const uint32_t n_list = group_sig->n_list;
     const uint32_t n_out = group_sig->n_out;
     for (uint32_t call = 0; call < n_calls; call++) {
-        const uint32_t id = calls[call], *source = f->edge_source + f->first_edge[id];
+        const uint32_t id = calls[call], *const source = f->edge_source;
         uint64_t slot = 1;
-        uint32_t longest = 0, chain;
-        for (const uint32_t *end = source + n_in; source < end; source++, slot <<= 1) {
-            chain = fold__read_operand(&reader, *source, slot);
+        uint32_t longest = 0, edge = f->first_edge[id], chain;
+        for (const uint32_t end = edge + n_in; edge < end; edge++, slot <<= 1) {
+            chain = fold__read_operand(&reader, source[edge], slot);
             longest = chain > longest ? chain : longest;
         }
         for (uint32_t component = 0, edges = n_list ? fold__slots_of(f, id).edges : 0; component < n_list;
              component++, slot <<= 1)
-            for (const uint32_t *end = source + edges; source < end; source++) {
-                chain = fold__read_operand(&reader, *source, slot);
+            for (const uint32_t end = edge + edges; edge < end; edge++) {
+                chain = fold__read_operand(&reader, source[edge], slot);
                 longest = chain > longest ? chain : longest;
             }
         longest++;
@@ -21158,7 +21160,8 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
-        fold__set_rows(rows, spot->base + worker->at[spot->moves] * spot->stride, spot->stride);
+        fold__set_rows(rows, spot->base ? spot->base + worker->at[spot->moves] * spot->stride : NULL,
+                       spot->stride);
     else
         fold__other_rows(worker, spot, count, rows);
 }
@@ -28217,7 +28220,6 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
         return f ? FOLD_IO : FOLD_BAD_ARGUMENT;
     const fold__worker *worker = f->run->worker;
     const int slow = f->desc.trace_over_ns != 0, threads = fold__threads_of(f);
-    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)threads : 0);
     const uint64_t began = slow ? f->slow_began : f->run->began;
     fold_seen seen;
     if (!f->trace_events || (slow ? !worker->slow_events : f->run->shown_salt != f->salt))
@@ -28225,6 +28227,7 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
     memset(&seen, 0, sizeof seen);
     seen.end_ns = slow ? f->slow_plan_ns : f->stats.schedule_ns;
     int stopped = visit(&seen, user);
+    const fold__event *event = f->trace + (slow ? f->trace_events * (size_t)threads : 0);
     for (int thread = 0; thread < threads; thread++, event += f->trace_events) {
         const size_t events = slow ? worker[thread].slow_events : worker[thread].events;
         const size_t kept = fold__min_size(events, f->trace_events);

@@ -319,7 +319,8 @@ static fold_status draw__copy(fold_ctx *f, draw__plan *plan)
     plan->m = fold_ctx_model(f);
     fold_status status = fold_ctx_visit(f, draw__take, plan);
     if (status == FOLD_IO) status = FOLD_NO_MEMORY; /* the visitor stops for no other reason */
-    for (draw__kind *kind = plan->kind; kind < plan->kind + plan->n_kinds; kind++) {
+    for (size_t at = 0; at < plan->n_kinds; at++) {
+        draw__kind *kind = &plan->kind[at];
         for (int input = 0; input < kind->seen.n_in + kind->seen.n_list; input++) kind->seen.in[input] = &kind->in[input];
         for (int output = 0; output < kind->seen.n_out; output++) kind->seen.out[output] = &kind->out[output];
     }

@@ -2668,7 +2668,7 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
 fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc)
 {
     const unsigned char *begin = (const unsigned char *)bytes;
-    const onnx__span file = { begin, begin + (bytes ? size : 0) };
+    const onnx__span file = { begin, begin ? begin + size : NULL };
     return onnx__open(m, NULL, file, desc);
 }
 #ifndef FOLD_NO_STDIO

@@ -1894,6 +1894,37 @@ static void nothing_estimated(void)
     CHECK_INT(fold_estimate_ns(NULL), 0);
 }
 
+/* What sums of gradients take is learned as what batches take: here each step takes one tick of the clock. */
+static uint64_t clock_of_calls(void *user)
+{
+    (void)user;
+    return work_clock += 1000;
+}
+static void sums_are_estimated(void)
+{
+    slow_net n;
+    fold_ctx_desc d = fold_ctx_desc_default();
+    double estimate = 0;
+    slow_new(&n);
+    d.training = 1;
+    d.clock = clock_of_calls;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    fold_node x = fold_lookup(f, n.words, 1);
+    for (int link = 0; link < 3; link++) x = fold_tanh(f, fold_linear(f, x, n.W, n.b));
+    CHECK_INT(fold_backward(f, fold_sum(f, x, FOLD_ALL)), FOLD_OK);
+    int steps = 0;
+    for (int again = 0; again < 100; again++) {
+        CHECK_INT(fold_replay_begin(f), FOLD_OK);
+        estimate = (double)fold_estimate_ns(f);
+        steps = 0;
+        for (int more = 1; more; steps++) CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
+    }
+    CHECK(steps >= 9); /* three links and the sum, forward and backward, and the sums of gradients */
+    CHECK_SAYS(estimate > 1000 * steps - 10 && estimate < 1000 * steps + 10, "%d steps: %g", steps, estimate);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* A backward looks at all nodes, and so does a run after a change of parameters; a run that goes on at those
    that are new, and keeps no plan. */
 static void seen_and_kept(void)
@@ -2006,6 +2037,7 @@ int main(int argc, char **argv)
         { "frame: a model's block used again", block_used_again },
         { "frame: watched", watched },
         { "frame: nothing estimated", nothing_estimated },
+        { "frame: what sums take is learned", sums_are_estimated },
         { "frame: seen and kept", seen_and_kept },
         { "frame: half the room", half_the_room },
     };
