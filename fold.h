@@ -4984,7 +4984,6 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
             part.inner = seg->inner - first;
             if (part.inner > FOLD__HALF_INNER)
                 part.inner = FOLD__HALF_INNER;
-            part.row = 0;
             part.weights = weights;
             part.input = fold__half_rows(&seg->input, row, block.rows, first, made + 2 * rows);
             halves->widen(group, seg->row + first, part.inner, weights);
@@ -22749,11 +22748,7 @@ static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row,
     if (!*sum_place)
         return;
     float *grads = fold__grads(m) + param->at + (size_t)row * size;
-    float *total = f->run->sums + (size_t)(*sum_place - 1) * 16;
-    if (param->grad_dense || fold__is_touched(m)[param->touched_at + row])
-        fold__add_row(f, grads, total, size);
-    else
-        memcpy(grads, total, size * sizeof *grads);
+    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size); /* to zeros at first */
     fold__touch_row(m, param, row);
     *sum_place = 0;
 }
