@@ -1970,6 +1970,35 @@ static void sums_are_estimated(void)
     fold_model_free(n.m);
 }
 
+/* Batches whose times are linear in their rows are known exactly, large ones and small: what is left is told between slices. */
+static void what_is_left(void)
+{
+    slow_net n;
+    fold_node ends[CHAINS];
+    slow_new(&n);
+    fold_ctx *f = slow_context(&n, 1, SLICED);
+    CHECK_INT(fold_backward(f, chains(f, &n, ends)), FOLD_OK);
+    for (int time = 0; time < 20; time++) {
+        double left[64];
+        int slice_count = 0;
+        CHECK_INT(fold_replay_begin(f), FOLD_OK);
+        const uint64_t start = work_clock;
+        uint64_t at[64];
+        for (int more = 1; more && slice_count < 64; slice_count++) {
+            left[slice_count] = (double)fold_estimate_ns(f);
+            at[slice_count] = work_clock - start;
+            CHECK_INT(fold_run_more(f, 14000, &more), FOLD_OK); /* longer than any batch: none is cut */
+        }
+        CHECK(slice_count > 4 && slice_count < 64);
+        for (int slice = 0; slice < slice_count && time > 10; slice++) {
+            const double want = (double)(work_clock - start - at[slice]);
+            CHECK_SAYS(left[slice] > want - 100 && left[slice] < want + 100, "slice %d: %g left, %g estimated", slice, want, left[slice]);
+        }
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* A backward looks at all nodes, and so does a run after a change of parameters; a run that goes on at those
    that are new, and keeps no plan. */
 static void seen_and_kept(void)
@@ -2084,6 +2113,7 @@ int main(int argc, char **argv)
         { "frame: watched", watched },
         { "frame: nothing estimated", nothing_estimated },
         { "frame: what sums take is learned", sums_are_estimated },
+        { "frame: what is left is estimated", what_is_left },
         { "frame: seen and kept", seen_and_kept },
         { "frame: half the room", half_the_room },
     };
