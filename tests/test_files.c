@@ -256,6 +256,40 @@ static void continues(void)
         }
 }
 
+/* States have the names that fold.h tells, and what the formulas say after a first step of gradient 2. */
+static void names_of_states(void)
+{
+    static block b;
+    static const struct { const char *name; double value; int rule; } states[] = {
+        { "optimizer.momentum.W", 2, 0 }, { "optimizer.squares.W", 4, 1 }, { "optimizer.squares.W", 0.01 * 4, 2 },
+        { "optimizer.adam.m.W", 0.1 * 2, 3 }, { "optimizer.adam.v.W", 0.001 * 4, 3 },
+    };
+    for (size_t at = 0; at < sizeof states / sizeof *states; at++) {
+        fold_model *m = fold_model_new(NULL);
+        const fold_param W = fold_bias_new(m, "W", 1);
+        fold_sgd sgd = fold_sgd_default();
+        const fold_adagrad adagrad = fold_adagrad_default();
+        fold_rmsprop rmsprop = fold_rmsprop_default();
+        const fold_adam adam = fold_adam_default();
+        float state = 0;
+        sgd.momentum = 0.9f;
+        rmsprop.rho = 0.99f;
+        fold_grads_write_begin(m, W)[0] = 2;
+        fold_grads_write_end(m, W);
+        CHECK_INT(states[at].rule == 0   ? fold_sgd_step(m, &sgd)
+                  : states[at].rule == 1 ? fold_adagrad_step(m, &adagrad)
+                  : states[at].rule == 2 ? fold_rmsprop_step(m, &rmsprop)
+                                         : fold_adam_step(m, &adam), FOLD_OK);
+        saved(&b, m, 1);
+        fold_tensors *t = fold_tensors_open_memory(m, b.bytes, b.n);
+        CHECK_INT(fold_tensors_count(t), states[at].rule == 3 ? 3 : 2);
+        CHECK_INT(fold_tensors_read(t, fold_tensors_find(t, states[at].name), 0, 1, &state, 1), FOLD_OK);
+        CHECK_SAYS(fabs((double)state / states[at].value - 1) < 1e-4, "%s is %g, want %g", states[at].name, (double)state, states[at].value);
+        fold_tensors_close(t);
+        fold_model_free(m);
+    }
+}
+
 /* State of a parameter that was frozen later is not lost. */
 static void frozen_later(void)
 {
@@ -2003,6 +2037,7 @@ int main(int argc, char **argv)
     check_run("files: types, whatever the host has set", types_whatever_the_host_has_set);
     check_run("files: settings", settings);
     check_run("files: settings of state", state_settings);
+    check_run("files: names of states", names_of_states);
     check_run("files: how many were loaded", counts);
     check_run("files: listing", listing);
     check_run("files: saving that fails", cannot_save);
