@@ -102,6 +102,7 @@ static void mistaken_lengths(void)
     BAD(fold_list_stack(f, x.l0), BAD_SHAPE, "list_stack: takes at least one row", "there are 0, of rank 1");
     BAD(fold_list_stack(f, fold_reshape(f, x.l3, fold_shape4(1, 1, 2, 3))), BAD_SHAPE, "list_stack", "3, of rank 4");
     BAD(fold_select(f, x.v, x.l3, x.l4), BAD_SHAPE, "select", "3 and 4");
+    BAD(fold_select(f, x.l3, x.l3, x.l4), BAD_SHAPE, "select: lists must have one length", "inputs 0 and 2 have 3 and 4 rows");
     BAD(pair_of(&x, x.l3, x.l4, concat_of), BAD_SHAPE, "concat", "3 and 4");
     BAD(call_of(&x, x.n.halves, x.l3, x.l4), BAD_SHAPE, "halves", "3 and 4");
     BAD(call_of(&x, x.n.halves, x.l3, x.wide3), BAD_SHAPE, "halves", "[7]");
