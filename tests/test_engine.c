@@ -2426,6 +2426,29 @@ static void plans_of_many(const net *n, int structures, size_t plan_cache_bytes)
     fold_ctx_free(f);
 }
 
+/* A cache of little room, which drops plans all the time, gives the right ones. */
+static void plans_of_a_full_cache(const net *n)
+{
+    enum { STRUCTURES = 300 };
+    static float first[STRUCTURES];
+    fold_ctx_desc d = fold_ctx_desc_default();
+    check_random r = { 1 };
+    d.plan_cache_bytes = 60000;
+    fold_ctx *f = fold_ctx_new(n->m, &d);
+    for (int i = 0; i < 6000; i++) {
+        const int which = i < STRUCTURES ? i : random_below(&r, random_below(&r, STRUCTURES) + 1);
+        fold_ctx_reset(f);
+        const fold_node x = fold_add(f, chain_of(f, n, 1 + which % 18), chain_of(f, n, 1 + which / 18));
+        CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+        const float value = fold_scalar(f, x);
+        if (i < STRUCTURES) first[which] = value;
+        CHECK_BITS(&value, &first[which], 1);
+    }
+    const fold_stats stats = fold_ctx_stats(f);
+    CHECK_SAYS(stats.plan_hits > 500 && stats.plan_misses > 2000, "%d hits, %d misses", stats.plan_hits, stats.plan_misses);
+    fold_ctx_free(f);
+}
+
 /* How many of three plans are there after the last was made. */
 static int plans_left(const net *n, size_t plan_cache_bytes)
 {
@@ -2453,6 +2476,7 @@ static void dropped_plans(void)
     size_t enough = 64;
     plans_of_many(&n, 65, 1 << 20);
     plans_of_many(&n, 1000, 8 << 20);
+    plans_of_a_full_cache(&n);
     while (enough < 1000000 && plans_left(&n, enough) < 3) enough += 64;
     CHECK_INT(plans_left(&n, enough), 3);
     CHECK_INT(plans_left(&n, enough - 64), 2); /* the first was dropped for the third */
