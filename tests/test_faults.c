@@ -460,9 +460,10 @@ static void execute(fold_ctx *f, const world *w, int way, int which, result *got
         got->status = fold_backward(f, root);
     else
         got->status = fold_run(f, &root, 1);
+    const float *grads = fold_model_grads(w->m, &n);
+    for (int i = 0; i < n && got->status; i++) CHECK_SAYS(grads[i] == 0, "%s: it failed, and gradient %d is %g", ways[way].name, i, (double)grads[i]);
     if (!got->status) got->status = fold_replay(f);
     if (!got->status) got->status = fold_read(f, &loss, 1, &got->loss);
-    const float *grads = fold_model_grads(w->m, &n);
     memcpy(got->grads, grads, (size_t)n * sizeof *grads);
     if (got->status) return;
     fold_ctx_print(f, write_nowhere, &written);
