@@ -824,7 +824,8 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
    kept nodes. The root may be one element of a larger value, by a window. No fold_run is needed before;
    values that one computed are computed again, to the same bits. Call it for several roots in turn, and
-   gradients add up. The root, earlier roots and kept nodes are readable afterwards. */
+   gradients add up. The root, earlier roots and kept nodes are readable afterwards. If there is no memory for
+   it, gradients of parameters stay as they are. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -10389,9 +10390,12 @@ static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const 
             continue;
         const fold_rows in = fold__tap_in(filter, x, &at), out = fold__tap_out(filter, y, 0, at.first);
         const fold_rows to = back ? in : out;
-        const float *of_tap = weights ? weights + (size_t)tap * (size_t)filter->channels : NULL;
-        const fold_rows row = { (float *)(uintptr_t)of_tap, 0, NULL };
-        fold__map_pixels(map, at.count, filter->channels, to, back ? out : in, weights ? row : to, to, 0);
+        fold_rows factor = to;
+        if (weights) {
+            factor.base = (float *)(uintptr_t)weights + (size_t)tap * (size_t)filter->channels;
+            factor.stride = 0;
+        }
+        fold__map_pixels(map, at.count, filter->channels, to, back ? out : in, factor, to, 0);
     }
 }
 
@@ -17435,12 +17439,12 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     if (!fold__check_inputs(f, cell, in, n_in, operand) || !fold__has_maximum(f, cell, (uint32_t)count))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
-        const fold_node *const nodes = count ? list + component : NULL;
         list_shape[component] =
             count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        if (!fold__check_list(f, cell->name, nodes, (size_t)cell->program.n_list, (size_t)count,
-                              &list_shape[component]) ||
-            list_shape[component] == FOLD__NONE)
+        if (count && !fold__check_list(f, cell->name, list + component, (size_t)cell->program.n_list,
+                                       (size_t)count, &list_shape[component]))
+            return 0;
+        if (list_shape[component] == FOLD__NONE)
             return 0;
     }
     return 1;
@@ -22740,7 +22744,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. */
+/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
+   a row that nothing touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -22748,7 +22753,7 @@ static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row,
     if (!*sum_place)
         return;
     float *grads = fold__grads(m) + param->at + (size_t)row * size;
-    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size); /* to zeros at first */
+    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size);
     fold__touch_row(m, param, row);
     *sum_place = 0;
 }

@@ -829,6 +829,7 @@ static void slices(int training)
         fold_model_free(n.m);
     }
 }
+
 /* A cell, called row by row, that reads one part of a node: the rest of the node's gradient is zero, and a slice that goes on in the
    middle of a list keeps what the one before gave to the part. */
 static void part_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -874,6 +875,7 @@ static void slices_of_parts(void)
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
+
 static void slices_of_inference(void) { slices(0); }
 static void slices_of_training(void) { slices(1); }
 
