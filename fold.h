@@ -1855,10 +1855,11 @@ FOLD_API int fold_finite(const float *values, int n);
 
    A call on its way from record to gradient
      record      fold_linear checks its operands (fold__operand_of), takes concatenations apart
-                 (fold__expand_concat) and describes the call, a fold__request. fold__record finds its
-                 signature (fold__request_sig: fold__find_sig, fold__sig_by_key, fold__intern_sig) and appends
-                 the node (fold__append) and its operands as edges (fold__add_edges). Nothing is computed: an
-                 eager context alone runs the op at once (fold__eager_run).
+                 (fold__expand_concat) and describes the call, a fold__request; so does fold_call with its
+                 inputs and the elements of its lists (fold__check_call). fold__record appends the operands as
+                 edges (fold__add_edges), finds the signature (fold__request_sig: fold__find_sig,
+                 fold__sig_by_key, fold__intern_sig) and appends the node (fold__append_call). Nothing is
+                 computed: an eager context alone runs the op at once (fold__eager_run).
      run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
                  (fold__plan_roots, fold__plan), reserves all memory (fold__reserve_run) and runs
                  (fold__execute). The samples run in waves of as many groups as there are threads
@@ -1893,8 +1894,13 @@ FOLD_API int fold_finite(const float *values, int n);
 
    Look here when
      the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
+     its rows are put in order                 fold__record_rows takes them in record order, whatever batches
+                                               there are. Groups follow each other (fold__accumulate_groups),
+                                               and threads share its columns out (fold__part_of_use)
      the order of a run is decided             fold__find_stretch, called by fold__execute
-     batches are chosen                        fold__schedule_group; by default fold__schedule_ratio
+     a slice of time ends                      fold__run_slice
+     batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
+                                               signatures that feed each other fold__merit_of
      memory is used again                      fold__place, called for every group by fold__plan_group
      large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
      long lists run in strips                  fold__find_strips says which, fold__enter_strip takes the next
@@ -5402,7 +5408,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__M __mmask16
 #define FOLD__ALL ((__mmask16)0xffff) /* for maskz forms: gcc 12's header warns about the plain ones */
 #define FOLD__MASK __mmask16
-#define FOLD__TAIL(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
+#define FOLD__SOME(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
 #define FOLD__MASK_STORE _mm512_mask_storeu_ps
 #define FOLD__COMPARE(a, symbol, b, kind) _mm512_cmp_ps_mask(a, b, kind)
@@ -5418,7 +5424,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__W 8
 #define FOLD__M __m256
 #define FOLD__MASK __m256i
-#define FOLD__TAIL(count) \
+#define FOLD__SOME(count) \
     _mm256_loadu_si256((const __m256i *)(const void *)(fold__masks + (FOLD__W - (count))))
 #define FOLD__VLOAD_M(from, mask) _mm256_maskload_ps(from, mask)
 #define FOLD__MASK_STORE _mm256_maskstore_ps
@@ -5646,7 +5652,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #endif
 #ifndef FOLD__MASK
 #define FOLD__MASK size_t
-#define FOLD__TAIL(count) ((size_t)(count))
+#define FOLD__SOME(count) ((size_t)(count))
 #endif
 #ifndef FOLD__ISA_8 /* the same where vectors of eight serve AVX-512 better, or as well */
 #define FOLD__ISA_8 FOLD__ISA
@@ -6196,7 +6202,7 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
                                                    size_t rows, const fold_rows *all)                  \
     {                                                                                                  \
         FOLD__NO_CONTRACT                                                                              \
-        const FOLD__MASK last = FOLD__TAIL(count % FOLD__W);                                           \
+        const FOLD__MASK last = FOLD__SOME(count % FOLD__W);                                           \
         const FOLD__V scalars = FOLD__VSET(scalar);                                                    \
         size_t row = 0, at = 0;                                                                        \
         FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                         \
@@ -6266,7 +6272,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int
 {
     FOLD__L lanes;
 #define FOLD__PART_LOAD_N(index) \
-    lanes.part##index = FOLD__VLOAD_M(from + index * FOLD__W, FOLD__TAIL(FOLD__HAVE(index)));
+    lanes.part##index = FOLD__VLOAD_M(from + index * FOLD__W, FOLD__SOME(FOLD__HAVE(index)));
     FOLD__PARTS(FOLD__PART_LOAD_N)
     return lanes;
 }
@@ -6413,7 +6419,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
         FOLD__VSTORE(to + at, FOLD__ISA(exp)(FOLD__VSUB(FOLD__VLOAD(from + at), lowest)));
     if (at < count) {
         const int have = (int)(count - at);
-        const FOLD__MASK tail = FOLD__TAIL(have);
+        const FOLD__MASK tail = FOLD__SOME(have);
         const FOLD__V last = FOLD__VLOAD_M(from + at, tail);
         FOLD__VSTORE_M(to + at, FOLD__ISA(exp)(FOLD__VSUB(last, lowest)), tail, have);
     }
@@ -6466,7 +6472,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
                       scale1 = FOLD__VSET(step->scale1);                                                 \
         const FOLD__V keep2 = FOLD__VSET(step->keep2), add2 = FOLD__VSET(step->add2),                    \
                       scale2 = FOLD__VSET(step->scale2);                                                 \
-        const FOLD__MASK mask = FOLD__TAIL(count % FOLD__W);                                             \
+        const FOLD__MASK mask = FOLD__SOME(count % FOLD__W);                                             \
         size_t at = 0;                                                                                   \
         (void)states1, (void)states2, (void)shrink, (void)epsilon, (void)keep1;                          \
         (void)add1, (void)scale1, (void)keep2, (void)add2, (void)scale2;                                 \
@@ -6598,7 +6604,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         float *const *to = at->to;                                                                       \
         enum { vectors = of_all, end_apart = FOLD__W > 4 };                                              \
         const int last = at->last, lines = at->count * ROWS;                                             \
-        const FOLD__MASK tail = FOLD__TAIL(last);                                                        \
+        const FOLD__MASK tail = FOLD__SOME(last);                                                        \
         int line = 0, segment, element;                                                                  \
         (void)panel_stride;                                                                              \
         if (ROWS == 6 && vectors == 1)                                                                   \
@@ -6655,7 +6661,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
                 FOLD__VSTORE(to + column, FOLD__VLOAD(from + column));
             for (; column < width; column += FOLD__W)
                 FOLD__VSTORE(to + column,
-                             FOLD__VLOAD_M(from + column, FOLD__TAIL(have < column ? 0 : have - column)));
+                             FOLD__VLOAD_M(from + column, FOLD__SOME(have < column ? 0 : have - column)));
         }
     }
 }
@@ -6739,7 +6745,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
             }                                                                                              \
             if (whole < seg->inner) {                                                                      \
                 const int left = seg->inner - element;                                                     \
-                const FOLD__MASK tail = FOLD__TAIL(left < 0 ? 0 : left < FOLD__W ? left : FOLD__W);        \
+                const FOLD__MASK tail = FOLD__SOME(left < 0 ? 0 : left < FOLD__W ? left : FOLD__W);        \
                 FOLD__ROWS_##ROWS(FOLD__LANES_X_M, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_W_M, ROWS)    \
             }                                                                                              \
             FOLD__ROWS_##ROWS(FOLD__LANES_PUT_ROW, COLUMNS)                                                \
@@ -6861,7 +6867,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
         for (; at < columns; at += FOLD__W) {                                                                \
             const int left = columns - at < FOLD__W ? columns - at : FOLD__W,                                \
                       stored = pass->whole ? FOLD__W : left;                                                 \
-            const FOLD__MASK tail = FOLD__TAIL(left);                                                        \
+            const FOLD__MASK tail = FOLD__SOME(left);                                                        \
             FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) sums = pass->from + at;                                    \
             to = pass->to + at;                                                                              \
             for (line = 0; line < inner; line++, sums += from_apart, to += to_apart) {                       \
@@ -7124,7 +7130,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
         FOLD__NO_CONTRACT                                                                                   \
         enum { vectors = VECTORS, end_apart = 1 };                                                          \
         const int last = at->last;                                                                          \
-        const FOLD__MASK tail = FOLD__TAIL(last);                                                           \
+        const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                             \
         const float *left = at->left, *first_right = at->right, *factor = at->factor;                       \
         float *out = at->out;                                                                               \
@@ -7177,7 +7183,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
 /* The vector from column `at` on of a row: how many of its floats the row has, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
-    const FOLD__MASK tail = FOLD__TAIL(have);
+    const FOLD__MASK tail = FOLD__SOME(have);
 
 FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int count)
 {
@@ -7315,7 +7321,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
     {                                                                                                       \
         FOLD__NO_CONTRACT                                                                                   \
         enum { vectors = VECTORS, end_apart = 1 };                                                          \
-        const FOLD__MASK tail = FOLD__TAIL(last);                                                           \
+        const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                       \
         const fold_rows rows = at->from;                                                                    \
         const ptrdiff_t col = at->from_col + start, next = at->next, width = at->width;                     \
@@ -7470,7 +7476,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     for (; at < count; at += 2 * FOLD__W) {
         const size_t have0 = count - at < FOLD__W ? count - at : FOLD__W;
         const size_t rest = count - at - have0, have1 = rest < FOLD__W ? rest : FOLD__W;
-        const FOLD__MASK tail0 = FOLD__TAIL(have0), tail1 = FOLD__TAIL(have1);
+        const FOLD__MASK tail0 = FOLD__SOME(have0), tail1 = FOLD__SOME(have1);
         const size_t next = have1 ? at + FOLD__W : at;
         FOLD__V total0 = FOLD__VLOAD_M(sum + at, tail0), total1 = FOLD__VLOAD_M(sum + next, tail1);
         for (int row = 0; row < rows; row++) {
@@ -7689,7 +7695,7 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
     for (; at + FOLD__W <= count; at += FOLD__W)
         largest = FOLD__IMAX(largest, FOLD__IAND(FOLD__VBITS(FOLD__VLOAD(from + at)), magnitude));
     if (at < count) {
-        const FOLD__MASK last = FOLD__TAIL(count - at);
+        const FOLD__MASK last = FOLD__SOME(count - at);
         largest = FOLD__IMAX(largest, FOLD__IAND(FOLD__VBITS(FOLD__VLOAD_M(from + at, last)), magnitude));
     }
     return FOLD__IMOST(largest);
@@ -7710,7 +7716,7 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
         FOLD__IBYTES(to + at * FOLD__BYTE_SIZE, numbers);
     }
     if (at < count) {
-        const FOLD__MASK last = FOLD__TAIL(count - at);
+        const FOLD__MASK last = FOLD__SOME(count - at);
         const FOLD__V scaled = FOLD__VMUL(FOLD__VLOAD_M(from + at, last), scale);
         numbers = FOLD__ISUB(FOLD__VBITS(FOLD__VADD(scaled, magic)), base);
         total = FOLD__IADD(total, numbers);
@@ -7800,7 +7806,7 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
         if (left >= FOLD__W)                                                                              \
             FOLD__VSTORE(to, FOLD__VADD(FOLD__VLOAD(from), term));                                        \
         else if (left > 0)                                                                                \
-            FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, FOLD__TAIL(left)), term), FOLD__TAIL(left), \
+            FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, FOLD__SOME(left)), term), FOLD__SOME(left), \
                            left);                                                                         \
     }
 #define FOLD__BYTE_PUTS(row, VECTORS)                      \
@@ -7945,7 +7951,7 @@ static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot"
 FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__half_group *group, int row, int rows, float *to)
 {
     const int width = group->width, last = width % FOLD__W;
-    const FOLD__MASK tail = FOLD__TAIL(last);
+    const FOLD__MASK tail = FOLD__SOME(last);
     int at;
     for (; rows > 0; rows--, row++, to += width) {
         const float *words = group->words + (size_t)(row / 2) * (size_t)width;
@@ -7963,7 +7969,7 @@ FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__half_group *group, in
 
 #define FOLD__HALF_LEFT(column) (group->width - at - (column)*FOLD__W)
 #define FOLD__HALF_MASK(column) \
-    FOLD__TAIL(FOLD__HALF_LEFT(column) < FOLD__W ? FOLD__HALF_LEFT(column) : FOLD__W)
+    FOLD__SOME(FOLD__HALF_LEFT(column) < FOLD__W ? FOLD__HALF_LEFT(column) : FOLD__W)
 #define FOLD__HALF_FROM(unused, column)                                                              \
     FOLD__V acc##column = FOLD__HALF_LEFT(column) > 0                                                \
                               ? FOLD__VLOAD_M(from + at + (column)*FOLD__W, FOLD__HALF_MASK(column)) \
@@ -8099,7 +8105,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__MM_ALL
 #undef FOLD__VSET
 #undef FOLD__MASK
-#undef FOLD__TAIL
+#undef FOLD__SOME
 #undef FOLD__VLOAD_M
 #undef FOLD__VSTORE_M
 #undef FOLD__MASK_STORE
@@ -12882,7 +12888,7 @@ static int fold__states_ready(fold_model *m, int states)
 /* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
    name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
    enum, the pointers and their renewal after arrays have moved.
-     NODE   an element for every node, by id: a member of the context
+     NODE   an element for every node, by id, but for CALLS: a member of the context
      EDGE   an element for every operand of every node, by edge: a member of the context
      KEEP   a member of the context; its contents stay when the array grows
      BRIEF  a member of the context; its contents need not stay when the array grows
@@ -13111,8 +13117,9 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds have bit `kind` for each, flags ELEM and SHARED included. These are the kinds of values per
-   list element while tracing, and of the markers that stand for them in an eager body. */
+/* Sets of kinds have bit `kind` for each, flags FOLD__ELEM (8) and FOLD__SHARED (16) included. The first are
+   the values per list element while tracing: all with FOLD__ELEM. The others are the markers that stand for
+   them in an eager body: kind 7, with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
@@ -13295,8 +13302,6 @@ FOLD__INLINE uint32_t fold__barrier_first_output(const fold_ctx *f, uint32_t id)
 /* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
    whole: `offset` floats into each of its rows. */
 #define FOLD__WHOLE_LIST 0x80000000u
-/* In a contribution's floats: it has rows for few rows of the list (fold__takes_few). */
-#define FOLD__FEW_ROWS 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
     return f->edge_offset[edge] & ~FOLD__WHOLE_LIST;
@@ -17441,10 +17446,9 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     for (int component = 0; component < cell->program.n_list; component++) {
         list_shape[component] =
             count ? FOLD__NONE : fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        if (count && !fold__check_list(f, cell->name, list + component, (size_t)cell->program.n_list,
-                                       (size_t)count, &list_shape[component]))
-            return 0;
-        if (list_shape[component] == FOLD__NONE)
+        if ((count && !fold__check_list(f, cell->name, list + component, (size_t)cell->program.n_list,
+                                        (size_t)count, &list_shape[component])) ||
+            list_shape[component] == FOLD__NONE)
             return 0;
     }
     return 1;
@@ -17945,7 +17949,6 @@ typedef struct fold__identity {
     ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                \
     SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                         \
     SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index of its call in a set */          \
-    SAME(uint32_t, sorted_depth, slot) /* before, by policy depth: the depth of a call */                \
     ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
     SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
@@ -17960,7 +17963,8 @@ typedef struct fold__identity {
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
     TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */          \
-    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__FEW_ROWS */
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__TAKES_FEW */
+#define FOLD__TAKES_FEW 0x80000000u /* in those floats: for few rows of the list (fold__takes_few) */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
     ALL(uint32_t, maker, nodes) /* a value's: the signature in a group that makes it */                    \
@@ -18800,7 +18804,7 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
             *next += (length * fold__contribution_rows(f, id, edge) + 15) / 16;
             if (shared)
                 continue;
-            run->contribution_floats[edge] = length | (fold__takes_few(f, id) ? FOLD__FEW_ROWS : 0);
+            run->contribution_floats[edge] = length | (fold__takes_few(f, id) ? FOLD__TAKES_FEW : 0);
             run->next_contribution[edge] = FOLD__NONE;
             if (run->first_contribution[source] == FOLD__NONE)
                 run->first_contribution[source] = edge;
@@ -20361,7 +20365,7 @@ static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, ui
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature to run next, or NONE. Only those that changed are compared, one by one if few. */
+/* Returns the signature to run next. Only those that changed are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20450,7 +20454,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         if (level > deepest)
             deepest = level;
     }
-    uint32_t *start = run->gathered + n_calls;
+    uint32_t *start = sorted + n_calls;
     memset(start, 0, (deepest + 2) * sizeof *start);
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
         for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++)
@@ -20463,16 +20467,12 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
             const uint32_t id = run->calls_by_sig[run->group_sig[sig].first_record + nth];
             sorted[start[depth[id]]++] = id;
         }
-    for (uint32_t at = 0; at < n_calls; at++)
-        run->sorted_depth[sorted[at]] = depth[sorted[at]];
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
-        const uint32_t id = run->gathered[at], sig = run->maker[id], level = run->sorted_depth[id];
+        const uint32_t sig = run->maker[sorted[at]], level = depth[sorted[at]];
         if (!fold__add_batch(f, sig, 1))
             return 0;
-        for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
-               run->sorted_depth[run->gathered[end]] == level;
-             end++)
-            run->order[run->counts.order++] = run->gathered[end];
+        for (; end < n_calls && run->maker[sorted[end]] == sig && depth[sorted[end]] == level; end++)
+            run->order[run->counts.order++] = sorted[end];
         fold__end_batch(f);
     }
     return 1;
@@ -21942,9 +21942,9 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
 {
     const uint32_t width = fold__row_size(f, id), offset = fold__edge_offset(f, edge);
     const uint32_t at = (uint32_t)some.from * width, end = (uint32_t)some.to * width;
-    const uint32_t noted = f->run->contribution_floats[edge], floats = noted & ~FOLD__FEW_ROWS;
+    const uint32_t noted = f->run->contribution_floats[edge], floats = noted & ~FOLD__TAKES_FEW;
     float *to = f->run->grad_row[id] + at;
-    if (!(noted & FOLD__FEW_ROWS) && (!fold__edge_is_list(f, edge) || floats == width)) {
+    if (!(noted & FOLD__TAKES_FEW) && (!fold__edge_is_list(f, edge) || floats == width)) {
         const uint32_t end_part = offset + fold__edge_rows(f, edge) * floats;
         const uint32_t begin = offset < at ? at : offset, stop = end_part < end ? end_part : end;
         if (begin < stop)
@@ -21955,7 +21955,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__FEW_ROWS) { /* zeros where a row was taken before */
+    if (noted & FOLD__TAKES_FEW) { /* zeros where a row was taken before */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__at_place(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;

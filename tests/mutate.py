@@ -251,6 +251,11 @@ class Tree:
         self.tests.sort(key=lambda test: self.usual[test[0]])
         self.quick.sort(key=lambda name: self.usual["quick_" + name])
 
+    def as_in(self, other):
+        """Takes what as_it_is() found in another tree: its files are the same."""
+        for name in ("sources", "objects", "tests", "usual", "quick_source", "quick"):
+            setattr(self, name, getattr(other, name))
+
     def build_object(self, name):
         """The implementation: plain, with the test of its kernels, or shared out among threads."""
         if name == "fold":
@@ -485,12 +490,14 @@ def main():
             print("%d tests compile" % len(Tree(os.path.join(WORK, "tree_0")).tests))
             return 0
         trees = [Tree(os.path.join(WORK, "tree_%d_%d" % (option.seed, job))) for job in range(option.jobs)]
-        for tree in trees:
-            tree.as_it_is()
-            print("coverage: %s" % (BY_TEST if tree.coverage.tests else "unknown, so all tests run"))
-            print("unchanged: %s" % ", ".join(
-                "%s %.1f s" % (name, tree.usual[name]) for name in ["quick_" + name for name in tree.quick] +
-                [name for name, _ in tree.tests]), flush=True)
+        first = trees[0]
+        first.as_it_is()
+        for tree in trees[1:]:
+            tree.as_in(first)
+        print("coverage: %s" % (BY_TEST if first.coverage.tests else "unknown, so all tests run"))
+        print("unchanged: %s" % ", ".join(
+            "%s %.1f s" % (name, first.usual[name]) for name in ["quick_" + name for name in first.quick] +
+            [name for name, _ in first.tests]), flush=True)
         workers = [threading.Thread(target=work, args=(tree,)) for tree in trees]
         for worker in workers:
             worker.start()

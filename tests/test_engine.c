@@ -1580,6 +1580,96 @@ static void signs_of_zero(void)
     fold_model_free(m);
 }
 
+static void write_values(fold_model *m, fold_param p, const float *values, size_t n)
+{
+    memcpy(fold_values_write_begin(m, p), values, n * sizeof *values);
+    fold_values_write_end(m, p);
+}
+
+/* In a cell, a bias that alone is trained, far from its output: y = v . tanh(W x + b), so dy/db = v (1 - tanh^2). */
+static fold_param inner[3];
+static void inner_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_linear(f, fold_tanh(f, fold_linear(f, in[0], inner[0], inner[1])), inner[2], FOLD_NULL_PARAM);
+}
+static void bias_alone(void)
+{
+    static const float W[2][2] = { { 0.5f, -0.25f }, { 0.125f, 0.75f } }, b[2] = { 0.25f, -0.5f }, v[2] = { 2, -3 }, x[2] = { 1, 2 };
+    fold_model *m = fold_model_new(NULL);
+    fold_cell_desc c = fold_cell_desc_default();
+    inner[0] = fold_weight_new(m, "W", 2, 2);
+    inner[1] = fold_bias_new(m, "b", 2);
+    inner[2] = fold_weight_new(m, "v", 2, 1);
+    write_values(m, inner[0], &W[0][0], 4);
+    write_values(m, inner[1], b, 2);
+    write_values(m, inner[2], v, 2);
+    fold_param_freeze(m, inner[0], 1);
+    fold_param_freeze(m, inner[2], 1);
+    c.name = "inner";
+    c.body = inner_body;
+    c.n_in = c.n_out = 1;
+    c.in[0] = fold_shape1(2);
+    const fold_cell cell = fold_cell_new(m, &c);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node in = fold_input(f, x, 2);
+        fold_grads_clear(m);
+        CHECK_INT(fold_backward(f, fold_call(f, cell, &in, 1)), FOLD_OK);
+        for (int i = 0; i < 2; i++) {
+            const double y = tanh((double)W[0][i] + 2 * (double)W[1][i] + (double)b[i]), want = (double)v[i] * (1 - y * y);
+            const float *got = fold_param_grad(m, inner[1]);
+            CHECK_SAYS(got && fabs((double)got[i] - want) < 1e-5, "%d: %g, want %g", i, got ? (double)got[i] : 0, want);
+        }
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
+static void over_nothing(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *const *both = (const fold_param *const *)user;
+    out[0] = fold_linear(f, fold_list_sum(f, in[0]), *both[0], *both[1]);
+}
+
+/* The first node of a recording may be a call that parameters alone bear on: it is computed anew after they changed. */
+static void first_call_anew(void)
+{
+    static const float before[2] = { 1, 2 }, after[2] = { 3, 4 };
+    for (int eager = 0; eager < 2; eager++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_cell_desc c = fold_cell_desc_default();
+        const fold_param W = fold_weight_new(m, "W", 2, 2), b = fold_bias_new(m, "b", 2), *both[2];
+        both[0] = &W;
+        both[1] = &b;
+        c.name = "over";
+        c.body = over_nothing;
+        c.user = both;
+        c.n_list = c.n_out = 1;
+        c.list[0] = fold_shape1(2);
+        const fold_cell cell = fold_cell_new(m, &c);
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        write_values(m, b, before, 2);
+        const fold_node first = fold_call_n(f, cell, NULL, 0, NULL, 0);
+        fold_keep(f, first);
+        CHECK_INT(fold_run(f, &first, 1), FOLD_OK);
+        CHECK_BITS(fold_value(f, first), before, 2);
+        const fold_node other = fold_scale(f, fold_input(f, before, 2), 2);
+        if (!eager) {
+            write_values(m, b, after, 2);
+            CHECK_INT(fold_run(f, &other, 1), FOLD_OK);
+            CHECK_BITS(fold_value(f, first), after, 2);
+        }
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* An op of two outputs on list elements: batches run it, an eager context says that it does not. */
 static fold_op two_op;
 static const char *two_shapes(const fold_shape *in, int n, const int32_t *attr, fold_shape *out)
@@ -3034,6 +3124,8 @@ int main(int argc, char **argv)
         { "engine: a recurrent layer of one's own", own_recurrent },
         { "engine: words of tables made before layers and after", words_of_later_tables },
         { "engine: signs of zero", signs_of_zero },
+        { "engine: a bias trains alone", bias_alone },
+        { "engine: the first call again", first_call_anew },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },

@@ -647,6 +647,7 @@ static void types_whatever_the_host_has_set(void)
 
 #define PREFIXED "{\"enc.W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"enc.b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}," \
                  "\"W\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[28,37]}}"
+#define NEARLY "{\"state.abc.W\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"stxte.firxt.W\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}" /* letters to change: 5 and 2 */
 #define ONLY_B "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"other\":{\"dtype\":\"BOOL\",\"shape\":[600],\"data_offsets\":[4,604]}}"
 
 static void settings(void)
@@ -663,6 +664,8 @@ static void settings(void)
     CHECK_BITS(fold_param_value(m, fold_param_find(m, "b")), &b_want, 1);
     d.prefix = "dec.";
     loads(m, &b, &d, FOLD_BAD_ARGUMENT, "load: 'dec.W' is not in the file; nearest: 'W'");
+    d.prefix = "state.first.";
+    loads(m, file_of(&b, NEARLY, 8), &d, FOLD_BAD_ARGUMENT, "'state.first.W' is not in the file; nearest: 'stxte.firxt.W'");
     d = fold_load_desc_default();
     d.allow_missing = 1;
     loads(m, file_of(&b, ONLY_B, 604), &d, FOLD_BAD_ARGUMENT, "the model has no 'other'");

@@ -363,6 +363,11 @@ static void test_no_pool(void)
     fold_pool_for(5, add_up, &sum, NULL);
     CHECK_INT(sum, 15);
     CHECK(!fold_pool_new(0) && !fold_pool_new(1000));
+    fold_pool *alone = fold_pool_new(1); /* starts no thread */
+    CHECK(alone != NULL);
+    fold_pool_for(5, add_up, &sum, alone);
+    fold_pool_free(alone);
+    CHECK_INT(sum, 30);
 }
 
 /* A pool that gets some of its threads alone, or no memory at all, is none, and those that began have ended. In a process of
