@@ -22515,63 +22515,88 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
-/* Lists some rows of an op's operand, or (operand -1) of its gradient, or (n_in + operand) of what it
-   contributes to one. They begin at a column and are in record order, from those calls of a signature in a
-   group that need a gradient and the op. */
+/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it; if both
+   are, they lie in the gradient that others gave an output. What is summed begins `offset` floats into each. A
+   product reads no parameter as its rows: it reads a copy. */
+typedef struct fold__source {
+    const fold__buffer *buffer;
+    const fold__ref *input;
+    uint32_t output, size; /* floats of its rows */
+    size_t offset;
+} fold__source;
+
+/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
+static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
+                                          const fold__group_sig *group_sig, const fold__program *program,
+                                          const fold__body_op *op, uint32_t column)
+{
+    const fold__value_info *made = &run->info[run->run_sig[use->run_sig].found.first_info + op->first_value];
+    const fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
+    fold__source source = { NULL, NULL, 0, program->value[op->first_value].size, column };
+    if (use->kind == FOLD__USE_VALUE)
+        source.buffer = buffer + fold__buffer_part(program, op->first_ref + use->ref);
+    else if (fold__grad_is_outer(made))
+        source.output = (uint32_t)made->out;
+    else
+        source.buffer = buffer + fold__buffer_grad(program, op->first_value);
+    return source;
+}
+
+/* Finds the operand of an op that is multiplied with the gradient. */
+static fold__source fold__operand_source(const fold__run *run, const fold__group_sig *group_sig,
+                                         const fold__ref *ref)
+{
+    fold__source source = { NULL, NULL, 0, 0, ref->offset };
+    if (ref->kind == FOLD__FROM_VALUE)
+        source.buffer = &run->buffer[group_sig->first_buffer + fold__buffer_value(ref->index)];
+    else
+        source.input = ref;
+    return source;
+}
+
+/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
+   a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
-                                 const fold__body_op *op, int operand, uint32_t column, fold__share some,
+                                 const fold__body_op *op, const fold__source *source, fold__share some,
                                  float *region, char **scratch, size_t *n_rows)
 {
     fold__run *run = f->run;
     float **rows = (float **)(void *)*scratch;
-    const fold__ref own = { FOLD__FROM_VALUE, op->first_value, 0 };
-    const uint32_t nth_ref = op->first_ref + (uint32_t)operand;
-    const fold__ref *ref = operand < 0 || operand >= op->n_in ? &own : &program->ref[nth_ref];
     const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].found.first_info;
-    const int outer =
-        operand < 0 && fold__grad_is_outer(&info[op->first_value]) ? info[op->first_value].out : -1;
-    const fold__buffer *buffer =
-        ref->kind == FOLD__FROM_VALUE
-            ? &run->buffer[group_sig->first_buffer + (operand < 0 ? fold__buffer_grad(program, ref->index)
-                                                      : operand >= op->n_in
-                                                          ? fold__buffer_part(program, nth_ref - op->n_in)
-                                                          : fold__buffer_value(ref->index))]
-            : NULL;
+    const fold__buffer *buffer = source->buffer;
     const int for_elements = fold__for_elements(program, info, op);
+    const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
     const fold__group *group = fold__group_of(f, group_sig);
     const uint32_t skip = group->row; /* the rows of a list before the strip */
-    const size_t offset = (size_t)ref->offset + column;
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = buffer && outer < 0 && of_each; /* one of each call: most are */
+    const int quick = buffer && of_each; /* one of each call: most are */
     for (uint32_t call = from; call < group_sig->calls && call < to && quick; call++)
-        rows[at++] = fold__slab_row(buffer, region, run->slot[ids[call]]) + offset;
+        rows[at++] = fold__slab_row(buffer, region, run->slot[ids[call]]) + source->offset;
     for (uint32_t call = 0, begin = 0, end; call < group_sig->calls && begin < to && !quick;
          call++, begin = end) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
         const uint32_t elements = fold__strip_of(group) ? fold__strip_rows(group) : fold__elements_of(f, id);
-        const int by_input = ref->kind == FOLD__FROM_INPUT || ref->kind == FOLD__FROM_LIST;
-        uint32_t edge = by_input ? fold__slot_first(&slots, fold__ref_slot(program, ref)) : 0;
+        uint32_t edge = source->input ? fold__slot_first(&slots, fold__ref_slot(program, source->input)) : 0;
         uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
         end = begin + (op->elem ? elements : 1);
         const int needed = run->grad[id] && (elements || !for_elements);
         const uint32_t count = !needed ? 0 : skip + (end < to ? end : to) - begin;
         for (; element < count; element++) {
             float *row;
-            if (outer >= 0)
-                row = run->grad_row[id + (uint32_t)outer] + (size_t)element * program->value[ref->index].size;
-            else if (buffer)
+            if (buffer)
                 row = fold__slab_row(buffer, region,
                                      buffer->elem ? run->elem_slot[id] + element : run->slot[id]);
-            else { /* a product reads no parameter as its rows: it reads a copy */
-                for (; ref->kind == FOLD__FROM_LIST && nth >= fold__edge_rows(f, edge); edge++)
+            else if (source->input) {
+                for (; is_list && nth >= fold__edge_rows(f, edge); edge++)
                     nth -= fold__edge_rows(f, edge);
-                row = fold__edge_row(f, edge, ref->kind == FOLD__FROM_LIST ? nth++ : 0);
-            }
-            rows[at++] = row + offset;
+                row = fold__edge_row(f, edge, is_list ? nth++ : 0);
+            } else
+                row = run->grad_row[id + source->output] + (size_t)element * source->size;
+            rows[at++] = row + source->offset;
         }
     }
     *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
@@ -22659,21 +22684,22 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
     const fold_shape made = fold__shape_of_use(f, use);
-    const int operand = (int)use->ref, of_grad = use->kind == FOLD__USE_VALUE ? op->n_in + operand : -1;
-    float *region = f->run->region + group->base, *sum = fold__use_sum(f, use);
+    const fold__run *run = f->run;
+    fold__source source =
+        fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)part.columns.from);
+    float *region = run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch =
         (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
     size_t rows;
-    float **dy = fold__record_rows(f, group_sig, &program, op, of_grad, (uint32_t)part.columns.from,
-                                   part.rows, region, &scratch, &rows);
+    float **dy = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
     const fold_rows dy_rows = { NULL, 0, dy };
     if (use->kind != FOLD__USE_WEIGHT) {
         fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
                        part.columns, sum);
         return;
     }
-    float **in =
-        fold__record_rows(f, group_sig, &program, op, operand, 0, part.rows, region, &scratch, &rows);
+    source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
+    float **in = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
         const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
         const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
@@ -22682,7 +22708,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
         return;
     }
     const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, operand, rows, &in_rows, &dy_rows, part.columns, sum);
+    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, part.columns, sum);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
@@ -24204,10 +24230,10 @@ static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t gr
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__HEAD));
 }
 
-/* Finds how many rows a use has in groups [first, last), and what they cost: about as much as so many
-   multiplications. To find a row takes some, too. */
+/* Notes in a use how many rows it has in groups [first, last), and what they cost, which it returns: about as
+   much as so many multiplications. To find a row takes some, too. */
 enum { FOLD__FIND_WORK = 1024 };
-static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
+static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
     const fold__run *run = f->run;
     const fold_shape shape = fold__shape_of_use(f, use);
@@ -24224,11 +24250,12 @@ static uint64_t fold__use_work(const fold_ctx *f, fold__use *use, uint32_t first
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-static uint64_t fold__sums_work(const fold_ctx *f, uint32_t first, uint32_t last)
+/* Finds the same of all uses. fold__accumulate_groups shares the sums out by what is noted in each. */
+static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
     for (uint32_t use = 0; use < f->run->n_uses; use++)
-        work += fold__use_work(f, &f->run->use[use], first, last);
+        work += fold__measure_use(f, &f->run->use[use], first, last);
     return work;
 }
 
@@ -24283,7 +24310,7 @@ static void fold__sum_wave(const fold__wave *wave, fold__worker *worker, uint64_
 /* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
-    fold__wave wave = { f, fold__sum_wave, first, last, fold__sums_work(f, first, last), 1, 0, 0 };
+    fold__wave wave = { f, fold__sum_wave, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
     if (fold__worth_sharing((double)wave.work))
         wave.threads = (uint64_t)fold__threads_of(f);
     fold__on_threads(f, &wave);
@@ -24483,7 +24510,7 @@ static uint32_t fold__step_batch(const fold__run *run, const fold__progress *pro
 static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *progress)
 {
     const uint32_t which = fold__step_batch(f->run, progress);
-    return which == FOLD__NONE ? fold__sums_work(f, progress->group, progress->group + 1)
+    return which == FOLD__NONE ? fold__measure_sums(f, progress->group, progress->group + 1)
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
@@ -25334,7 +25361,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. Between slices ops may have been added, and all moved. */
+/* Runs steps until the time is used up. The first one is cut to the rows that fit, one at least. Steps behind
+   it run whole, or wait for the next slice. Between slices ops may have been added, and all moved. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
