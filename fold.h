@@ -22515,9 +22515,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
-/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it; if both
-   are, they lie in the gradient that others gave an output. What is summed begins `offset` floats into each. A
-   product reads no parameter as its rows: it reads a copy. */
+/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
+   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
+   each. A product reads no parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
