@@ -18106,9 +18106,7 @@ static void *fold__carve(fold__carver *carver, size_t count, size_t size)
 static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
 {
     fold__run *run = f->run;
-    const size_t nodes = (size_t)f->n_nodes + 2;
-    const size_t edges = (size_t)f->n_edges + 1;
-    const size_t calls = (size_t)f->n_calls + 2;
+    const size_t nodes = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
 #define FOLD__CARVE(type, pointer, count) run->pointer = (type *)fold__carve(carver, count, sizeof(type));
 #define FOLD__CARVE_IN_TRAINING(type, pointer, count) \
     if (fold__goes_back(run))                         \

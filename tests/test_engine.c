@@ -1670,6 +1670,75 @@ static void first_call_anew(void)
     }
 }
 
+/* A list op of one's own, in batches and row by row: the sum of squares over lists of 2, 3 and 1 elements. */
+static const char *squares_shape(const fold_shape *in, int n, const int32_t *attr, fold_shape *out)
+{
+    (void)n;
+    (void)attr;
+    out[0] = in[0];
+    return NULL;
+}
+static void squares_forward(const fold_op_call *c)
+{
+    for (int r = 0; r < c->rows; r++)
+        for (int i = 0; i < 4; i++) {
+            float sum = 0;
+            for (int k = c->list[r]; k < c->list[r + 1]; k++) sum += fold_row(&c->in[0], k)[i] * fold_row(&c->in[0], k)[i];
+            fold_row(&c->out[0], r)[i] = sum;
+        }
+}
+static void squares_backward(const fold_op_call *c)
+{
+    for (int r = 0; r < c->rows; r++)
+        for (int k = c->list[r]; k < c->list[r + 1]; k++)
+            for (int i = 0; i < 4; i++) fold_row(&c->din[0], k)[i] = 2 * fold_row(&c->in[0], k)[i] * fold_row(&c->dout[0], r)[i];
+}
+static void lists_row_by_row(void)
+{
+    enum { LISTS = 3, ELEMENTS = 6 };
+    static const int begin[LISTS + 1] = { 0, 2, 5, 6 };
+    float x[ELEMENTS][4];
+    for (int k = 0; k < ELEMENTS; k++)
+        for (int i = 0; i < 4; i++) x[k][i] = (float)(1 + k + 10 * i); /* all sums are exact */
+    for (int way = 0; way < 4; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_op_desc op = fold_op_desc_default();
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_node in[ELEMENTS], out[LISTS], loss[LISTS];
+        op.name = "squares";
+        op.n_in = op.n_out = op.is_list = 1;
+        op.one_row = way > 1;
+        op.needs = FOLD_NEEDS_IN;
+        op.infer = squares_shape;
+        op.forward = squares_forward;
+        op.backward = squares_backward;
+        const fold_op squares = fold_op_new(m, &op);
+        d.training = 1;
+        d.eager = way % 2;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int k = 0; k < ELEMENTS; k++) fold_keep_grad(f, in[k] = fold_input(f, x[k], 4));
+        for (int list = 0; list < LISTS; list++) {
+            out[list] = fold_op_apply(f, squares, in + begin[list], begin[list + 1] - begin[list], NULL, 0);
+            fold_keep(f, out[list]);
+            loss[list] = fold_scale(f, fold_sum(f, out[list], FOLD_ALL), (float)(list + 1));
+        }
+        CHECK_INT(fold_backward(f, fold_sum_n(f, loss, LISTS)), FOLD_OK);
+        for (int list = 0; list < LISTS; list++)
+            for (int i = 0; i < 4; i++) {
+                float want = 0;
+                for (int k = begin[list]; k < begin[list + 1]; k++) {
+                    const float grad = 2 * (float)(list + 1) * x[k][i];
+                    want += x[k][i] * x[k][i];
+                    CHECK_BITS(&fold_grad(f, in[k])[i], &grad, 1);
+                }
+                CHECK_BITS(&fold_value(f, out[list])[i], &want, 1);
+            }
+        if (!d.eager) CHECK_INT(fold_ctx_stats(f).one_row_calls, op.one_row ? 2 * LISTS : 0);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* An op of two outputs on list elements: batches run it, an eager context says that it does not. */
 static fold_op two_op;
 static const char *two_shapes(const fold_shape *in, int n, const int32_t *attr, fold_shape *out)
@@ -3126,6 +3195,7 @@ int main(int argc, char **argv)
         { "engine: signs of zero", signs_of_zero },
         { "engine: a bias trains alone", bias_alone },
         { "engine: the first call again", first_call_anew },
+        { "engine: lists row by row", lists_row_by_row },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },

@@ -853,6 +853,7 @@ static void state_settings(void)
 static void cannot_save(void)
 {
     static const char *const bad[] = { "optimizer.W", "__metadata__", "\xff", "a\xed\xa0\x80" };
+    static const char *const good[] = { "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf" };
     static block b;
     net n = make_net(1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -861,6 +862,12 @@ static void cannot_save(void)
         CHECK_INT(fold_model_save_to(m, to_block, empty_block(&b), NULL), FOLD_BAD_ARGUMENT);
         CHECK_TEXT(fold_model_message(m), i < 2 ? "stands for something else" : "is not UTF-8");
         CHECK_INT(b.n, 0);
+        fold_model_free(m);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) { /* the first and last characters of each length */
+        fold_model *m = fold_model_new(NULL);
+        fold_bias_new(m, good[i], 1);
+        CHECK_INT(fold_model_save_to(m, to_block, empty_block(&b), NULL), FOLD_OK);
         fold_model_free(m);
     }
     fold_save_desc s = fold_save_desc_default();

@@ -1714,6 +1714,8 @@ static void model_reserved(void)
     CHECK_SAYS(2 * used[1] < used[0], "%d bytes reserved, %d without", (int)used[1], (int)used[0]);
     CHECK_INT(fold_model_reserve(NULL, &size), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_model_measure(NULL).values, 0);
+    const fold_memory none = fold_model_memory(NULL);
+    CHECK(!none.alloc && !none.free && !none.user && !none.block && !none.block_size);
     free(b.bytes);
 }
 
