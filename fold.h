@@ -20466,11 +20466,13 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
             sorted[start[depth[id]]++] = id;
         }
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
-        const uint32_t sig = run->maker[sorted[at]], level = depth[sorted[at]];
-        if (!fold__add_batch(f, sig, 1))
+        const uint32_t sig = run->maker[run->gathered[at]], level = run->depth[run->gathered[at]];
+        if (!fold__add_batch(f, sig, 1)) /* which may move what `depth` and `sorted` point to */
             return 0;
-        for (; end < n_calls && run->maker[sorted[end]] == sig && depth[sorted[end]] == level; end++)
-            run->order[run->counts.order++] = sorted[end];
+        for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
+               run->depth[run->gathered[end]] == level;
+             end++)
+            run->order[run->counts.order++] = run->gathered[end];
         fold__end_batch(f);
     }
     return 1;
