@@ -370,6 +370,33 @@ static void test_no_pool(void)
     CHECK_INT(sum, 30);
 }
 
+/* A pool that is freed takes its threads along. The system may show one for a moment after it has ended. */
+#if defined(__linux__)
+#include <dirent.h>
+static int tasks(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    while (folder && readdir(folder)) count++;
+    if (folder) closedir(folder);
+    return count;
+}
+static void test_pool_ends(void)
+{
+    const int before = tasks();
+    fold_pool *pool = fold_pool_new(3);
+    CHECK_INT(tasks(), before + 2);
+    fold_pool_free(pool);
+    for (int turn = 0; turn < 1000 && tasks() > before; turn++) {
+        const struct timespec millisecond = { 0, 1000000 };
+        nanosleep(&millisecond, NULL);
+    }
+    CHECK_INT(tasks(), before);
+}
+#else
+static void test_pool_ends(void) { check_skip("the threads of a pool that is freed (nothing here counts them)"); }
+#endif
+
 /* A pool that gets some of its threads alone, or no memory at all, is none, and those that began have ended. In a process of
    its own, which may not take more addresses than it has. */
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -564,6 +591,7 @@ int main(int argc, char **argv)
     check_run("small steps stay on one thread", test_small_steps);
     check_run("a pool with nothing to do", test_nothing);
     check_run("no pool", test_no_pool);
+    check_run("a pool ends its threads", test_pool_ends);
     check_run("a pool without room", test_pool_without_room);
     check_run("replicas train to the same bits", test_replicas);
     check_run("threads save to one path", test_savers);
