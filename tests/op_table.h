@@ -761,12 +761,25 @@ static void parse(op_case *c, const op_row *row, const char *spec)
         if (!is_common(&c->in[k])) c->stride += most_elements(&c->in[k]) * c->in[k].size;
 }
 
+/* Under AddressSanitizer operands are read where they lie, and nothing may be read behind them. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+enum { GAP = 8, IN_PLACE = 1 };
+#define GUARD(at, bytes) __asan_poison_memory_region(at, bytes)
+#define UNGUARD(at, bytes) __asan_unpoison_memory_region(at, bytes)
+#else
+enum { GAP = 0, IN_PLACE = 0 };
+#define GUARD(at, bytes) (void)(at)
+#define UNGUARD(at, bytes) (void)(at)
+#endif
+
 static const float *draw(check_random *r, const op_case *c, const operand *o)
 {
     const size_t n = (size_t)(most_elements(o) * o->size);
     float *x = pool + pool_used, sum = 0;
-    pool_used += n;
+    pool_used += n + GAP;
     if (!CHECK_SAYS(pool_used <= POOL, "the pool is too small")) exit(1);
+    GUARD(x + n, GAP * sizeof *x);
     random_fill(r, x, n, is(o, "ctk") ? 0.1f : c->row->low, is(o, "ctk") ? 1 : c->row->high);
     for (size_t i = 0; i < n && is(o, "c"); i++) x[i] *= random_below(r, 2) ? 1.0f : -1.0f;
     if (!is(o, "t")) return x;
@@ -776,6 +789,12 @@ static const float *draw(check_random *r, const op_case *c, const operand *o)
     return x;
 }
 
+/* Returns how long the lists of a sample are. */
+static int elements_of(const op_case *c, int sample)
+{
+    return c->row->flags & NOT_EMPTY ? 1 + (sample * 8 + 3) % 20 : (sample * 8 + 3) % 21;
+}
+
 static void fill(op_case *c)
 {
     check_random r = { 7 };
@@ -783,10 +802,14 @@ static void fill(op_case *c)
     const op_row unit = { "", NULL, NULL, NULL, -1, 1, 0, NULL };
     op_case weighed = *c;
     weighed.row = &unit;
+    UNGUARD(pool, sizeof pool);
     pool_used = 0;
     for (int s = 0; s < MAX_SAMPLES; s++) {
-        for (int k = 0; k < c->n_in; k++)
+        for (int k = 0; k < c->n_in; k++) {
+            const int left = is_list(&c->in[k]) && !is_common(&c->in[k]) ? most_elements(&c->in[k]) - elements_of(c, s) : 0;
             c->data[k][s] = s && is_common(&c->in[k]) ? c->data[k][0] : draw(&r, c, &c->in[k]);
+            if (IN_PLACE && left) GUARD(pool + pool_used - GAP - left * c->in[k].size, (size_t)(left * c->in[k].size) * sizeof *pool);
+        }
         c->weight[s] = draw(&r, &weighed, &weights);
     }
 }
@@ -797,7 +820,7 @@ enum { WINDOWS = 1, IN_CELL = 2, INFERENCE = 4 }; /* how a case is recorded */
 static void choose_sample(op_case *c, int sample, int how)
 {
     c->variety = how & IN_CELL ? 0 : sample; /* data in a cell is constant */
-    c->count = c->row->flags & NOT_EMPTY ? 1 + (sample * 8 + 3) % 20 : (sample * 8 + 3) % 21;
+    c->count = elements_of(c, sample);
 }
 
 /* Puts a sample's operands on a tape, where its reference finds them. */
@@ -915,7 +938,7 @@ static fold_node record_operand(fold_ctx *f, const operand *o, const float *x, i
         *leaf = fold_input(f, x, o->size);
         y = in_a_window(f, o, *leaf);
     } else {
-        *leaf = y = is(o, "r") ? fold_input_ref(f, x, o->shape)
+        *leaf = y = is(o, "r") || IN_PLACE ? fold_input_ref(f, x, o->shape)
             : o->shape.rank == 1 ? fold_input(f, x, o->size) : fold_input_shaped(f, x, o->shape);
         if (is(o, "S")) y = fold_scale(f, y, 1);
     }

@@ -610,9 +610,8 @@ static void nan_in_case(op_case *c, fold_ctx **f, int how, const char *where)
     enum { SAMPLES = 3 };
     clear(c, results[0]);
     if (!run(c, f[0], 0, SAMPLES, how, results[0])) return;
-    choose_sample(c, 1, how);
     for (int k = 0; k < c->n_in; k++) {
-        const int n = (is_list(&c->in[k]) ? c->count : c->in[k].count) * c->in[k].size, looked_at[3] = { 0, n / 2, n - 1 };
+        const int n = (is_list(&c->in[k]) ? elements_of(c, 1) : c->in[k].count) * c->in[k].size, looked_at[3] = { 0, n / 2, n - 1 };
         for (int i = n < 3 ? 3 - n : 0; i < 3 && !is(&c->in[k], "=c"); i++) /* NaN as a condition chooses like -1 */
             nan_in_element(c, f, SAMPLES, how, k, looked_at[i], where);
     }
