@@ -8186,7 +8186,7 @@ typedef struct fold__param_data {
 #endif
     uint8_t frozen, buffer, rate_set;
     uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is logically zero: the first total is written, not added */
+    uint8_t grad_clear;       /* the gradient is all zeros: a total is written over them, or made there */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
     uint8_t form;             /* how its bytes lie, an enum fold__form */
     uint8_t stored;           /* bytes lie in the image, else floats */
@@ -17734,7 +17734,7 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* no part of it: the one at this place were all in order of signature, then of group */
+    uint32_t by_sig; /* an array of its own, one element in each: all in order of signature, then of group */
     uint32_t first_record;            /* its calls begin there in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
@@ -20655,7 +20655,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Lengthens the lifetime of a slab to [first, last]. */
+/* Lengthens the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->place != FOLD__SLAB)
