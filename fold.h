@@ -20583,6 +20583,39 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->place = (uint8_t)place;
 }
 
+/* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
+   share the operand each makes a row first, and their sum is the contribution. */
+static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *group_sig,
+                                     const fold__program *program, const fold__body_op *op, uint32_t operand)
+{
+    const fold__run *run = f->run;
+    const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
+    const uint32_t at = op->first_ref + operand;
+    const fold__ref *ref = &program->ref[at];
+    const fold__value_info *info = &run->info[run_sig->found.first_info];
+    const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
+    fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
+    if (wanted->grad && ref->kind == FOLD__FROM_PARAM)
+        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
+    if (!wanted->grad || ref->kind == FOLD__FROM_PARAM)
+        return;
+    const int is_value = ref->kind == FOLD__FROM_VALUE;
+    const int from_elem = ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
+    const int spans =
+        is_value ? fold__spans_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
+    const int outlives = spans || (fold__is_by_rows(&f->sigs[run_sig->sig]) && !from_elem);
+    const fold__value_info *target =
+        is_value ? &info[ref->index] : &info[program->n_values + fold__ref_slot(program, ref)];
+    if (target->mode == FOLD__GRAD_SUM)
+        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
+                         outlives   ? FOLD__SLAB
+                         : is_value ? (int)target->brief
+                                    : (int)FOLD__PER_BATCH);
+    if (op->elem && !from_elem)
+        fold__set_buffer(&buffer[fold__buffer_spread(program, at)], wanted->part, 1, FOLD__PER_BATCH);
+}
+
+/* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
 static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -20606,31 +20639,8 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
                                                                      : brief);
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
-        for (int operand = 0; operand < program->op[op_index].n_in; operand++) {
-            const fold__body_op *op = &program->op[op_index];
-            const uint32_t at = op->first_ref + (uint32_t)operand;
-            const fold__ref *ref = &program->ref[at];
-            const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
-            if (!wanted->grad)
-                continue;
-            const int is_value = ref->kind == FOLD__FROM_VALUE;
-            const int from_elem =
-                ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
-            const int mode = is_value ? info[ref->index].mode
-                             : ref->kind == FOLD__FROM_PARAM
-                                 ? 0
-                                 : info[program->n_values + fold__ref_slot(program, ref)].mode;
-            const int spans =
-                is_value ? fold__spans_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
-            const int brief = is_value ? (int)info[ref->index].brief : (int)FOLD__PER_BATCH;
-            if (ref->kind == FOLD__FROM_PARAM)
-                fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
-            else if (mode == FOLD__GRAD_SUM)
-                fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
-                                 spans || (by_rows && !from_elem) ? FOLD__SLAB : brief);
-            if (op->elem && !from_elem && ref->kind != FOLD__FROM_PARAM)
-                fold__set_buffer(&buffer[fold__buffer_spread(program, at)], wanted->part, 1, FOLD__PER_BATCH);
-        }
+        for (int operand = 0; operand < program->op[op_index].n_in; operand++)
+            fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
         if (info[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
