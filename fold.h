@@ -20595,10 +20595,12 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     const fold__value_info *info = &run->info[run_sig->found.first_info];
     const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
     fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
-    if (wanted->grad && ref->kind == FOLD__FROM_PARAM)
-        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
-    if (!wanted->grad || ref->kind == FOLD__FROM_PARAM)
+    if (!wanted->grad)
         return;
+    if (ref->kind == FOLD__FROM_PARAM) {
+        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
+        return;
+    }
     const int is_value = ref->kind == FOLD__FROM_VALUE;
     const int from_elem = ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
     const int spans =

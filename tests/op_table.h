@@ -761,7 +761,7 @@ static void parse(op_case *c, const op_row *row, const char *spec)
         if (!is_common(&c->in[k])) c->stride += most_elements(&c->in[k]) * c->in[k].size;
 }
 
-/* Under AddressSanitizer operands are read where they lie, and nothing may be read behind them. */
+/* Under gcc's AddressSanitizer operands are read where they lie, and nothing may be read behind them. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 enum { GAP = 8, IN_PLACE = 1 };
@@ -789,7 +789,7 @@ static const float *draw(check_random *r, const op_case *c, const operand *o)
     return x;
 }
 
-/* Returns how long the lists of a sample are. */
+/* Elements in a sample's lists: 0 to 20, scrambled; the rows' flags say whether none is possible. */
 static int elements_of(const op_case *c, int sample)
 {
     return c->row->flags & NOT_EMPTY ? 1 + (sample * 8 + 3) % 20 : (sample * 8 + 3) % 21;
@@ -806,9 +806,10 @@ static void fill(op_case *c)
     pool_used = 0;
     for (int s = 0; s < MAX_SAMPLES; s++) {
         for (int k = 0; k < c->n_in; k++) {
-            const int left = is_list(&c->in[k]) && !is_common(&c->in[k]) ? most_elements(&c->in[k]) - elements_of(c, s) : 0;
-            c->data[k][s] = s && is_common(&c->in[k]) ? c->data[k][0] : draw(&r, c, &c->in[k]);
-            if (IN_PLACE && left) GUARD(pool + pool_used - GAP - left * c->in[k].size, (size_t)(left * c->in[k].size) * sizeof *pool);
+            const operand *o = &c->in[k];
+            const int most = most_elements(o) * o->size, read = is_list(o) && !is_common(o) ? elements_of(c, s) * o->size : most;
+            c->data[k][s] = s && is_common(o) ? c->data[k][0] : draw(&r, c, o);
+            GUARD(c->data[k][s] + read, (size_t)(most - read) * sizeof *pool);
         }
         c->weight[s] = draw(&r, &weighed, &weights);
     }
@@ -816,7 +817,6 @@ static void fill(op_case *c)
 
 enum { WINDOWS = 1, IN_CELL = 2, INFERENCE = 4 }; /* how a case is recorded */
 
-/* Elements in a sample's lists: 0 to 20, scrambled; the rows' flags say whether none is possible. */
 static void choose_sample(op_case *c, int sample, int how)
 {
     c->variety = how & IN_CELL ? 0 : sample; /* data in a cell is constant */

@@ -1580,37 +1580,24 @@ static void signs_of_zero(void)
     fold_model_free(m);
 }
 
-static void write_values(fold_model *m, fold_param p, const float *values, size_t n)
-{
-    memcpy(fold_values_write_begin(m, p), values, n * sizeof *values);
-    fold_values_write_end(m, p);
-}
-
 /* In a cell, a bias that alone is trained, far from its output: y = v . tanh(W x + b), so dy/db = v (1 - tanh^2). */
-static fold_param inner[3];
 static void inner_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
-    (void)user;
+    const fold_param *inner = (const fold_param *)user;
     out[0] = fold_linear(f, fold_tanh(f, fold_linear(f, in[0], inner[0], inner[1])), inner[2], FOLD_NULL_PARAM);
 }
 static void bias_alone(void)
 {
     static const float W[2][2] = { { 0.5f, -0.25f }, { 0.125f, 0.75f } }, b[2] = { 0.25f, -0.5f }, v[2] = { 2, -3 }, x[2] = { 1, 2 };
+    const fold_array values[] = { { "W", &W[0][0], 4 }, { "b", b, 2 }, { "v", v, 2 } };
     fold_model *m = fold_model_new(NULL);
-    fold_cell_desc c = fold_cell_desc_default();
-    inner[0] = fold_weight_new(m, "W", 2, 2);
-    inner[1] = fold_bias_new(m, "b", 2);
-    inner[2] = fold_weight_new(m, "v", 2, 1);
-    write_values(m, inner[0], &W[0][0], 4);
-    write_values(m, inner[1], b, 2);
-    write_values(m, inner[2], v, 2);
-    fold_param_freeze(m, inner[0], 1);
-    fold_param_freeze(m, inner[2], 1);
-    c.name = "inner";
-    c.body = inner_body;
-    c.n_in = c.n_out = 1;
+    const fold_param inner[] = { fold_weight_new(m, "W", 2, 2), fold_bias_new(m, "b", 2), fold_weight_new(m, "v", 2, 1) };
+    fold_cell_desc c = cell_desc("inner", inner_body, inner, 1, 0, 1);
     c.in[0] = fold_shape1(2);
     const fold_cell cell = fold_cell_new(m, &c);
+    CHECK_INT(fold_values_fill(m, "", values, 3), FOLD_OK);
+    fold_param_freeze(m, inner[0], 1);
+    fold_param_freeze(m, inner[2], 1);
     for (int eager = 0; eager < 2; eager++) {
         fold_ctx_desc d = fold_ctx_desc_default();
         d.training = 1;
@@ -1629,45 +1616,33 @@ static void bias_alone(void)
     fold_model_free(m);
 }
 
-static void over_nothing(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const fold_param *const *both = (const fold_param *const *)user;
-    out[0] = fold_linear(f, fold_list_sum(f, in[0]), *both[0], *both[1]);
-}
-
 /* The first node of a recording may be a call that parameters alone bear on: it is computed anew after they changed. */
+static void sum_product_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *of = (const fold_param *)user;
+    out[0] = fold_linear(f, fold_list_sum(f, in[0]), of[0], of[1]);
+}
 static void first_call_anew(void)
 {
-    static const float before[2] = { 1, 2 }, after[2] = { 3, 4 };
-    for (int eager = 0; eager < 2; eager++) {
-        fold_model *m = fold_model_new(NULL);
-        fold_ctx_desc d = fold_ctx_desc_default();
-        fold_cell_desc c = fold_cell_desc_default();
-        const fold_param W = fold_weight_new(m, "W", 2, 2), b = fold_bias_new(m, "b", 2), *both[2];
-        both[0] = &W;
-        both[1] = &b;
-        c.name = "over";
-        c.body = over_nothing;
-        c.user = both;
-        c.n_list = c.n_out = 1;
-        c.list[0] = fold_shape1(2);
-        const fold_cell cell = fold_cell_new(m, &c);
-        d.eager = eager;
-        fold_ctx *f = fold_ctx_new(m, &d);
-        write_values(m, b, before, 2);
-        const fold_node first = fold_call_n(f, cell, NULL, 0, NULL, 0);
-        fold_keep(f, first);
-        CHECK_INT(fold_run(f, &first, 1), FOLD_OK);
-        CHECK_BITS(fold_value(f, first), before, 2);
-        const fold_node other = fold_scale(f, fold_input(f, before, 2), 2);
-        if (!eager) {
-            write_values(m, b, after, 2);
-            CHECK_INT(fold_run(f, &other, 1), FOLD_OK);
-            CHECK_BITS(fold_value(f, first), after, 2);
-        }
-        fold_ctx_free(f);
-        fold_model_free(m);
-    }
+    static const float W[4] = { 1, 2, 3, 4 }, before[2] = { 1, 2 }, after[2] = { 3, 4 };
+    const fold_array old_values[] = { { "W", W, 4 }, { "b", before, 2 } }, new_values[] = { { "W", W, 4 }, { "b", after, 2 } };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param of[] = { fold_weight_new(m, "W", 2, 2), fold_bias_new(m, "b", 2) };
+    fold_cell_desc c = cell_desc("sum", sum_product_body, of, 0, 1, 1);
+    c.list[0] = fold_shape1(2);
+    const fold_cell cell = fold_cell_new(m, &c);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    CHECK_INT(fold_values_fill(m, "", old_values, 2), FOLD_OK);
+    const fold_node first = fold_call(f, cell, NULL, 0);
+    fold_keep(f, first);
+    CHECK_INT(fold_run(f, &first, 1), FOLD_OK);
+    CHECK_BITS(fold_value(f, first), before, 2);
+    CHECK_INT(fold_values_fill(m, "", new_values, 2), FOLD_OK);
+    const fold_node other = fold_scale(f, fold_input(f, before, 2), 2);
+    CHECK_INT(fold_run(f, &other, 1), FOLD_OK);
+    CHECK_BITS(fold_value(f, first), after, 2);
+    fold_ctx_free(f);
+    fold_model_free(m);
 }
 
 /* A list op of one's own, in batches and row by row: the sum of squares over lists of 2, 3 and 1 elements. */
@@ -1693,7 +1668,7 @@ static void squares_backward(const fold_op_call *c)
         for (int k = c->list[r]; k < c->list[r + 1]; k++)
             for (int i = 0; i < 4; i++) fold_row(&c->din[0], k)[i] = 2 * fold_row(&c->in[0], k)[i] * fold_row(&c->dout[0], r)[i];
 }
-static void lists_row_by_row(void)
+static void own_list_op(void)
 {
     enum { LISTS = 3, ELEMENTS = 6 };
     static const int begin[LISTS + 1] = { 0, 2, 5, 6 };
@@ -3195,7 +3170,7 @@ int main(int argc, char **argv)
         { "engine: signs of zero", signs_of_zero },
         { "engine: a bias trains alone", bias_alone },
         { "engine: the first call again", first_call_anew },
-        { "engine: lists row by row", lists_row_by_row },
+        { "engine: a list op of one's own", own_list_op },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },

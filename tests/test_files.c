@@ -864,7 +864,7 @@ static void cannot_save(void)
         CHECK_INT(b.n, 0);
         fold_model_free(m);
     }
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) { /* the first and last characters of each length */
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) { /* names can be the first and last characters of each length */
         fold_model *m = fold_model_new(NULL);
         fold_bias_new(m, good[i], 1);
         CHECK_INT(fold_model_save_to(m, to_block, empty_block(&b), NULL), FOLD_OK);

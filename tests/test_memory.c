@@ -212,11 +212,10 @@ static fold_status execute_in_slices(fold_ctx *f, int way, fold_node root)
 static void peak_of_growth(void)
 {
     counter memory;
-    const fold_memory of_context = counted(&memory);
     fold_model *m = fold_model_new(NULL);
     fold_ctx_desc d = fold_ctx_desc_default();
     const float x[16] = { 0 };
-    d.memory = of_context;
+    d.memory = counted(&memory);
     fold_ctx *f = fold_ctx_new(m, &d);
     for (int i = 0; i < 5000; i++) fold_input(f, x, 16);
     CHECK_INT(fold_ctx_status(f), FOLD_OK);
