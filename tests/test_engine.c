@@ -1591,7 +1591,10 @@ static void bias_alone(void)
     static const float W[2][2] = { { 0.5f, -0.25f }, { 0.125f, 0.75f } }, b[2] = { 0.25f, -0.5f }, v[2] = { 2, -3 }, x[2] = { 1, 2 };
     const fold_array values[] = { { "W", &W[0][0], 4 }, { "b", b, 2 }, { "v", v, 2 } };
     fold_model *m = fold_model_new(NULL);
-    const fold_param inner[] = { fold_weight_new(m, "W", 2, 2), fold_bias_new(m, "b", 2), fold_weight_new(m, "v", 2, 1) };
+    fold_param inner[3];
+    inner[0] = fold_weight_new(m, "W", 2, 2);
+    inner[1] = fold_bias_new(m, "b", 2);
+    inner[2] = fold_weight_new(m, "v", 2, 1);
     fold_cell_desc c = cell_desc("inner", inner_body, inner, 1, 0, 1);
     c.in[0] = fold_shape1(2);
     const fold_cell cell = fold_cell_new(m, &c);
@@ -1627,7 +1630,9 @@ static void first_call_anew(void)
     static const float W[4] = { 1, 2, 3, 4 }, before[2] = { 1, 2 }, after[2] = { 3, 4 };
     const fold_array old_values[] = { { "W", W, 4 }, { "b", before, 2 } }, new_values[] = { { "W", W, 4 }, { "b", after, 2 } };
     fold_model *m = fold_model_new(NULL);
-    const fold_param of[] = { fold_weight_new(m, "W", 2, 2), fold_bias_new(m, "b", 2) };
+    fold_param of[2];
+    of[0] = fold_weight_new(m, "W", 2, 2);
+    of[1] = fold_bias_new(m, "b", 2);
     fold_cell_desc c = cell_desc("sum", sum_product_body, of, 0, 1, 1);
     c.list[0] = fold_shape1(2);
     const fold_cell cell = fold_cell_new(m, &c);
