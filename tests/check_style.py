@@ -1,10 +1,9 @@
 """How fold.h is written: python3 tests/check_style.py [--columns N] [--lines N] [--letters PERCENT] [--list]
 
-Prints the longest line, the longest function of the implementation and the share of one-letter words among the words of
-the implementation's code (keywords are words; comments, strings and numbers are not), each with what is wanted. Then it
-counts, for the public part and for the whole file, sentences that are long or begin with a word that hides their verb,
-and comments that have no verb. It fails where a figure is beyond its limit, or where the map behind FOLD_IMPLEMENTATION
-names what is not there. --list names what is beyond, --list public what of it stands in the public part."""
+Prints the longest line, the longest function of the implementation and the share of one-letter words in its code (keywords
+are words; comments, strings and numbers are not), each with its limit, then missing blank lines and what clang-format would
+change. It fails where a figure exceeds its limit, or if the map behind FOLD_IMPLEMENTATION names something that does not exist.
+--list shows every place. Prose is not checked: people read it."""
 
 import argparse
 import collections
@@ -16,26 +15,6 @@ import sys
 
 WANTED = {"columns": 110, "lines": 60, "letters": 10.0}
 LIMITS = {"columns": 110, "lines": 60, "letters": 10.0}
-
-# How many sentences are long, how many begin with a word that hides their verb, and how many comments have no verb.
-PLAIN = {"public": (1, 0, 2), "all": (1, 0, 6)}
-MOST_WORDS = 30  # of a sentence
-LABEL = 4        # a comment of fewer words is a label, which needs no verb; formulas, names and numbers are no words
-HIDING = re.compile(r"(?:of|where|what|who|those)\b", re.I)
-VERBS = """
-accept add agree allocate allow answer appear append apply ask assume avoid batch be become begin belong bind break bring
-build call can cannot carry cast change check choose clear clip close come compare compile compute contain contribute convert
-copy cost count cover cross cut decide declare define depend describe differ divide do draw drop eat end enter evaluate
-exceed exist expect fail feed fetch fill find finish fit fix flow flush follow forget free gather get give go grow hand
-handle happen has have hide hold include join keep know lack last lay lead learn leave let lie limit link list live load look
-lose make map mark match mean measure meet merge move multiply must name need number open order own pack pad pass pay place
-plan point prepare prevent print produce put reach read record reduce refer refresh refuse release remain remember remove
-rename repeat replace replay report represent reserve reset return reuse round run save say scale schedule see send serve set
-share show shrink sit skip sort split stand start stay step stick stop store subtract suit sum survive switch take tell test
-think thaw tie touch trace train transpose try turn unroll update use wait walk want warn waste work wrap write""".split()
-FORMS = "am are is was were been began begun came chosen done drawn fed fell found gave given goes gone got had has held " \
-    "kept knew known laid lain lay led left lost made meant met paid ran read said sat saw seen sent stood stuck taken " \
-    "thought told took went won't written wrote may might should would does did didn't don't doesn't isn't aren't".split()
 
 SHORT = 7  # lines of a function that may stand beside another one without a blank line
 GAPS, FORMAT = 0, 0  # blank lines that are missing, and places that clang-format would write in other ways
@@ -50,59 +29,6 @@ def code_of(text):
     """The text without comments, strings and numbers, its line ends kept."""
     blank = lambda match: "\n" * match.group().count("\n") or " "
     return NUMBER.sub("0", NOT_CODE.sub(blank, text))
-
-
-def verb_forms():
-    """Every form that counts as a verb: takes, taken, copies, stopped, moving."""
-    forms = set(FORMS) | set(VERBS)
-    for verb in VERBS:
-        stem = verb[:-1] if verb.endswith("e") else verb
-        third = verb[:-1] + "ies" if re.search("[^aeou]y$", verb) else verb + ("es" if re.search("(s|x|ch|sh)$", verb) else "s")
-        past = verb[:-1] + "ied" if re.search("[^aeou]y$", verb) else stem + "ed"
-        forms |= {third, past, stem + "ing", verb + verb[-1] + "ed", verb + verb[-1] + "ing"}
-    return forms
-
-
-def is_code(line):
-    """A line of a comment that is C, Python or a formula on a line of its own."""
-    return bool(re.match(r"\s*#|    .*[=(].*[;{}](\s*//.*)?$|    .*[;{}]\s*//|\s*[{}]|\s{7,}\S.* = ", line))
-
-
-def sentences(comment):
-    """The sentences of a comment. Blank lines, code, marks of a list ("- ") and labels (two blanks behind them) end one."""
-    parts = [""]
-    for line in (comment[2:-2] if comment[1] == "*" else comment[2:]).split("\n"):
-        said = line.strip()
-        item = re.match(r"- +(.*)", said) or re.match(r"\S(?:.*?[^.,;:])?  +(\S.*)", said)
-        if not said or is_code(line) or re.match("=|----", said):
-            parts.append("")
-        elif item:
-            parts.append(item.group(1))
-        else:
-            parts[-1] += " " + said
-    for part in parts:
-        for sentence in re.split(r"(?<=[.!?])(?<!e\.g\.)(?<! al\.)\s+", part.strip()):
-            if re.search("[A-Za-z]", sentence):
-                yield sentence
-
-
-def plain(text):
-    """(what is wrong, number of the line where its comment begins, the words) of the comments of a text."""
-    verbs = verb_forms()
-    for match in NOT_CODE.finditer(text):
-        if not match.group().startswith(("/*", "//")):
-            continue
-        said = list(sentences(match.group()))
-        at = text.count("\n", 0, match.start()) + 1
-        for sentence in said:
-            if len(sentence.split()) > MOST_WORDS:
-                yield "long", at, sentence
-            if HIDING.match(sentence):
-                yield "hiding", at, sentence
-        words = " ".join(said)
-        spoken = [word for word in words.split() if re.match(r"[A-Za-z]{3,}[.,;:]?$", word)]
-        if len(spoken) >= LABEL and not verbs & set(WORD.findall(words.lower())):
-            yield "no verb", at, words
 
 
 def functions(lines, first):
@@ -170,9 +96,8 @@ def straightened(lines, first):
 
 
 def layout_problems(lines, first):
-    """(number of a line, what is wrong there): a banner or a comment over nothing, a call broken behind its name, a sentence
-    that goes on at the next enumerator."""
-    banner, directive, enumerators = re.compile(r"/\* (--|==)"), in_directives(lines), False
+    """(number of a line, what is wrong there): a banner or a comment over nothing, a call broken behind its name."""
+    banner, directive = re.compile(r"/\* (--|==)"), in_directives(lines), False
     for at in range(first, len(lines) - 2):
         line, behind = lines[at], next((line for line in lines[at + 1:] if line), "")
         if re.match(r"/\* -- ", line):
@@ -190,12 +115,6 @@ def layout_problems(lines, first):
             yield at, "a comment ends on a line of its own"
         if re.search(r"\w\($", line) and not re.search(r"FOLD__[A-Z_0-9]+\($", line):
             yield at, "a call is broken behind its name"
-        enumerators = line.lstrip().startswith("enum") and line.endswith("{") or enumerators and not line.startswith("}")
-        said = re.match(r"    \w+(?: = .*)?,? +/\* (.*)", line)
-        if enumerators and said:
-            ending = said.group(1).endswith(" */") and re.search(r"([,;:]|\b(and|but|or|of|the|that))$", said.group(1)[:-3])
-            if ending or re.match("(and|but|or|then) ", said.group(1)):
-                yield at, "a sentence goes on at another enumerator"
 
 
 def formatted(lines, first):
@@ -282,8 +201,7 @@ def main():
     options.add_argument("--columns", type=int, default=LIMITS["columns"], help="of the longest line")
     options.add_argument("--lines", type=int, default=LIMITS["lines"], help="of the longest function")
     options.add_argument("--letters", type=float, default=LIMITS["letters"], help="percent of the words")
-    options.add_argument("--list", nargs="?", const="all", choices=["all", "public"], help="every line, function and "
-                         "sentence beyond what is wanted")
+    options.add_argument("--list", action="store_true", help="every place that exceeds a limit")
     options.add_argument("--fix", action="store_true", help="before all else write what a program can: blank lines between "
                          "functions, backslashes, and what clang-format does")
     limit = options.parse_args()
@@ -322,20 +240,9 @@ def main():
         for length, name, at in long:
             print("fold.h:%d: %s has %d lines" % (at, name, length))
 
-    for part, limits in PLAIN.items():
-        end = len(lines) - 1 if part == "all" else begin  # the licences behind the last #endif are not ours to word
-        found = list(plain("\n".join(lines[:end]).rsplit("#endif", 1)[0]))
-        counts = collections.Counter(kind for kind, at, words in found)
-        for kind, most in zip(("long", "hiding", "no verb"), limits):
-            figures["%s, %s" % (kind, part)], allowed["%s, %s" % (kind, part)] = counts[kind], most
-        print("comments, %s: %d sentences of over %d words, %d that begin with Of, Where, What, Who or Those, %d comments "
-              "without a verb (at most %d, %d, %d)" % ((part, counts["long"], MOST_WORDS, counts["hiding"], counts["no verb"]) + limits))
-        for kind, at, words in found if limit.list == part else []:
-            print("fold.h:%d: %s: %s" % (at, kind, words))
-
     gaps, other = list(missing_gaps(lines, begin)), []
     figures["missing blank lines"], allowed["missing blank lines"] = len(gaps), GAPS
-    for at in gaps if limit.list == "all" else []:
+    for at in gaps if limit.list else []:
         print("fold.h:%d: no blank line between functions" % (at + 1))
     if is_clang_format_14():
         other = list(formatted(lines, begin))
@@ -344,7 +251,7 @@ def main():
         print("SKIPPED: clang-format (there is none of version 14)")
     print("layout: %d blank lines are missing, clang-format would write %d places in other ways (at most %d, %d)"
           % (len(gaps), len(other), GAPS, FORMAT))
-    for start, end, new in other if limit.list == "all" else []:
+    for start, end, new in other if limit.list else []:
         print("fold.h:%d: clang-format would write\n%s" % (start + 1, "\n".join(new)))
 
     failed = 0
