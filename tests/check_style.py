@@ -97,7 +97,7 @@ def straightened(lines, first):
 
 def layout_problems(lines, first):
     """(number of a line, what is wrong there): a banner or a comment over nothing, a call broken behind its name."""
-    banner, directive = re.compile(r"/\* (--|==)"), in_directives(lines), False
+    banner, directive = re.compile(r"/\* (--|==)"), in_directives(lines)
     for at in range(first, len(lines) - 2):
         line, behind = lines[at], next((line for line in lines[at + 1:] if line), "")
         if re.match(r"/\* -- ", line):
