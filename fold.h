@@ -884,7 +884,8 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    - There is nothing new to read until the run has ended. A backward, a replay, and a run after a change of
      parameters write over values that are there. From their first slice on nothing computed can be read until
      a run has ended: this one, a replay of it, or another, which computes anew what it needs.
-   - A backward that is given up may have added to some gradients of parameters: call fold_grads_clear. */
+   - A backward that is given up after a slice may have added to some gradients of parameters: call
+     fold_grads_clear. Gradients of kept nodes start again from zero. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* begins a backward so */
@@ -18001,7 +18002,7 @@ typedef struct fold__run {
     uint32_t first_new; /* the first node recorded since the run before */
     fold__tape tape;    /* lies at the end of scratch */
     uint64_t tape_moves; /* how often arrays had moved when it was written */
-    int open, begun;    /* a run is open, and it is run in slices */
+    int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
     int replays;        /* it does again what the run before did; */
     int all_again;      /* eager: and computes all that was recorded */
     int again;          /* it computes again what was there */
@@ -24482,13 +24483,27 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
 }
 
+/* Whether a begun run that did not end has overwritten values of this recording. */
+static int fold__is_torn(const fold_ctx *f) { return f->run->torn_salt == f->salt; }
+
+/* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
+   a backward that was given up are incomplete. */
+static void fold__restart_kept_grads(fold_ctx *f)
+{
+    for (uint32_t at = 0; at < f->n_kept_grads; at++)
+        f->kept_grads[at].filled = 0;
+}
+
 /* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    if (run->open && run->progress.stretch != FOLD__NONE && table_rows->need)
+    const int given_up = run->open && run->progress.stretch != FOLD__NONE;
+    if (given_up && table_rows->need)
         memset(table_rows->data, 0, table_rows->need);
+    if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
+        fold__restart_kept_grads(f);
     if (run->open)
         f->pinned--;
     run->open = run->begun = 0;
@@ -24501,7 +24516,7 @@ static void fold__open_run(fold_ctx *f, int begin)
     fold__run *run = f->run;
     run->begun = begin;
     run->open = 1;
-    run->replays = run->all_again = run->idle = 0;
+    run->replays = run->all_again = run->idle = run->sliced = 0;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
     run->progress.stretch = FOLD__NONE;
@@ -24702,7 +24717,6 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- what a run did --------------------------------------------------------------------------- */
 
-static int fold__is_torn(const fold_ctx *f) { return f->run->torn_salt == f->salt; }
 /* Tells whether values that are there are not those of the parameters, or of two runs. */
 static int fold__is_stale(const fold_ctx *f)
 {
@@ -25050,7 +25064,8 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
 {
     const fold__run *run = f->run;
     if (run->shown_salt != f->salt || !fold__nothing_since(f, &run->shown) || fold__is_stale(f) ||
-        run->of_layout != f->model->layout || f->n_index_refs != f->old_index_refs)
+        run->of_layout != f->model->layout || f->n_index_refs != f->old_index_refs ||
+        f->first_keep != FOLD__NONE)
         return 0;
     for (size_t root = 0; root < n_roots; root++) {
         const uint8_t kind = f->kind[f->source[roots[root].id]];
@@ -25093,13 +25108,13 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
     if (!planned || !fold__steps_fit(f))
         return f->error.status;
-    if (fold__goes_back(run) && !fold__reserve_kept_grads(f))
+    if (FOLD__TRAINING(backward && !fold__reserve_kept_grads(f)))
         return f->error.status;
     if (!fold__is_eager(f) && !f->desc.measure)
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
     if (f->renew_tables)
         f->renew_tables(f);
-    run->again = run->recompute || f->first_keep < run->first_new;
+    run->again = run->recompute || run->counts.first_node < run->first_new;
     if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
     if (!fold__is_eager(f))
@@ -25154,12 +25169,6 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
 }
 #endif /* FOLD_INFERENCE */
 
-/* The gradients that are kept are there when a backward is done, whatever it reached. */
-static void fold__end_backward(fold_ctx *f)
-{
-    if (!fold__broken(f) && fold__reserve_kept_grads(f))
-        fold__settle_kept_grads(f);
-}
 
 #ifndef FOLD_INFERENCE
 static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
@@ -25179,7 +25188,7 @@ static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, 
     } else {
         root = fold__root_of(f, root);
         if (root.id && !fold__run_roots(f, &root, 1, 1, begin) && !begin)
-            fold__end_backward(f);
+            fold__settle_kept_grads(f);
     }
     return fold__run_status(f);
 }
@@ -25308,8 +25317,8 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     if (f->renew_tables)
         f->renew_tables(f);
     fold__draw_again(f);
-    for (uint32_t at = 0; at < f->n_kept_grads && FOLD__TRAINING(f->run->asked_backward); at++)
-        f->kept_grads[at].filled = 0;
+    if (FOLD__TRAINING(f->run->asked_backward && !begin))
+        fold__restart_kept_grads(f);
     const fold_status status = fold__is_eager(f) ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
         return FOLD_OK;
@@ -25379,6 +25388,9 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
+    if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced))
+        fold__restart_kept_grads(f);
+    f->run->sliced = 1;
     if (progress->stretch != FOLD__NONE && (f->run->replays || f->run->recompute))
         f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
@@ -25424,7 +25436,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const int backward = f->run->asked_backward && !f->run->idle;
     fold__end_run(f);
     if (FOLD__TRAINING(backward))
-        fold__end_backward(f);
+        fold__settle_kept_grads(f);
     return fold_ctx_status(f);
 }
 
@@ -25673,14 +25685,22 @@ static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char 
     return fold__refuse_node(f, x, who, why);
 }
 
+static int fold__is_there(const fold_ctx *f, uint32_t source)
+{
+    return !fold__makes_value(f->kind[source]) || (!fold__is_torn(f) && (f->kind[source] & FOLD__DONE));
+}
+
 /* Tells whether values can be read; if not, tells why. */
 static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__valuable(f, x, who, operand) || fold__only_measures(f, who))
         return 0;
     const uint8_t kind = f->kind[operand->source];
-    if (fold__makes_value(kind) && (fold__is_torn(f) || !(kind & FOLD__DONE)))
-        return fold__not_made(f, x, who, "was not kept: make it a root, or fold_keep it before the run");
+    if (!fold__is_there(f, operand->source))
+        return fold__not_made(f, x, who,
+                              kind & FOLD__KEEP
+                                  ? "is kept, but the last run or replay did not compute it: run again"
+                                  : "was not kept: make it a root, or fold_keep it before the run");
     if ((kind & FOLD__KIND_MASK) == FOLD__ELEMS)
         return fold__refuse_node(f, x, who, "stands for all elements of a list");
     f->values_shown = 1;
@@ -25704,7 +25724,8 @@ static void fold__give_outputs(fold_ctx *f, int again)
     fold__operand operand;
     for (uint32_t at = again ? 0 : f->old_output_refs;
          at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
-        if (at >= f->old_output_refs || fold__ran(f, fold__call_of(f, operand.source)))
+        if (fold__ran(f, fold__call_of(f, operand.source)) ||
+            (at >= f->old_output_refs && fold__is_there(f, operand.source)))
             fold__copy_value(f, &operand, f->output_refs[at].to);
 }
 

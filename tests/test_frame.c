@@ -2075,6 +2075,178 @@ static void half_the_room(void)
     fold_model_free(n.m);
 }
 
+/* Memory that runs out after so many allocations. */
+static void *counted_alloc(size_t size, size_t align, void *user)
+{
+    int *left = (int *)user;
+    if (!*left) return NULL;
+    *left -= *left > 0;
+    return aligned_block(size, align);
+}
+static void counted_free(void *block, size_t size, void *user)
+{
+    (void)size, (void)user;
+    if (block) free_block(block);
+}
+
+/* -- what is kept, when a replay or a run in slices leaves it out -------------------------------- */
+
+typedef struct pair {
+    fold_model *m;
+    fold_param W, U;
+    fold_ctx *f;
+    float x, metric;
+    fold_node in, loss, kept;
+} pair;
+
+/* The loss reads W; what is kept, and copied to `metric`, reads U alone. */
+static void pair_new(pair *p, int copies)
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.clock = clock_of_work;
+    p->m = fold_model_new(NULL);
+    p->W = fold_weight_new(p->m, "W", 1, 1);
+    p->U = fold_weight_new(p->m, "U", 1, 1);
+    p->f = fold_ctx_new(p->m, &d);
+    p->x = 1, p->metric = -7;
+    p->in = fold_input_ref(p->f, &p->x, fold_shape1(1));
+    p->loss = fold_linear(p->f, p->in, p->W, FOLD_NULL_PARAM);
+    p->kept = fold_linear(p->f, p->in, p->U, FOLD_NULL_PARAM);
+    if (copies) fold_output_ref(p->f, p->kept, &p->metric);
+    else fold_keep(p->f, p->kept);
+}
+
+static void pair_free(pair *p)
+{
+    fold_ctx_free(p->f);
+    fold_model_free(p->m);
+}
+
+static void write_value(fold_model *m, fold_param p, float value)
+{
+    fold_values_write_begin(m, p)[0] = value;
+    fold_values_write_end(m, p);
+}
+
+/* A replay of a backward leaves out what the loss does not need, and parameters have changed since that ran. */
+static void left_out_by_a_replay(void)
+{
+    for (int copies = 0; copies < 2; copies++) {
+        pair p;
+        pair_new(&p, copies);
+        CHECK_INT(fold_run(p.f, &p.loss, 1), FOLD_OK);
+        CHECK_INT(fold_backward(p.f, p.loss), FOLD_OK);
+        write_value(p.m, p.U, 42);
+        CHECK_INT(fold_replay(p.f), FOLD_OK);
+        CHECK(fold_value(p.f, p.kept) == NULL);
+        CHECK_TEXT(fold_ctx_message(p.f), "value: node 3 (linear) is kept, but the last run or replay did not compute it");
+        CHECK_INT(fold_run(p.f, &p.loss, 1), FOLD_OK);
+        CHECK_NEAR(fold_scalar(p.f, p.kept), 42, 0);
+        if (copies) CHECK_NEAR(p.metric, 42, 0);
+        CHECK_INT(fold_run(p.f, &p.loss, 1), FOLD_OK); /* now there is nothing to do */
+        CHECK_INT(fold_ctx_stats(p.f).run_nodes, 0);
+        pair_free(&p);
+    }
+}
+
+/* A value that is there gets an output of its own, and a replay after a change of parameters leaves it out. */
+static void output_of_a_value_left_out(void)
+{
+    pair p;
+    pair_new(&p, 0);
+    write_value(p.m, p.U, 2);
+    CHECK_INT(fold_run(p.f, &p.loss, 1), FOLD_OK);
+    CHECK_INT(fold_backward(p.f, p.loss), FOLD_OK);
+    write_value(p.m, p.U, 42);
+    fold_output_ref(p.f, p.kept, &p.metric);
+    CHECK_INT(fold_replay(p.f), FOLD_OK);
+    CHECK_NEAR(p.metric, -7, 0); /* not the value of the old parameter */
+    CHECK_INT(fold_run(p.f, &p.loss, 1), FOLD_OK);
+    CHECK_NEAR(p.metric, 42, 0);
+    pair_free(&p);
+}
+
+static void doubles(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_scale(f, in[0], 2);
+    out[1] = fold_scale(f, in[0], 3);
+}
+
+/* A call runs once more for an output that was not kept, and its other output is computed, too. */
+static void outputs_of_a_call(void)
+{
+    fold_model *m = fold_model_new(NULL);
+    fold_cell_desc d = fold_cell_desc_default();
+    d.name = "doubles", d.body = doubles, d.n_in = 1, d.in[0] = fold_shape1(1), d.n_out = 2;
+    const fold_cell cell = fold_cell_new(m, &d);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    float x = 1, copied = 0;
+    const fold_node in = fold_input_ref(f, &x, fold_shape1(1)), call = fold_call(f, cell, &in, 1), other = fold_neg(f, in);
+    fold_output_ref(f, fold_out(f, call, 1), &copied);
+    CHECK_INT(fold_run(f, &other, 1), FOLD_OK);
+    CHECK_NEAR(copied, 3, 0);
+    x = 10;
+    CHECK_INT(fold_run(f, &call, 1), FOLD_OK);
+    CHECK_NEAR(fold_scalar(f, call), 20, 0);
+    CHECK_NEAR(fold_scalar(f, fold_out(f, call, 1)), (double)copied, 0);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Kept gradients of a backward that was given up begin again from zero; before its first slice nothing is lost. */
+static void kept_gradients_given_up(void)
+{
+    for (int replays = 0; replays < 2; replays++)
+        for (int slices = 0, more = 1; more; slices++) {
+            pair p;
+            pair_new(&p, 0);
+            const fold_node loss = fold_add(p.f, p.loss, fold_mul(p.f, p.loss, p.loss));
+            write_value(p.m, p.W, 3);
+            fold_keep_grad(p.f, p.loss);
+            CHECK_INT(fold_backward(p.f, loss), FOLD_OK);
+            CHECK_NEAR(fold_grad(p.f, p.loss)[0], 7, 0);
+            CHECK_INT(replays ? fold_replay_begin(p.f) : fold_backward_begin(p.f, loss), FOLD_OK);
+            for (int slice = 0; slice < slices && more; slice++) fold_run_more(p.f, 1, &more);
+            CHECK(slices || fold_grad(p.f, p.loss));
+            CHECK_INT(fold_run(p.f, &loss, 1), FOLD_OK);
+            const float *grad = fold_grad(p.f, p.loss), left = grad ? *grad : 0;
+            CHECK_NEAR(left, more && slices ? 0 : slices && !replays ? 14 : 7, 0);
+            CHECK_INT(fold_backward(p.f, loss), FOLD_OK);
+            CHECK_NEAR(fold_grad(p.f, p.loss)[0], left + 7, 0);
+            CHECK(slices < 50);
+            pair_free(&p);
+        }
+}
+
+/* A backward whose root depends on nothing that has a gradient takes the memory of kept gradients before it writes. */
+static void memory_before_writing(void)
+{
+    for (int room = 0; room < 200; room++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        int allocations = -1;
+        d.memory.alloc = counted_alloc;
+        d.memory.free = counted_free;
+        d.memory.user = &allocations;
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, &d);
+        float x = 1, copied = 0;
+        static float wide[5000];
+        const fold_node in = fold_input_ref(f, &x, fold_shape1(1)), root = fold_scale(f, in, 2);
+        fold_output_ref(f, root, &copied);
+        fold_keep_grad(f, fold_input(f, wide, 5000)); /* the root does not read it */
+        allocations = room;
+        const fold_status status = fold_backward(f, root);
+        CHECK_INT(status, status ? FOLD_NO_MEMORY : FOLD_OK);
+        CHECK_NEAR(copied, status ? 0 : 2, 0);
+        if (!status) room = 200;
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -2120,6 +2292,11 @@ int main(int argc, char **argv)
         { "frame: what is left is estimated", what_is_left },
         { "frame: seen and kept", seen_and_kept },
         { "frame: half the room", half_the_room },
+        { "frame: left out by a replay", left_out_by_a_replay },
+        { "frame: an output of a value left out", output_of_a_value_left_out },
+        { "frame: outputs of a call", outputs_of_a_call },
+        { "frame: kept gradients given up", kept_gradients_given_up },
+        { "frame: memory before writing", memory_before_writing },
     };
     check_start(argc, argv);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) check_run(tests[i].name, tests[i].test);
