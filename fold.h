@@ -554,9 +554,9 @@ typedef struct fold_ctx_desc {
     void (*error)(const char *message, void *user); /* is called once when an error sticks, as that of
                                fold_model_desc is. Each has its own: the model's tells of the model alone */
     void *error_user;
-    int threads;            /* spreads samples, or pieces of large batches, over so many threads, to the same
-                               bits. Small runs stay on the caller's, and so does fold_run_more. 0, 1:
-                               everything does. Ops of your own are called from all threads */
+    int threads;            /* spreads samples, or pieces of large batches, over at most this many threads, to
+                               the same bits. Small runs, calls that cannot be cut and fold_run_more stay on
+                               the caller's. 0, 1: everything does. Your ops are called from all threads */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; needed for
                                         threads. While it waits it may run other jobs on the caller's thread,
                                         but none that uses this context. They round as the host has set it */
@@ -24198,6 +24198,13 @@ static void fold__on_threads(fold_ctx *f, fold__wave *wave)
     }
 }
 
+/* A thread without a piece of its own would only be woken, and waited for. */
+static uint64_t fold__lanes_for(const fold_ctx *f, uint64_t pieces)
+{
+    const uint64_t threads = (uint64_t)fold__threads_of(f);
+    return pieces < threads ? pieces : threads;
+}
+
 static void fold__run_shared(const fold__wave *wave, fold__worker *worker, uint64_t lane)
 {
     const fold__group *group = &wave->ctx->run->group[wave->first];
@@ -24215,9 +24222,9 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     for (uint32_t i = 0, n_batches = group->end_batch - group->first_batch; i < n_batches; i++) {
         const uint32_t nth = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
         const fold__batch *batch = &f->run->batch[nth];
-        const uint64_t threads = alone ? (uint64_t)fold__threads_of(f) : 1;
+        const uint32_t count = fold__rows_to_cut(f, batch);
+        const uint64_t threads = alone ? fold__lanes_for(f, count) : 1;
         if (threads > 1 && fold__worth_sharing(fold__batch_work(f, batch))) {
-            const uint32_t count = fold__rows_to_cut(f, batch);
             fold__wave rows = { f, fold__run_shared, which, which + 1, count, threads, nth, kind };
             fold__on_threads(f, &rows);
         } else {
@@ -24320,12 +24327,25 @@ static void fold__sum_wave(const fold__wave *wave, fold__worker *worker, uint64_
                             wave->work * (lane + 1) / wave->threads);
 }
 
+/* Counts what threads can share of the sums that were measured: see fold__part_of_use. */
+static uint64_t fold__pieces_of_sums(const fold_ctx *f)
+{
+    uint64_t pieces = 0;
+    for (uint32_t which = 0; which < f->run->n_uses; which++) {
+        const fold__use *use = &f->run->use[which];
+        const fold_shape shape = fold__shape_of_use(f, use);
+        const uint64_t steps = ((uint64_t)fold__shape_last(&shape) + FOLD__LANES - 1) / FOLD__LANES;
+        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_BLOCKS ? 1 : steps;
+    }
+    return pieces;
+}
+
 /* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__wave wave = { f, fold__sum_wave, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
     if (fold__worth_sharing((double)wave.work))
-        wave.threads = (uint64_t)fold__threads_of(f);
+        wave.threads = fold__lanes_for(f, fold__pieces_of_sums(f));
     fold__on_threads(f, &wave);
 }
 
@@ -26057,12 +26077,15 @@ static void fold__step_lane(int lane, void *user)
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
+    size_t blocks = 0;
     for (uint32_t index = 0; index < m->n_params; index++) {
         const fold__param_data *param = &fold__params(m)[index];
-        stepping->floats += fold__stepped_rows(m, param) * (param->size / (size_t)param->shape.dim[0]);
+        const size_t rows = fold__stepped_rows(m, param);
+        stepping->floats += rows * (param->size / (size_t)param->shape.dim[0]);
+        blocks += (rows + FOLD__STEP_ROWS - 1) / FOLD__STEP_ROWS;
     }
-    stepping->lanes =
-        m->parallel_for && fold__worth_sharing(16.0 * (double)stepping->floats) ? m->threads : 1;
+    const int shares = m->parallel_for && fold__worth_sharing(16.0 * (double)stepping->floats);
+    stepping->lanes = shares ? (int)fold__min_size((size_t)m->threads, blocks) : 1;
     if (stepping->lanes > 1)
         m->parallel_for(stepping->lanes, fold__step_lane, stepping, m->pool);
     else

@@ -561,9 +561,66 @@ static void test_small_steps(void) /* they stay on the caller's thread */
     fold_model_free(small.m);
 }
 
+/* As many threads get work as there are rows of a batch, columns of a gradient, or blocks of a parameter. */
+typedef struct widths { int times[5]; } widths; /* how often work was shared by so many threads */
+static void note_width(int n, fold_task *task, void *user, void *pool)
+{
+    ((widths *)pool)->times[n]++;
+    for (int i = 0; i < n; i++) task(i, user);
+}
+static widths train_rows(int rows, int outputs)
+{
+    enum { INPUTS = 20000 };
+    static float x[INPUTS + 8];
+    widths seen = { { 0, 0, 0, 0, 0 } };
+    fold_node losses[8];
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.threads = 4;
+    d.parallel_for = note_width;
+    d.pool = &seen;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight_new(m, "W", INPUTS, outputs);
+    fold_ctx *f = fold_ctx_new(m, &d);
+    for (int i = 0; i < rows; i++)
+        losses[i] = fold_sum(f, fold_linear(f, fold_input(f, x + i, INPUTS), W, FOLD_NULL_PARAM), FOLD_ALL);
+    CHECK_INT(fold_backward(f, fold_sum_n(f, losses, rows)), FOLD_OK);
+    fold_ctx_free(f);
+    fold_model_free(m);
+    return seen;
+}
+static void test_pieces(void)
+{
+    for (int rows = 1; rows <= 5; rows++) {
+        const widths seen = train_rows(rows, 60); /* the product by rows, its gradient by four columns of vectors */
+        CHECK_INT(seen.times[0] + seen.times[1], 0);
+        for (int n = 2; n <= 4; n++) CHECK_INT(seen.times[n], (n == 4) + (n == (rows < 4 ? rows : 4)));
+    }
+    for (int columns = 1; columns <= 5; columns++) {
+        const widths seen = train_rows(8, 16 * columns - 5);
+        CHECK_INT(seen.times[0] + seen.times[1], 0);
+        for (int n = 2; n <= 4; n++) CHECK_INT(seen.times[n], (n == 4) + (n == (columns < 4 ? columns : 4)));
+    }
+    for (int rows = 1; rows <= 121; rows += 60) {
+        widths seen = { { 0, 0, 0, 0, 0 } };
+        fold_model_desc d = fold_model_desc_default();
+        d.threads = 4;
+        d.parallel_for = note_width;
+        d.pool = &seen;
+        fold_model *m = fold_model_new(&d);
+        const fold_sgd sgd = { 0.1f, 0, 0 };
+        fold_weight_new(m, "W", rows, (1 << 18) / rows);
+        CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+        CHECK_INT(seen.times[0] + seen.times[1], 0);
+        for (int n = 2; n <= 4; n++) CHECK_INT(seen.times[n], n == (rows + 31) / 32);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
+    check_run("no more threads than pieces", test_pieces);
     check_run("many contexts read one model", test_readers);
     check_run("models side by side", test_models_apart);
     check_run("a pool waits for its tasks", test_pool_waits);
