@@ -56,9 +56,14 @@ fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node l
 /* ---- the mean and deviation of observations ---- */
 
 /* The mean and variance [n] of all rows that were added, as buffers of the model, which are saved with it: NAME.mean,
-   NAME.variance, NAME.count [2]. An observation becomes (x - mean) / (sqrt(variance + within) + beyond), at most `clip` from 0.
+   NAME.variance, NAME.rest [2 x n], what floats cut off from both, and NAME.count [2]. So they are as exact as doubles of 48
+   bits, however many rows are added one at a time. An observation becomes (x - mean) / (sqrt(variance + within) + beyond), at most `clip` from 0.
    Stable-Baselines3 has within 1e-8 and clip 10, rsl_rl beyond 0.01 and no clip (0). */
-typedef struct fold_rl_moments { fold_param mean, variance, count; int n; float within, beyond, clip; } fold_rl_moments;
+typedef struct fold_rl_moments {
+    fold_param mean, variance, rest, count;
+    int n;
+    float within, beyond, clip;
+} fold_rl_moments;
 /* Begins with mean 0 and variance 1, which count as no row, within 1e-8 and clip 10. */
 fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values, in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite; nothing changes. */
@@ -84,12 +89,15 @@ typedef struct fold_rl_episodes {
    target may be NULL. Errors of the model: a reward or value that is not finite; its message names the place. */
 fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage,
                                float *target);
-/* Moves and scales n values to mean 0 and deviation 1, as PPO does advantages. One value becomes 0. */
-void fold_rl_standardize(float *values, int n);
+/* Moves and scales n values to mean 0 and deviation 1, as PPO does advantages. One value becomes 0. Returns 1, or 0 if a value
+   is infinite or NaN, or there is no array: then nothing changes. */
+int fold_rl_standardize(float *values, int n);
 
 /* The loss of n steps, summed: lists of n rows for what the policy says now, and arrays of n for what was. Those must stay until
    fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) it is
-       value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy */
+       value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy
+   entropy may be one node, which then counts n times. Errors of the context: clip must be above 0, the shares finite, and the
+   lists of n rows; the message names what is not. */
 typedef struct fold_rl_ppo { float clip, value_share, entropy_share; } fold_rl_ppo;
 typedef struct fold_rl_steps { const float *old_log_prob, *advantage, *target; int n; } fold_rl_steps;
 fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
@@ -251,12 +259,12 @@ fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node l
 
 /* ---- moments ------------------------------------------------------------------------------------- */
 
-static fold_param rl__buffer(fold_model *m, const char *name, const char *part, int n, float value)
+static fold_param rl__buffer(fold_model *m, const char *name, const char *part, fold_shape shape, float value)
 {
     char joined[128];
     fold_param_desc d = fold_param_desc_default();
     d.name = rl__join(joined, m, name ? name : "", part);
-    d.shape = fold_shape1(n);
+    d.shape = shape;
     d.init = FOLD_INIT_CONSTANT;
     d.init_scale = value;
     d.buffer = 1;
@@ -265,8 +273,15 @@ static fold_param rl__buffer(fold_model *m, const char *name, const char *part, 
 
 fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n)
 {
-    fold_rl_moments moments = { rl__buffer(m, name, "mean", n, 0), rl__buffer(m, name, "variance", n, 1), rl__buffer(m, name, "count", 2, 0),
-                                n, 1e-8f, 0, 10 };
+    fold_rl_moments moments;
+    moments.mean = rl__buffer(m, name, "mean", fold_shape1(n), 0);
+    moments.variance = rl__buffer(m, name, "variance", fold_shape1(n), 1);
+    moments.rest = rl__buffer(m, name, "rest", fold_shape2(2, n), 0);
+    moments.count = rl__buffer(m, name, "count", fold_shape1(2), 0);
+    moments.n = n;
+    moments.within = 1e-8f;
+    moments.beyond = 0;
+    moments.clip = 10;
     return moments;
 }
 
@@ -278,29 +293,43 @@ static void rl__set_count(float *count, double rows)
     count[1] = (float)(rows - (double)count[0] * 1048576);
 }
 
+/* Splits a double into a float and what that cuts off. */
+static void rl__split(double value, float *high, float *low)
+{
+    *high = (float)value;
+    *low = (float)(value - (double)*high);
+}
+
 fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
 {
     if (!moments || (!values && rows > 0)) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
-    const int n = moments->n;
-    for (int i = 0; i < rows * n; i++)
+    if (rows < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
+    const size_t n = (size_t)moments->n, added = (size_t)rows;
+    for (size_t i = 0; i < added * n; i++)
         if (!fold_finite(values + i, 1))
-            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g", i % n, i / n, (double)values[i]);
+            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g", (int)(i % n), (int)(i / n),
+                            (double)values[i]);
     float *mean = fold_values_write_begin(m, moments->mean), *variance = fold_values_write_begin(m, moments->variance);
-    float *count = fold_values_write_begin(m, moments->count);
-    if (mean && variance && count && rows > 0) {
+    float *rest = fold_values_write_begin(m, moments->rest), *count = fold_values_write_begin(m, moments->count);
+    if (mean && variance && rest && count && rows > 0) {
         const double before = rl__count(count), all = before + rows;
-        for (int i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
+            const double old_mean = (double)mean[i] + (double)rest[i], old_variance = (double)variance[i] + (double)rest[n + i];
             double sum = 0, squares = 0;
-            for (int row = 0; row < rows; row++) sum += (double)values[row * n + i];
-            const double now = sum / rows, moved = now - (double)mean[i];
-            for (int row = 0; row < rows; row++) squares += ((double)values[row * n + i] - now) * ((double)values[row * n + i] - now);
-            variance[i] = (float)(((double)variance[i] * before + squares + moved * moved * before * rows / all) / all);
-            mean[i] = (float)((double)mean[i] + moved * rows / all);
+            for (size_t row = 0; row < added; row++) sum += (double)values[row * n + i];
+            const double now = sum / rows, moved = now - old_mean;
+            for (size_t row = 0; row < added; row++) {
+                const double away = (double)values[row * n + i] - now;
+                squares += away * away;
+            }
+            rl__split(old_mean + moved * rows / all, &mean[i], &rest[i]);
+            rl__split((old_variance * before + squares + moved * moved * before * rows / all) / all, &variance[i], &rest[n + i]);
         }
         rl__set_count(count, all);
     }
     fold_values_write_end(m, moments->mean);
     fold_values_write_end(m, moments->variance);
+    fold_values_write_end(m, moments->rest);
     fold_values_write_end(m, moments->count);
     return fold_model_status(m);
 }
@@ -313,7 +342,7 @@ void fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, 
     for (int i = 0; i < moments->n; i++) {
         const float factor = 1 / (sqrtf(variance[i] + moments->within) + moments->beyond), clip = moments->clip;
         for (int row = 0; row < rows; row++) {
-            float *x = &values[row * moments->n + i];
+            float *x = &values[(size_t)row * (size_t)moments->n + (size_t)i];
             *x = (*x - mean[i]) * factor;
             if (clip > 0) *x = *x > clip ? clip : *x < -clip ? -clip : *x;
         }
@@ -390,25 +419,50 @@ fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float d
     return FOLD_OK;
 }
 
-void fold_rl_standardize(float *values, int n)
+int fold_rl_standardize(float *values, int n)
 {
     double sum = 0, squares = 0;
-    for (int i = 0; values && i < n; i++) sum += (double)values[i];
+    if (!values || (n > 0 && !fold_finite(values, n))) return 0;
+    for (int i = 0; i < n; i++) sum += (double)values[i];
     const double mean = n > 0 ? sum / n : 0;
-    for (int i = 0; values && i < n; i++) squares += ((double)values[i] - mean) * ((double)values[i] - mean);
+    for (int i = 0; i < n; i++) squares += ((double)values[i] - mean) * ((double)values[i] - mean);
     const double deviation = n > 0 ? sqrt(squares / n) + 1e-8 : 1;
-    for (int i = 0; values && i < n; i++) values[i] = (float)(((double)values[i] - mean) / deviation);
+    for (int i = 0; i < n; i++) values[i] = (float)(((double)values[i] - mean) / deviation);
+    return 1;
+}
+
+static fold_node rl__fail_loss(fold_ctx *f, fold_status status, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    fold_format(message, sizeof message, format, args);
+    va_end(args);
+    fold_ctx_fail(f, status, message);
+    return FOLD_NULL_NODE;
+}
+
+/* Whether x is a list with a row for each step; one node may stand for all where `or_one`. Otherwise the context has an error. */
+static int rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
+{
+    const int rows = fold_list_length(f, x);
+    if (rows == n || (rows < 0 && or_one) || fold_node_is_null(x)) return 1; /* the op that meets null names it */
+    if (rows < 0) rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows", name, n);
+    else rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name, rows, n);
+    return 0;
 }
 
 fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
                            fold_node value)
 {
-    if (!o || !steps) {
-        const fold_node null = { 0, 0 };
-        fold_ctx_fail(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps");
-        return null;
-    }
+    if (!o || !steps) return rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps");
     const int n = steps->n;
+    if (!(o->clip > 0)) return rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0", (double)o->clip);
+    if (!fold_finite(&o->value_share, 1) || !fold_finite(&o->entropy_share, 1))
+        return rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
+                             (double)o->value_share, (double)o->entropy_share);
+    const int fits = rl__fits(f, log_prob, "log_prob", n, 0) && rl__fits(f, entropy, "entropy", n, 1) && rl__fits(f, value, "value", n, 0);
+    if (!fits) return FOLD_NULL_NODE;
     const fold_node old = fold_list_input_ref(f, steps->old_log_prob, n, fold_shape1(1));
     const fold_node advantage = fold_list_input_ref(f, steps->advantage, n, fold_shape1(1));
     const fold_node target = fold_list_input_ref(f, steps->target, n, fold_shape1(1));

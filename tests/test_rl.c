@@ -81,8 +81,12 @@ static void standardized(void)
     fold_rl_standardize(&one, 1);
     fold_rl_standardize(same, 3);
     CHECK(one == 0 && same[0] == 0 && same[2] == 0);
-    fold_rl_standardize(NULL, 3);
-    fold_rl_standardize(&one, 0);
+    CHECK_INT(fold_rl_standardize(NULL, 3), 0);
+    CHECK_INT(fold_rl_standardize(&one, 0), 1);
+    values[1] = NAN;
+    const float before = values[0];
+    CHECK_INT(fold_rl_standardize(values, 5), 0);
+    CHECK(values[0] == before);
 }
 
 /* -- log-probabilities ----------------------------------------------------------------------------- */
@@ -170,6 +174,31 @@ static void moments(void)
     CHECK_INT(fold_rl_moments_add(m, &s, rows, ROWS), FOLD_BAD_ARGUMENT);
     CHECK_SAYS(strstr(fold_model_message(m), "value 1 of row 2 is nan"), "%s", fold_model_message(m));
     CHECK_NEAR(fold_param_value(m, s.count)[1], ROWS, 0);
+    fold_model_free(m);
+}
+
+/* Rows that come one at a time for days: floats alone would stop moving, as a step is less than half a unit. */
+static void moments_one_by_one(void)
+{
+    enum { MANY = 2000000 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_rl_moments s = fold_rl_moments_new(m, "o", 2);
+    double sum = 0, squares = 0;
+    check_random r = { 7 };
+    for (int i = 0; i < MANY; i++) {
+        const float row[2] = { i < MANY / 2 ? -3.0f : 3.0f, 100 + random_float(&r, -0.01f, 0.01f) };
+        const double away = (double)row[1] - 100;
+        sum += away;
+        squares += away * away;
+        fold_rl_moments_add(m, &s, row, 1);
+    }
+    const double mean = sum / MANY, variance = squares / MANY - mean * mean;
+    CHECK_NEAR(fold_param_value(m, s.mean)[0], 0, 1e-7);
+    CHECK_NEAR(fold_param_value(m, s.variance)[0], 9, 1e-6);
+    CHECK_NEAR((double)fold_param_value(m, s.mean)[1] + (double)fold_param_value(m, s.rest)[1], 100 + mean, 1e-9);
+    CHECK_NEAR(fold_param_value(m, s.variance)[1], variance, 1e-5 * variance);
+    CHECK_INT(fold_rl_moments_add(m, &s, NULL, -1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_model_message(m), "fold_rl_moments_add: rows is -1");
     fold_model_free(m);
 }
 
@@ -331,6 +360,36 @@ static void losses(void)
     }
 }
 
+static void losses_refused(void)
+{
+    enum { N = 3 };
+    static const float values[N] = { 0, 0, 0 };
+    static const struct { fold_rl_ppo o; int n, log_prob, entropy, value; const char *says; } cases[] = {
+        { { 0.2f, 0.5f, 0.1f }, N, N, 0, N, NULL }, /* one entropy for all */
+        { { 0, 0.5f, 0.1f }, N, N, N, N, "fold_rl_ppo_loss: clip is 0, must be above 0" },
+        { { NAN, 0.5f, 0.1f }, N, N, N, N, "fold_rl_ppo_loss: clip is nan, must be above 0" },
+        { { 0.2f, NAN, 0.1f }, N, N, N, N, "fold_rl_ppo_loss: value_share is nan and entropy_share 0.1, must be finite" },
+        { { 0.2f, 0.5f, INFINITY }, N, N, N, N, "fold_rl_ppo_loss: value_share is 0.5 and entropy_share inf, must be finite" },
+        { { 0.2f, 0.5f, 0.1f }, 2, N, N, N, "fold_rl_ppo_loss: log_prob has 3 rows, but steps->n is 2" },
+        { { 0.2f, 0.5f, 0.1f }, N, N, 2, N, "fold_rl_ppo_loss: entropy has 2 rows, but steps->n is 3" },
+        { { 0.2f, 0.5f, 0.1f }, N, N, N, 0, "fold_rl_ppo_loss: value is one node, must be a list of 3 rows" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        const fold_rl_steps steps = { values, values, values, cases[i].n };
+        const int rows[3] = { cases[i].log_prob, cases[i].entropy, cases[i].value };
+        fold_node x[3];
+        for (int k = 0; k < 3; k++)
+            x[k] = rows[k] ? fold_list_input(f, values, rows[k], fold_shape1(1)) : fold_input(f, values, 1);
+        const fold_node loss = fold_rl_ppo_loss(f, &cases[i].o, &steps, x[0], x[1], x[2]);
+        CHECK_INT(fold_node_is_null(loss), cases[i].says != NULL);
+        CHECK_SAYS(!strcmp(fold_ctx_message(f), cases[i].says ? cases[i].says : ""), "%s", fold_ctx_message(f));
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -339,10 +398,12 @@ int main(int argc, char **argv)
     check_run("standardized", standardized);
     check_run("log-probabilities", log_probabilities);
     check_run("moments", moments);
+    check_run("moments, row by row", moments_one_by_one);
     check_run("many rows", many_rows);
     check_run("moments of rsl_rl", moments_of_rsl_rl);
     check_run("dense scales", dense_scales);
     check_run("policies", policies);
     check_run("losses", losses);
+    check_run("losses that are refused", losses_refused);
     return check_finish();
 }
