@@ -3790,7 +3790,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->tape) {
             product->tape->aside |= aside;
-            fold__tape_add(product->tape, NULL, tile, at, sizeof *at);
+            fold__tape_add(product->tape, NULL, tile, at, /* as far as its segments go */
+                           offsetof(fold__span, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
@@ -3828,8 +3829,8 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     fold__span at;
     int segment = 0, chained;
     if (product->tape) {
-        float **kept =
-            (float **)fold__tape_take(product->tape, (size_t)rows * FOLD__TILE_ARRAYS * sizeof *kept);
+        const int arrays = product->n_seg < FOLD__TILE_SEGMENTS ? 2 + product->n_seg : FOLD__TILE_ARRAYS;
+        float **kept = (float **)fold__tape_take(product->tape, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
         product->tape->aside |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
     }
@@ -21351,7 +21352,7 @@ static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker
     turn->prepared.engine.tape = tape;
     fold__call_rows(worker, turn->op, &turn->prepared.call, turn->run);
     turn->prepared.engine.tape = NULL;
-    if (!tape->aside && tape->used != used && tape->used - used < 4 * sizeof turn->prepared)
+    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof turn->prepared)
         return;
     fold__tape_return(tape, used, last);
     fold_op_call *call =

@@ -7,6 +7,7 @@
 #include "../fold.h"
 #include "check.h"
 #include "count_malloc.h"
+#include "kernel_sets.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -999,12 +1000,13 @@ static void act(fold_ctx *f, const fold_node *in, fold_node *out, const void *us
     out[0] = fold_dense_apply(f, &p->head, out[1]);
 }
 
-static void policy_new(policy *p, const char *isa)
+static int policy_new(policy *p, const char *isa) /* 0: this machine lacks these kernels */
 {
     fold_model_desc desc = fold_model_desc_default();
     desc.inference = 1;
     desc.isa = isa;
     fold_model *m = p->m = fold_model_new(&desc);
+    if (fold_model_status(m)) return fold_model_free(m), 0;
     p->first = fold_dense_new(m, "first", OBSERVED, HIDDEN, FOLD_ACT_RELU);
     p->second = fold_dense_new(m, "second", HIDDEN, HIDDEN, FOLD_ACT_RELU);
     p->state = fold_gru_new(m, "state", HIDDEN, HIDDEN);
@@ -1017,6 +1019,7 @@ static void policy_new(policy *p, const char *isa)
     cell.in[0] = fold_shape1(OBSERVED);
     cell.in[1] = fold_shape1(HIDDEN);
     p->cell = fold_cell_new(m, &cell);
+    return 1;
 }
 
 /* Steps of so many agents one after the other, so that the later ones have a prologue: their actions. */
@@ -1049,25 +1052,25 @@ static void one_after_the_other(int n, fold_task *task, void *user, void *pool)
 }
 
 /* Scratch grows with the rows of a batch and no further than group_bytes tells: then batches run in parts, to
-   the same bits. */
+   the same bits. Every set of kernels keeps to the limits, since a machine has some and another machine others. */
 static void small_contexts(void)
 {
-    static const char *const isas[] = { NULL, "portable" };
     static const struct { int agents; size_t group_bytes; int large, small; } limits[] = { /* of 8 and of 4 bytes a pointer */
         { 1, 0, 37500, 28000 }, { 1, 4096, 35000, 25000 }, { 40, 16384, 110000, 110000 },
     };
     for (int i = 0; i < AGENTS * OBSERVED; i++) observed[i / OBSERVED][i % OBSERVED] = (float)(i % 19 - 9) / 8;
     for (int i = 0; i < AGENTS * HIDDEN; i++) remembered[i / HIDDEN][i % HIDDEN] = (float)(i % 23 - 11) / 12;
-    for (int set = 0; set < 2; set++) {
+    skip_missing_kernel_sets();
+    for (int set = 0; set < KERNEL_SETS; set++) {
         policy p;
-        policy_new(&p, isas[set]);
+        if (!policy_new(&p, kernel_set[set])) continue;
         for (int at = 0; at < 3; at++) {
             float got[AGENTS * ACTIONS];
             fold_ctx_desc d = fold_ctx_desc_default();
             d.group_bytes = limits[at].group_bytes;
             const size_t bytes = policy_steps(&p, &d, limits[at].agents, 1, got).block_bytes;
             const size_t most = (size_t)(sizeof(void *) > 4 ? limits[at].large : limits[at].small);
-            CHECK_SAYS(bytes <= most, "%d agents: %zu bytes", limits[at].agents, bytes);
+            CHECK_SAYS(bytes <= most, "%s, %d agents: %zu bytes", kernel_set[set], limits[at].agents, bytes);
         }
         for (int steps = 1; steps < 4; steps += 2) {
             static const size_t groups[] = { SIZE_MAX, 0, 16384, 1 };
