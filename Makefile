@@ -15,7 +15,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/onnx.h examples/rl.h examples/to_c.h examples/torch.h examples/options.h fold.h
+build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/onnx.h examples/rl.h examples/to_c.h examples/torch.h examples/options.h examples/unfused.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
@@ -28,7 +28,7 @@ build/policy_weights.h: build/export
 build/firmware: examples/firmware.c examples/policy.h build/policy_weights.h fold.h
 	$(CC) $(CFLAGS) -Ibuild -DWEIGHTS -o $@ $< -lm
 
-build/%: examples/%.cpp examples/options.h examples/rl.h fold.h
+build/%: examples/%.cpp examples/options.h examples/rl.h examples/unfused.h fold.h
 	@mkdir -p build
 	@if $(CXX) --version >/dev/null 2>&1; then set -x; $(CXX) -std=c++20 $(CFLAGS) -fno-exceptions -fno-rtti -o $@ $<; \
 	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
@@ -40,7 +40,7 @@ WASM_CC ?= clang --target=wasm32-wasi
 web: build/swarm.html
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
-build/page.wasm: examples/web/page.c examples/swarm.c examples/options.h fold.h
+build/page.wasm: examples/web/page.c examples/swarm.c examples/options.h examples/unfused.h fold.h
 	@mkdir -p build
 	@printf '#include <math.h>\nint main(void) { return (int)sqrt(2.0); }\n' >build/wasm.c; \
 	$(WASM_CC) -o build/wasm.test build/wasm.c -lm >build/wasm.log 2>&1 || { cat build/wasm.log; echo "make web: no WebAssembly can be made by '$(WASM_CC)': $(WEB_NEEDS)"; exit 1; }

@@ -7,6 +7,7 @@
    static arrays, so that nothing is allocated. `./agents --sizes` tells how large they must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "unfused.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
    and errors are statuses as in C. Both lie in static arrays; `./agents_cpp --sizes` tells how large these must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "unfused.h"
 #include <cstddef>
 #include <cstdio>
 #include <cstring>

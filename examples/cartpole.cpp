@@ -17,6 +17,7 @@
 #define RL_IMPLEMENTATION
 #include "rl.h"
 #include "options.h"
+#include "unfused.h"
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -17,6 +17,7 @@
 #include "../fold.h"
 #include "policy.h"
 #include "options.h"
+#include "unfused.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -127,6 +127,16 @@ double fold_pearson(const float *a, const float *b, int n);
 #include <stdarg.h>
 #include <string.h>
 
+/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
 enum { FIT__BATCH = 32, FIT__EPOCHS = 10 }; /* where a program does not say */
 
 static int fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
@@ -527,4 +537,8 @@ double fold_pearson(const float *a, const float *b, int n)
     }
     return square_a > 0 && square_b > 0 ? product / (sqrt(square_a) * sqrt(square_b)) : (double)NAN;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #endif /* FIT_IMPLEMENTATION */

@@ -26,6 +26,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
+#include "unfused.h"
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>

@@ -15,6 +15,7 @@
 #define DATA_IMPLEMENTATION
 #include "data.h"
 #include "options.h"
+#include "unfused.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

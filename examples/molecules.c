@@ -30,6 +30,7 @@
 #define FIT_IMPLEMENTATION
 #include "fit.h"
 #include "options.h"
+#include "unfused.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

@@ -128,6 +128,16 @@ int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, voi
 #include <stdio.h>
 #endif
 
+/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
 enum { ONNX__MOST_VALUES = 1 << 24, ONNX__MOST_OUT = 64 };
 
 /* ---- what is known of a file ------------------------------------------------------------------ */
@@ -2882,5 +2892,9 @@ int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, voi
                    onnx__write(write, writer, "own_in0[i] %s own_in1[i] ? 1.0f : 0.0f;\n", maps[i][1]);
     return 1;
 }
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
 #endif
 #endif /* ONNX_IMPLEMENTATION */

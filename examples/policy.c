@@ -26,6 +26,7 @@
 #define TO_C_IMPLEMENTATION
 #include "to_c.h"
 #include "options.h"
+#include "unfused.h"
 #include <math.h>
 
 enum { MOST = 64, LEAST_BYTES = 1024 }; /* inputs, outputs; values that a weight needs to become bytes */

@@ -20,6 +20,7 @@
 #define RL_IMPLEMENTATION
 #include "rl.h"
 #include "options.h"
+#include "unfused.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -116,6 +116,16 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
 #include <stdio.h>
 #include <string.h>
 
+/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
 static fold_status rl__fail(fold_model *m, fold_status status, const char *format, ...)
 {
     char message[256];
@@ -474,4 +484,7 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
 }
 #endif
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #endif /* RL_IMPLEMENTATION */

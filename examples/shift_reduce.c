@@ -20,6 +20,7 @@
 #define DATA_IMPLEMENTATION
 #include "data.h"
 #include "options.h"
+#include "unfused.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

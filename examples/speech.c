@@ -24,6 +24,7 @@
 #define FIT_IMPLEMENTATION
 #include "fit.h"
 #include "options.h"
+#include "unfused.h"
 #include <float.h>
 #include <limits.h>
 #include <math.h>

@@ -27,6 +27,7 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
+#include "unfused.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "fit.h"
 #define TORCH_IMPLEMENTATION
 #include "torch.h"
+#include "unfused.h"
 #include <stdio.h>
 #include <string.h>
 

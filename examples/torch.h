@@ -153,6 +153,16 @@ fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_to
 #endif
 #include <string.h>
 
+/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* Writes a text; one that is too long is cut. */
@@ -1225,5 +1235,9 @@ fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_to
     return torch__save(m, path, layers, n, 1);
 }
 #endif
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
 #endif
 #endif /* TORCH_IMPLEMENTATION */

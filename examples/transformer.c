@@ -27,6 +27,7 @@
 #define FIT_IMPLEMENTATION
 #include "fit.h"
 #include "options.h"
+#include "unfused.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,6 +17,7 @@
 #define DATA_IMPLEMENTATION
 #include "data.h"
 #include "options.h"
+#include "unfused.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

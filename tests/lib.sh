@@ -28,6 +28,13 @@ start() {
     printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/implementation.c
     printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\nint main(void) { return fold_shape1(2).dim[0] - 2; }\n' >build/alone.c
     printf 'int hosted_main(int, char **);\nint main(int count, char **words) { return hosted_main(count, words); }\n' >build/main.c
+    { # all headers that stand beside fold.h
+        echo '#include "fold.h"'
+        for each in draw fit onnx rl torch to_c; do
+            printf '#define %s_IMPLEMENTATION\n#include "examples/%s.h"\n' "$(echo $each | tr '[:lower:]' '[:upper:]')" $each
+        done
+        echo 'int main(void) { return 0; }'
+    } >build/optional.c
 }
 
 chosen() { # command: whether it has one of $words, or there are none
