@@ -1,37 +1,43 @@
 # tests/lib.sh - what tests/run, tests/all and tests/cross share: jobs that run side by side, shown in order.
 #
-#   start folder [word…]       an empty queue; what jobs print is kept in the folder. Words choose jobs that have one of them
-#   section "title"            of the jobs that follow, and of their row in the table
-#   job "command"              queues a command; it is evaluated in a shell of its own
-#   run_jobs                   runs the queue, JOBS at once (default: one per processor), and shows what each printed
-#   finish                     prints seconds and "N passed, N failed, N skipped"; its status is 0 when nothing failed
+#   start folder [word…]   an empty queue; what jobs print is kept in the folder. Words choose jobs that have
+#                          one of them; with --list before them jobs are named and none runs
+#   section "title"        of the jobs that follow, and of their row in the table
+#   job "command"          queues a command; it is evaluated in a shell of its own
+#   run_jobs               runs the queue, JOBS at once (default: one per processor), and shows what they print
+#   finish                 prints seconds and "N passed, N failed, N skipped". Status 0: nothing failed
 #
-# In a job: result, step, counted, program and skip count what they do; $out is the job's own folder for files it makes.
-# A program that prints "SKIPPED: what (why)" has skipped that; the number of such lines is the number of tests skipped.
-# CC, CXX and CFLAGS choose the compilers; $bin is the folder that programs are built into. TABLE names a file that
-# collects what ran, for tests/all.
+# In a job, result, step, counted, program and skip count what they do; $out is its own folder for files. A
+# program that prints "SKIPPED: what (why)" has skipped that; such lines are counted. CC, CXX and CFLAGS
+# choose the compilers; $bin is the folder that programs are built into. TABLE names a file that collects what
+# ran, for tests/all.
 
 CC=${CC:-cc} CXX=${CXX:-c++} CFLAGS=${CFLAGS:--O2} bin=${bin:-build} TABLE=${TABLE:-/dev/null}
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
-smallest="-DFOLD_INFERENCE -DFOLD_NO_TEXT -DFOLD_PLAIN_CONTEXTS -DFOLD_NO_STDIO -DFOLD_NO_MALLOC -DFOLD_ONLY_PORTABLE" # of all builds
+smallest="-DFOLD_INFERENCE -DFOLD_NO_TEXT -DFOLD_PLAIN_CONTEXTS -DFOLD_NO_STDIO" # of all builds
+smallest="$smallest -DFOLD_NO_MALLOC -DFOLD_ONLY_PORTABLE"
 declarations=-DFOLD__IMPLEMENTED # a program compiled so takes the implementation from an object
 
 # -- jobs ------------------------------------------------------------------------------------------
 
 start() {
-    work=$1; shift
+    work=$1 listing=; shift
+    if [ "${1:-}" = --list ]; then listing=yes work=$work.list; shift; fi
     words=$* passed=0 failed=0 skipped=0 spent=0 started=$(date +%s)
     rm -rf "$work"
     mkdir -p "$work" "$bin"
     : >"$work/queue"
-    printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/implementation.c
-    printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\nint main(void) { return fold_shape1(2).dim[0] - 2; }\n' >build/alone.c
-    printf 'int hosted_main(int, char **);\nint main(int count, char **words) { return hosted_main(count, words); }\n' >build/main.c
+    implementation='#define FOLD_IMPLEMENTATION\n#include "fold.h"\n'
+    printf "$implementation" >build/implementation.c
+    printf "${implementation}int main(void) { return fold_shape1(2).dim[0] - 2; }\n" >build/alone.c
+    printf '%s\n' 'int hosted_main(int, char **);' \
+        'int main(int count, char **words) { return hosted_main(count, words); }' >build/main.c
     { # all headers that stand beside fold.h
         echo '#include "fold.h"'
         for each in draw fit onnx rl torch to_c; do
-            printf '#define %s_IMPLEMENTATION\n#include "examples/%s.h"\n' "$(echo $each | tr '[:lower:]' '[:upper:]')" $each
+            echo "#define $(echo $each | tr '[:lower:]' '[:upper:]')_IMPLEMENTATION"
+            echo "#include \"examples/$each.h\""
         done
         echo 'int main(void) { return 0; }'
     } >build/optional.c
@@ -67,13 +73,15 @@ workers() { # all of them; $work/finished says that none is left, or that none s
 }
 
 processor_seconds() { # what times printed
-    awk '{ for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } } END { printf "%.1f", sum }' "$@"
+    awk '{ for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += 60 * t[1] + t[2] } }
+        END { printf "%.1f", sum }' "$@"
 }
 show() { # the folder of a job that is done: what it printed, its counts added up
     cat "$1/log"
     if [ ! -e "$1/done" ]; then echo "FAILED: $command (its shell died)"; echo "0 1" >>"$1/counts"; fi
     p=0 f=0 s=$(grep -c '^SKIPPED' "$1/log")
-    [ ! -e "$1/counts" ] || while read -r more_p more_f; do p=$((p + more_p)) f=$((f + more_f)); done <"$1/counts"
+    [ ! -e "$1/counts" ] ||
+        while read -r more_p more_f; do p=$((p + more_p)) f=$((f + more_f)); done <"$1/counts"
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     seconds=$(processor_seconds "$1/times" 2>/dev/null)
     spent=$(awk -v a="$spent" -v b="$seconds" 'BEGIN { print a + b }')
@@ -97,6 +105,7 @@ stop_jobs() { # on a signal: the workers take no further job, and what runs is e
 }
 
 run_jobs() {
+    if [ -n "$listing" ]; then sed "s/^title='\(.*\)'$/== \1/" "$work/queue"; return; fi
     workers &
     all=$! number=0 title=${title:-tests}
     trap stop_jobs INT TERM
@@ -130,12 +139,14 @@ needs() { # what, tool…: whether all tools are there; the first that is not is
 has_cpp() { # what, more flags: whether $CXX makes programs; if not, it is skipped
     echo 'int main() { return 0; }' >"$out/main.cpp"
     # shellcheck disable=SC2086
-    $CXX $2 -o "$out/main" "$out/main.cpp" >/dev/null 2>&1 || { skip "$1" "$CXX $2 does not compile"; return 1; }
+    $CXX $2 -o "$out/main" "$out/main.cpp" >/dev/null 2>&1 ||
+        { skip "$1" "$CXX $2 does not compile"; return 1; }
 }
 
-has_wasi() { # what: whether clang makes WebAssembly, $out/main.wasm, a program that returns 0; if not, it is skipped
+has_wasi() { # what: whether clang makes WebAssembly, $out/main.wasm, which returns 0; if not, it is skipped
     echo 'int main(void) { return 0; }' >"$out/main.c"
-    clang --target=wasm32-wasi -o "$out/main.wasm" "$out/main.c" 2>/dev/null || { skip "$1" "no wasi-libc, or no compiler-rt for it"; return 1; }
+    clang --target=wasm32-wasi -o "$out/main.wasm" "$out/main.c" 2>/dev/null ||
+        { skip "$1" "no wasi-libc, or no compiler-rt for it"; return 1; }
 }
 
 result() { # name, exit status
@@ -169,26 +180,56 @@ ends_with_result() { # command, keys: its last line must be its RESULT line, wit
     for key in $2; do case " $line " in *" $key"*) ;; *) echo "no $key in: $line"; return 1 ;; esac; done
 }
 
+# Numbers of its RESULT line, as awk has them: holds "./swarm" "error_after < 0.8 * error_before".
+holds() { # command, condition
+    line=$(eval "$1" | grep '^RESULT')
+    numbers=$(echo "$line" | tr ' ' '\n' | sed -n 's/^[a-z_0-9]*=[-0-9.e+]*$/-v &/p')
+    for key in $(echo "$2" | grep -oE '[a-z_]+'); do
+        case $numbers in *"-v $key="*) ;; *) echo "no number $key in: $line"; return 1 ;; esac
+    done
+    # shellcheck disable=SC2086
+    awk $numbers "BEGIN { exit !($2) }" </dev/null || { echo "not so: $2 in: $line"; return 1; }
+}
+
+says() { # command, pattern: one of its lines, of errors too, has it
+    eval "$1" >"$out/said" 2>&1
+    grep -e "$2" "$out/said" || { cat "$out/said"; echo "no line has: $2"; return 1; }
+}
+
+hashes() { # command…: the number of commands, and of different hashes in their RESULT lines
+    : >"$out/hashes"
+    for each in "$@"; do eval "$each" | sed -n 's/^RESULT.* hash=//p' >>"$out/hashes"; done
+    echo $(wc -l <"$out/hashes") $(sort -u "$out/hashes" | wc -l)
+}
+same_hash() { # command…: all print one hash. A single one runs twice
+    [ $# -gt 1 ] || set -- "$1" "$1"
+    [ "$(hashes "$@")" = "$# 1" ] || { cat "$out/hashes"; return 1; }
+}
+other_hash() { [ "$(hashes "$@")" = "$# $#" ]; }
+
 compiled() { # name, compile command…: whether it compiles; only failures count
     name=$1; shift
     "$@" >"$out/output" 2>&1 || { head -n 40 "$out/output"; result "compiling $name" 1; }
 }
 
-# Nearly all of the time of compiling a program is the implementation's. A test that must be compiled with it, since it calls
-# private functions, brings it to others: as an object in which the test's main is called hosted_main, as build/main.c expects.
+# Nearly all of the time of compiling a program is the implementation's. A test that must be compiled with it,
+# since it calls private functions, brings it to others: as an object in which the test's main is called
+# hosted_main, as build/main.c expects.
 host() { # test, object, compile command…
     compiled_test=tests/test_$1.c object=$2; shift 2
     "$@" -Dmain=hosted_main -I. -c -o "$object" "$compiled_test"
 }
 
-# What cl.exe would read (tests/cl/shape.h) of a source, so that gcc or clang can compile it: its pragmas in their words. What
-# they pass by is told: warnings of level 4 are unused functions here, and C4996 is what is deprecated.
+# What cl.exe would read (tests/cl/shape.h) of a source, so that gcc or clang can compile it: its pragmas in
+# their words. Warnings of level 4 are unused functions here, and C4996 is what is deprecated.
 in_shape() { # file to write, source, compiler, options…
     shaped=$1 from=$2; shift 2
-    case $1 in clang*) contract="STDC FP_CONTRACT OFF" ;; *) contract='GCC optimize("fp-contract=off")' ;; esac
+    contract='GCC optimize("fp-contract=off")'
+    case $1 in clang*) contract="STDC FP_CONTRACT OFF" ;; esac
+    unused='#pragma GCC diagnostic ignored "-Wunused-function"'
     "$@" -Itests/cl -include tests/cl/shape.h -I. -E "$from" >"$shaped.raw" || return
     sed -e "s/^#pragma fp_contract(off)$/#pragma $contract/" \
-        -e 's/^#pragma warning(push, 3)$/#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-function"/' \
+        -e "s/^#pragma warning(push, 3)$/#pragma GCC diagnostic push\n$unused/" \
         -e 's/^#pragma warning(disable : 4996)$/#pragma GCC diagnostic ignored "-Wdeprecated-declarations"/' \
         -e 's/^#pragma warning(pop)$/#pragma GCC diagnostic pop/' "$shaped.raw" >"$shaped"
 }
@@ -198,7 +239,7 @@ program() { # name, compile command…: a test program that prints its own count
     compiled "$name" "$@" -o "$bin/$name" && counted "$name" "./$bin/$name"
 }
 
-# The level at which a test program is compiled beside an implementation: what computes references is worth optimising.
+# The level at which a test program is compiled beside an implementation: references are worth optimising.
 level() { if grep -qE 'include "(reference|op_table)\.h"' "$1"; then echo -O1; else echo -O0; fi; }
 
 # The cc line in a source's own first comment, with our compiler and flags, into $bin.
@@ -207,13 +248,16 @@ own_line() { # source, more flags, objects
         sed -E -e "s#^cc -O2#$CC $CFLAGS $2#" -e "s#-o (bench/)?#-o $bin/#" -e "s#(.*\.c) #\1 $3 #"
 }
 
-# What examples/to_c.h printed, compiled in one way and run; a compiler that is not there, or does not know its options, is skipped.
+# What examples/to_c.h printed, compiled in one way and run. A compiler that is not there, or does not know
+# its options, is skipped.
 printed_c() { # file, compile command…
     printed=$1; shift
     needs "$printed by $*" "$1" || return
     echo 'int main(void) { return 0; }' >"$out/none.c"
-    "$@" -o "$out/none" "$out/none.c" >/dev/null 2>&1 || { skip "$printed by $*" "this $1 does not know it"; return; }
+    "$@" -o "$out/none" "$out/none.c" >/dev/null 2>&1 ||
+        { skip "$printed by $*" "this $1 does not know it"; return; }
     case $1 in tcc) given= ;; *) given=$warnings ;; esac
     # shellcheck disable=SC2086
-    compiled "$printed by $*" "$@" $given -o "$out/printed" "$printed" && counted "$(basename "$printed") by $*" "$out/printed"
+    compiled "$printed by $*" "$@" $given -o "$out/printed" "$printed" &&
+        counted "$(basename "$printed") by $*" "$out/printed"
 }
