@@ -13038,7 +13038,7 @@ typedef struct fold__program {
 /* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* it is in the program */
+    uint16_t live; /* 1 + its place in the program; 0: it is not there */
     uint32_t hash; /* made of its operands and attributes */
 } fold__trace_op;
 
@@ -15252,7 +15252,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
     const int marks = fold__kind_of(f, id) == FOLD__ELEMS; /* a list's elements: it has their signature */
-    return (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
+    return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
 /* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. The parts
@@ -17203,7 +17203,8 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
             continue;
         const fold__sig *sig = fold__node_sig(tracer, id);
         const int live = fold__trace_keeps(trace, id, sig);
-        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)live, tracer->trace_hash[id] };
+        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)(live ? program->n_ops + 1 : 0),
+                                        tracer->trace_hash[id] };
         if (trace->cell->trace)
             trace->cell->trace[n_trace++] = traced;
         if (!live)
@@ -18294,9 +18295,15 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
         const uint32_t input = fold__barrier_input(call, tag);
         if (input != FOLD__NONE)
             state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
-        if (tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM &&
-            cell->trace[(tag - 1 - FOLD__TAG_SPREAD) / FOLD_MAX_IN].live)
+        const int copied = tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM;
+        const uint32_t copy = copied ? tag - 1 - FOLD__TAG_SPREAD : 0;
+        const int live = copied ? cell->trace[copy / FOLD_MAX_IN].live : 0,
+                  operand = (int)(copy % FOLD_MAX_IN);
+        const fold__body_op *op = &cell->program.op[live ? live - 1 : 0];
+        if (live)
             state[node] |= how & (uint8_t)~FOLD__STANDS;
+        if (live && !fold__passed_operand(f->model, &cell->program, op, operand))
+            state[node] &= (uint8_t)~FOLD__BEARS;
     }
 }
 
@@ -22114,12 +22121,15 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     worker->free = free;
 }
 
-static void fold__clear_inputs(const fold_op_call *call)
+/* A call whose list is empty gives zeros by what only elements need. */
+static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
-    for (int operand = 0; operand < call->n_in; operand++)
-        if (!fold__absent(&call->din[operand]))
-            fold__clear_rows(&call->din[operand], 0, (size_t)call->rows,
-                             (uint32_t)fold__shape_size(&call->in_shape[operand]));
+    for (int row = 0; row < call->rows; row++)
+        for (int operand = 0; operand < call->n_in; operand++)
+            if (!fold__absent(&call->din[operand]) &&
+                !fold__elements_of(f, worker->ids[worker->row + (uint32_t)row]))
+                fold__clear_row(fold__row(&call->din[operand], row),
+                                (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
@@ -22138,10 +22148,10 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
     for (int operand = 0; operand < call->n_in; operand++)
         fold__spot_rows(worker, &turn->din[operand], turn->is_list ? worker->batch.elems : count,
                         &worker->op_din[operand]);
-    if (turn->for_elements && !worker->batch.elems)
-        fold__clear_inputs(call);
-    else
+    if (!turn->for_elements || worker->batch.elems)
         fold__call_rows(worker, turn->op, call, turn->run_back);
+    if (turn->for_elements && !turn->is_list)
+        fold__clear_empty(f, worker, call);
     worker->free = free;
 }
 
@@ -23276,14 +23286,15 @@ static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, con
 
 static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
 {
-    fold__worker *worker = f->run->worker;
+    const fold__run *run = f->run;
+    fold__worker *worker = run->worker;
     const fold__sig *sig = fold__node_sig(f, id);
     const fold__program program = fold__program_of(f, sig);
     if (!fold__backward_of(program.op))
         return;
     float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
     if (fold__is_whole(sig)) {
-        if (fold__aim_whole_back(f, worker, id, f->run->group))
+        if (fold__aim_whole_back(f, worker, id, run->group))
             fold__eager_whole(f, id, &program, pointers, 1);
         return;
     }
@@ -23293,10 +23304,11 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         any |= fold__eager_dest(f, id, slot, &pointers);
     if (!any)
         return;
+    const int stands = run->state[id] & FOLD__STANDS;
     for (int slot = 0; slot < sig->n_in; slot++)
-        if (fold__eager_sums(f, id, slot))
+        if (!fold__absent(&worker->dest[slot]) && (!stands || fold__eager_sums(f, id, slot)))
             fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
-    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++)
+    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times && stands; row++)
         fold__eager_backward_row(f, id, &program, row);
 }
 
