@@ -1837,13 +1837,14 @@ static void test_long_names(void)
 }
 
 /* After steps of another optimiser one begins as in a new model: the state of momentum is no sum of squares. */
+enum { STEPPED = 70 };
 static void one_step(fold_model *m, fold_param p, const optimiser *o, float shift)
 {
     float *w = fold_values_write_begin(m, p);
-    for (int i = 0; i < 6; i++) w[i] = 0.25f * (float)i + shift;
+    for (int i = 0; i < STEPPED; i++) w[i] = 0.25f * (float)(i % 6) + shift;
     fold_values_write_end(m, p);
     float *g = fold_grads_write_begin(m, p);
-    for (int i = 0; i < 6; i++) g[i] = (float)(i - 3) * (1 + shift);
+    for (int i = 0; i < STEPPED; i++) g[i] = (float)(i % 7 - 3) * (1 + shift);
     fold_grads_write_end(m, p);
     CHECK_INT(take_step(m, o), FOLD_OK);
 }
@@ -1855,11 +1856,11 @@ static void test_other_optimiser(void)
     for (int before = 0; before < 3; before++)
         for (int after = 0; after < 3; after++) {
             fold_model *m = fold_model_new(NULL), *fresh = fold_model_new(NULL);
-            const fold_param p = fold_bias_new(m, "p", 6), q = fold_bias_new(fresh, "p", 6);
+            const fold_param p = fold_bias_new(m, "p", STEPPED), q = fold_bias_new(fresh, "p", STEPPED);
             for (int i = 0; i < 3; i++) one_step(m, p, &each[before], 0.5f);
             one_step(m, p, &each[after], 0);
             one_step(fresh, q, &each[after], 0);
-            const int same = !memcmp(fold_param_value(m, p), fold_param_value(fresh, q), 6 * sizeof(float));
+            const int same = !memcmp(fold_param_value(m, p), fold_param_value(fresh, q), STEPPED * sizeof(float));
             CHECK_SAYS(same == (before != after), "%s after %s: %s", each[after].name, each[before].name,
                        same ? "it began anew" : "it did not begin anew");
             CHECK_INT(fold_model_steps(m), before == after ? 4 : 1);

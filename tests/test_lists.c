@@ -1185,6 +1185,64 @@ static void lists_run_in_strips(void)
     fold_model_free(m);
 }
 
+/* Networks that may not run some rows at a time: a cell with what depends on the node beside its list alone; one row of a list
+   that all read; a gradient of a part of the rows' values. */
+enum { STRIP_ROWS = 300, STRIP_WIDTH = 4 };
+static void beside_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *W = (const fold_param *)user, none = { 0, 0 };
+    out[0] = fold_tanh(f, fold_mul(f, in[0], fold_tanh(f, fold_linear(f, in[1], *W, none))));
+}
+static void kept_whole(void)
+{
+    static float x[STRIP_ROWS * STRIP_WIDTH], got[2][STRIP_ROWS * STRIP_WIDTH];
+    check_random r = { 8 };
+    random_fill(&r, x, STRIP_ROWS * STRIP_WIDTH, -1, 1);
+    for (int way = 0; way < 6; way++) {
+        const int kind = way / 2, training = way & 1;
+        fold_model *m = fold_model_new(NULL);
+        const fold_param W = fold_weight_new(m, "W", STRIP_WIDTH, STRIP_WIDTH), V = fold_weight_new(m, "V", STRIP_WIDTH, STRIP_WIDTH),
+                         none = { 0, 0 };
+        fold_cell_desc c = fold_cell_desc_default();
+        c.name = "beside";
+        c.body = beside_body;
+        c.user = &V;
+        c.n_in = 2;
+        c.n_out = 1;
+        c.in[0] = c.in[1] = fold_shape1(STRIP_WIDTH);
+        const fold_cell cell = fold_cell_new(m, &c);
+        float grads[2][2 * STRIP_WIDTH * STRIP_WIDTH], loss[2];
+        for (int eager = 0; eager < 2; eager++) {
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = training;
+            d.eager = eager;
+            d.group_bytes = 1;
+            fold_ctx *f = fold_ctx_new(m, &d);
+            const fold_node rows = fold_list_input_ref(f, x, STRIP_ROWS, fold_shape1(STRIP_WIDTH));
+            fold_node y = fold_linear(f, rows, W, none);
+            const fold_node beside[2] = { y, fold_input(f, x + 4, STRIP_WIDTH) };
+            if (kind == 0) y = fold_call(f, cell, beside, 2);
+            if (kind == 1) y = fold_mul(f, rows, fold_list_at(f, fold_tanh(f, y), STRIP_ROWS - 1));
+            if (kind == 2) y = fold_slice(f, fold_tanh(f, y), 0, 1, 2);
+            if (kind != 1 || !training) fold_keep(f, y);
+            const fold_node total = fold_list_mean(f, fold_sum(f, fold_square(f, y), FOLD_ALL));
+            fold_grads_clear(m);
+            CHECK_INT(training ? fold_backward(f, total) : fold_run(f, &total, 1), FOLD_OK);
+            loss[eager] = fold_scalar(f, total);
+            memset(got[eager], 0, sizeof got[eager]);
+            if (kind != 1 || !training) CHECK_INT(fold_read(f, &y, 1, got[eager]), FOLD_OK);
+            memset(grads[eager], 0, sizeof grads[eager]);
+            if (fold_param_grad(m, W)) memcpy(grads[eager], fold_param_grad(m, W), sizeof grads[eager] / 2);
+            if (fold_param_grad(m, V)) memcpy(grads[eager] + 16, fold_param_grad(m, V), sizeof grads[eager] / 2);
+            fold_ctx_free(f);
+        }
+        if (!CHECK_BITS(got[0], got[1], STRIP_ROWS * STRIP_WIDTH) | !CHECK_BITS(loss, loss + 1, 1) |
+            !CHECK_BITS(grads[0], grads[1], 2 * STRIP_WIDTH * STRIP_WIDTH))
+            printf("    kind %d, %s\n", kind, training ? "training" : "inference");
+        fold_model_free(m);
+    }
+}
+
 static void weighed_sum(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_param *W = (const fold_param *)user, none = { 0, 0 };
@@ -1260,6 +1318,7 @@ int main(int argc, char **argv)
     check_scene("lists: stopped gradients", stopped);
     check_run("lists: unrolled as nodes", lists_are_unrolled);
     check_run("lists: in strips", lists_run_in_strips);
+    check_run("lists: kept whole", kept_whole);
     check_run("lists: as single nodes", lists_are_rows);
     check_run("lists: rows are nodes", rows_are_nodes);
     check_run("lists: printing", printing);

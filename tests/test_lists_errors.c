@@ -169,7 +169,7 @@ static void mistaken_arguments(void)
     static mistakes x;
     open_mistakes(&x);
     fold_ctx *f = x.f;
-    static const int low[3] = { 0, -1, 2 }, high[3] = { 0, 2, 6 }, goes[3] = { 0, 0, 1 }, ends[2] = { 2, 0 };
+    static const int low[3] = { 0, -1, 2 }, high[3] = { 0, 2, 6 }, goes[3] = { 0, 0, 1 }, ends[2] = { 2, 0 }, starts[2] = { 0, 0 };
     static const float data[4] = { 0 };
     const fold_shape hollow = { 2, { 3, 0, 0, 0 } };
     BAD(fold_list_input(f, data, -1, vector), BAD_ARGUMENT, "list_input", "-1");
@@ -210,6 +210,7 @@ static void mistaken_arguments(void)
     BAD(fold_list_softmax_entropy_to(f, x.score3, NULL, 3, 3), BAD_ARGUMENT, "list_softmax_to", "NULL");
     BAD(fold_list_choice_xent_to(f, x.score3, high, goes, 3, 3), BAD_ARGUMENT, "list_choice_xent_to: index 6 of row 2", "[0, 3)");
     BAD(fold_list_choice_xent_to(f, x.score3, ends, goes, 3, 2), BAD_ARGUMENT, "list_choice_xent_to: label 2 of row 0 is an edge to row 1", "");
+    BAD(fold_list_choice_xent_to(f, x.score3, starts, goes, 3, 2), BAD_ARGUMENT, "list_choice_xent_to: label 0 of row 1 is an edge to row 0", "");
     BAD(fold_list_take(f, x.l3, high, -1), BAD_ARGUMENT, "list_take", "-1");
     BAD(fold_list_sum_to(f, x.l3, low, 3, 3), BAD_ARGUMENT, "list_sum_to", "-1");
     BAD(fold_list_mean_to(f, x.l3, high, 3, 6), BAD_ARGUMENT, "list_mean_to: index 6", "[0, 6)");

@@ -1151,11 +1151,58 @@ static void caches_are_copied(void)
         fold_model_free(m);
     }
     fold_cache ring = { memory[0], 4, 0, 2, 0, 6, { 0 } }, other = { memory[1], 4, 0, 2, 0, 1, { 0 } }; /* full */
-    memory[0][7] = 5;
-    CHECK_INT(fold_cache_copy(&other, &ring), FOLD_OK);
-    CHECK(other.length == 6 && !memcmp(memory[0], memory[1], 8 * sizeof(float)));
+    for (ring.length = 0; ring.length < 10; ring.length++) { /* at most four rows of two, and nothing behind them */
+        const int floats = ring.length < 4 ? 2 * ring.length : 8;
+        for (int i = 0; i < 20; i++) memory[0][i] = (float)(i + 1), memory[1][i] = 0;
+        CHECK_INT(fold_cache_copy(&other, &ring), FOLD_OK);
+        CHECK_INT(other.length, ring.length);
+        for (int i = 0; i < 20; i++) CHECK_NEAR(memory[1][i], i < floats ? i + 1 : 0, 0);
+    }
     other.capacity = 5;
     CHECK_INT(fold_cache_copy(&other, &ring), FOLD_BAD_ARGUMENT);
+}
+
+/* Rows of one value look at each other by no edge, by one, by two or by three of all there are, in any order and twice the same:
+   held to the formula. */
+static void few_edges(void)
+{
+    enum { ROWS = 3, MOST_EDGES = 3 };
+    static const float x[3][ROWS] = { { 1, -2, 0.5f }, { 0.7f, 1.5f, -1 }, { 3, 5, -4 } };
+    static const float c[ROWS] = { 1, -3, 2 };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    for (int edges = 0, ways = 1; edges <= MOST_EDGES; edges++, ways *= ROWS * ROWS)
+        for (int way = 0; way < ways; way++) {
+            int from[MOST_EDGES + 1] = { 0 }, to[MOST_EDGES + 1] = { 0 };
+            double y[ROWS] = { 0 }, total[ROWS] = { 0 }, grad[3][ROWS] = { { 0 } };
+            for (int e = 0, rest = way; e < edges; e++, rest /= ROWS * ROWS) from[e] = rest % ROWS, to[e] = rest / ROWS % ROWS;
+            for (int e = 0; e < edges; e++) total[to[e]] += exp((double)x[0][to[e]] * (double)x[1][from[e]]);
+            for (int e = 0; e < edges; e++)
+                y[to[e]] += exp((double)x[0][to[e]] * (double)x[1][from[e]]) / total[to[e]] * (double)x[2][from[e]];
+            for (int e = 0; e < edges; e++) {
+                const double q = (double)x[0][to[e]], k = (double)x[1][from[e]], v = (double)x[2][from[e]];
+                const double of_v = (double)c[to[e]] * exp(q * k) / total[to[e]], of_score = of_v * (v - y[to[e]]);
+                grad[0][to[e]] += of_score * k;
+                grad[1][from[e]] += of_score * q;
+                grad[2][from[e]] += of_v;
+            }
+            fold_node list[3];
+            fold_ctx_reset(f);
+            for (int i = 0; i < 3; i++) fold_keep_grad(f, list[i] = fold_list_input(f, x[i], ROWS, fold_shape1(1)));
+            const fold_node z = fold_list_attention_to(f, list[0], list[1], list[2], 1, from, to, edges);
+            fold_keep(f, z);
+            fold_backward(f, fold_list_sum(f, fold_mul(f, z, fold_list_input(f, c, ROWS, fold_shape1(1)))));
+            CHECK_SAYS(!fold_ctx_status(f), "%s", fold_ctx_message(f));
+            for (int row = 0; row < ROWS && !fold_ctx_status(f); row++) {
+                if (!CHECK_NEAR(fold_value(f, z)[row], y[row], 1e-5)) printf("    %d edges, way %d\n", edges, way);
+                for (int i = 0; i < 3; i++)
+                    if (!CHECK_NEAR(fold_grad(f, list[i])[row], grad[i][row], 1e-4)) printf("    of %c\n", "qkv"[i]);
+            }
+        }
+    fold_ctx_free(f);
+    fold_model_free(m);
 }
 
 /* A cache takes one step a run. The step of another recording takes its place; what was given up cannot be run. */
@@ -1306,6 +1353,7 @@ int main(int argc, char **argv)
     check_run("lists by index: goals as nodes", goals_are_nodes);
     check_run("lists by index: few of many", few_of_many);
     check_run("lists by index: edges as takes", edges_are_takes);
+    check_run("lists by index: few edges", few_edges);
     check_run("lists by index: all edges", all_edges_are_attention);
     check_run("lists by index: plans of edges", plans_of_edges);
     check_run("lists by index: steps", steps_are_attention);

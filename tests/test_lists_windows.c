@@ -335,7 +335,8 @@ static void mistakes_of_windows(void)
     SAYS(fold_conv1d_step(f, &past, x, other, none, NULL), "conv1d_step: the filter needs inputs");
     SAYS(fold_attention_step(f, &past, x, x, x), "attention_step: the cache has no memory, or no good sizes: capacity 10, 0 heads");
     past.length = 7;
-    CHECK_INT(fold_cache_keep(&past, 3), FOLD_BAD_ARGUMENT);
+    for (int kept = 1; kept < 7; kept++) CHECK_INT(fold_cache_keep(&past, kept), FOLD_BAD_ARGUMENT);
+    CHECK_INT(past.length, 7);
     CHECK_INT(fold_cache_keep(&past, 7), FOLD_OK);
     CHECK_INT(fold_cache_keep(&past, 0), FOLD_OK);
     fold_ctx_desc training = fold_ctx_desc_default();

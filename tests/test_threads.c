@@ -347,6 +347,33 @@ static void test_replicas(void)
     }
 }
 
+static void one_by_one(int n, fold_task *task, void *user, void *pool)
+{
+    (void)pool;
+    for (int i = 0; i < n; i++) task(i, user);
+}
+/* Lanes share out all floats of a step, however many lanes and floats there are. */
+static void test_last_floats(void)
+{
+    for (int lanes = 2; lanes < 7; lanes++)
+        for (int more = 1; more < 9; more++) {
+            fold_model_desc d = fold_model_desc_default();
+            d.threads = lanes;
+            d.parallel_for = one_by_one;
+            fold_model *m = fold_model_new(&d);
+            fold_weight_new(m, "W", 90, 41);
+            const fold_param last = fold_bias_new(m, "last", more), none = { 0, 0 };
+            const fold_sgd sgd = { 1, 0, 0 };
+            float *grads = fold_grads_write_begin(m, last);
+            for (int i = 0; i < more; i++) grads[i] = 1;
+            fold_grads_write_end(m, none);
+            CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+            for (int i = 0; i < more; i++)
+                CHECK_SAYS(fold_param_value(m, last)[i] == -1, "%d lanes: float %d of %d", lanes, i, more);
+            fold_model_free(m);
+        }
+}
+
 /* Nothing to do is done at once: fewer tasks than one, and none. */
 static void add_up(int i, void *user) { *(int *)user += i + 1; }
 static void test_nothing(void)
@@ -626,6 +653,7 @@ int main(int argc, char **argv)
     check_run("a pool waits for its tasks", test_pool_waits);
     check_run("a pool trains to the same bits", test_pool);
     check_run("steps of optimisers on threads", test_steps);
+    check_run("the last floats of a step", test_last_floats);
     check_run("small steps stay on one thread", test_small_steps);
     check_run("a pool with nothing to do", test_nothing);
     check_run("no pool", test_no_pool);
