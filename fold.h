@@ -936,7 +936,7 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
    its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
    gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds epsilon
-   before it corrects the bias of the squares, has no decay, and counts the steps of each parameter apart. */
+   before it corrects the bias of the squares, and has no decay. */
 
 /* Zero means the default in all settings, and a rate alone is a good choice. `rate` has no default: 0 is a
    step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
@@ -957,7 +957,8 @@ typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015 */
+typedef struct fold_adam { /* Kingma and Ba 2015. Bias is corrected by the steps that a parameter made: one
+                              that is added or thawed later begins like any other */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
@@ -1449,6 +1450,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      "optimizer.".
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; metadata tell `optimizer` and `steps`.
+     A parameter that Adam stepped another number of times, such as one thawed later, has that number in
+     optimizer.adam.step.NAME, F32 [1].
    - A weight in bytes alone (fold_model_quantize) is a tensor I8 and NAME.scale, F32: NAME * NAME.scale is
      the weight in Python. There is one scale for each value of the last axis, [columns]; in a table or a
      weight of fold_linear_t for each row, [rows x 1]. One in bfloat16 alone is BF16. All others are floats.
@@ -1480,7 +1483,8 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 /* Saves through your writer; desc NULL is the default. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns how many optimiser steps the model has made, those before its state was saved and loaded too. */
+/* Returns how many optimiser steps the model has made, those before its state was saved and loaded too. They
+   are counted anew when the state begins anew. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
@@ -3222,6 +3226,7 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
+    uint64_t steps; /* of the parameter, this one too: the scales are for them. 0: for none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -8184,6 +8189,7 @@ typedef struct fold__param_data {
     uint32_t touched; /* rows in the touched list */
     unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
+    uint64_t steps;         /* steps that its state comes from: Adam corrects the bias by them */
     int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
 #endif
     uint8_t frozen, buffer, rate_set;
@@ -12867,6 +12873,16 @@ FOLD_API void fold_grads_clear(fold_model *m)
 }
 #endif /* FOLD_INFERENCE */
 
+/* Counts the states of a rule. */
+static int fold__states_of(int rule)
+{
+    static const int states[] = {
+#define FOLD__RULE_STATES(name, count, body) count,
+        FOLD__RULES(FOLD__RULE_STATES)
+    };
+    return states[rule];
+}
+
 static int fold__states_ready(fold_model *m, int states)
 {
     for (int which = FOLD__M_STATE1; which < FOLD__M_STATE1 + states; which++) {
@@ -12880,6 +12896,20 @@ static int fold__states_ready(fold_model *m, int states)
     }
     return 1;
 }
+
+#ifndef FOLD_INFERENCE
+/* Makes all state zero, as a rule begins, and counts steps from here on. */
+static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
+{
+    for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2; which++)
+        if (m->arrays[which].data)
+            memset(m->arrays[which].data, 0, m->arrays[which].need);
+    for (uint32_t index = 0; index < m->n_params; index++)
+        fold__params(m)[index].steps = 0;
+    m->steps = steps;
+    m->rule = rule;
+}
+#endif
 
 /* ==== room: the context's data ==============================================================
    Owns: the great structs (nodes, signatures, programs, cells, the context) and the arrays that they lie in:
@@ -25993,23 +26023,6 @@ FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
 FOLD__BY_DEFAULT(fold_rmsprop, { 0.001f, 0.9f, 1e-8f, 0 })
 FOLD__BY_DEFAULT(fold_adam, { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 })
 
-/* Counts the steps that its state comes from. */
-static uint64_t fold__steps_of(const fold_model *m, enum fold__rule rule)
-{
-    return m->rule == (int)rule ? m->steps : 0;
-}
-
-/* The state of one rule means nothing to another: it begins anew, and so do the steps. */
-static void fold__set_rule(fold_model *m, enum fold__rule rule)
-{
-    if (m->rule == (int)rule)
-        return;
-    for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2; which++)
-        if (m->arrays[which].data)
-            memset(m->arrays[which].data, 0, m->arrays[which].need);
-    m->steps = fold__steps_of(m, rule);
-    m->rule = (int)rule;
-}
 
 static void fold__step_rows(fold_model *m, const fold__param_data *param, const fold__step *step,
                             size_t first, size_t count)
@@ -26039,11 +26052,10 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
 }
 
 /* Updates some of these rows, and their packs. A table's are packed when all lanes are done. */
-static void fold__step_param(const fold__stepping *stepping, const fold__param_data *param, size_t from,
-                             size_t to)
+static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
+                             size_t from, size_t to)
 {
     fold_model *m = stepping->model;
-    fold__step step = stepping->step;
     step.rate *= m->set_rate[param->rate_set];
     step.decay *= m->set_decay[param->rate_set];
     if (stepping->decoupled) {
@@ -26068,10 +26080,31 @@ static size_t fold__row_behind(size_t rows, size_t width, size_t place)
     return fold__min_size(rows, (place + block - 1) / block * FOLD__STEP_ROWS);
 }
 
+/* Multiplies by squaring: the same on every platform. */
+static double fold__power(double base, uint64_t exponent)
+{
+    double power = 1;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            power *= base;
+        base *= base;
+    }
+    return power;
+}
+
+/* Corrects the bias of states that began as zeros so many steps ago. Not inlined, as above. */
+FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
+{
+    step->steps = steps;
+    step->scale1 = (float)(1 / (1 - fold__power((double)step->keep1, steps)));
+    step->scale2 = (float)(1 / (1 - fold__power((double)step->keep2, steps)));
+}
+
 static void fold__step_lane(int lane, void *user)
 {
     const fold__stepping *stepping = (const fold__stepping *)user;
     const fold__fp saved = fold__fp_enter(stepping->model->flushes);
+    fold__step step = stepping->step;
     const size_t share = stepping->floats / (size_t)stepping->lanes + 1, from = share * (size_t)lane;
     size_t at = 0;
     for (uint32_t index = 0; index < stepping->model->n_params; index++) {
@@ -26079,9 +26112,13 @@ static void fold__step_lane(int lane, void *user)
         const size_t rows = fold__stepped_rows(stepping->model, param),
                      width = param->size / (size_t)param->shape.dim[0], begin = at;
         at += rows * width;
-        if (at > from && begin < from + share)
-            fold__step_param(stepping, param, fold__row_behind(rows, width, from > begin ? from - begin : 0),
-                             fold__row_behind(rows, width, from + share - begin));
+        if (at <= from || begin >= from + share)
+            continue;
+        if (step.states > 1 && step.steps != param->steps + 1)
+            fold__correct_bias(&step, param->steps + 1);
+        fold__step_param(stepping, step, param,
+                         fold__row_behind(rows, width, from > begin ? from - begin : 0),
+                         fold__row_behind(rows, width, from + share - begin));
     }
     fold__fp_leave(saved);
 }
@@ -26114,13 +26151,9 @@ static int fold__settings_missing(fold_model *m, const void *settings)
 static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon, float keep1,
                                 float keep2)
 {
-    static const int states[] = {
-#define FOLD__RULE_STATES(name, count, body) count,
-        FOLD__RULES(FOLD__RULE_STATES)
-    };
     fold__step step = FOLD__ALL_ZERO;
     step.rule = rule;
-    step.states = states[rule];
+    step.states = fold__states_of((int)rule);
     step.rate = rate;
     step.decay = decay;
     step.epsilon = epsilon;
@@ -26129,30 +26162,13 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* Multiplies by squaring: the same on every platform. */
-static double fold__power(double base, uint64_t exponent)
-{
-    double power = 1;
-    for (; exponent; exponent >>= 1) {
-        if (exponent & 1)
-            power *= base;
-        base *= base;
-    }
-    return power;
-}
-
-/* Tells what a step adds to what it keeps, and how states are scaled after so many steps. Settings are
-   computed with as in runs, whatever rounding the host has set: not inlined, or a compiler could move it out
-   of there. */
-FOLD__NOINLINE static void fold__settle_step(fold__step *step, uint64_t steps)
+/* Computes what a step adds to what it keeps: as in runs, whatever rounding the host has set. Not inlined, or
+   a compiler could move it out of there. */
+FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
         step->add1 = 1 - step->keep1;
-    if (step->states < 2)
-        return;
-    step->scale1 = (float)(1 / (1 - fold__power((double)step->keep1, steps)));
     step->add2 = 1 - step->keep2;
-    step->scale2 = (float)(1 / (1 - fold__power((double)step->keep2, steps)));
 }
 
 static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupled)
@@ -26162,10 +26178,10 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
     if (m->error.status || !fold__states_ready(m, step->states))
         return m->error.status;
     const fold__fp saved = fold__fp_enter(0);
-    fold__settle_step(step, fold__steps_of(m, step->rule) + 1);
+    fold__settle_step(step);
     fold__fp_leave(saved);
-    if (step->states)
-        fold__set_rule(m, step->rule);
+    if (step->states && m->rule != (int)step->rule)
+        fold__begin_states(m, step->rule, 0); /* the state of one rule means nothing to another */
     fold__stepping stepping = { m, *step, decoupled, 0, 1 };
     fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -26174,6 +26190,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
             fold__clear_grad(m, param);
         else if (fold__is_sparse(param) && param->touched)
             fold__refresh_packs(m, param);
+        param->steps += step->states && fold__trainable(m, param);
         fold__forget_grad(m, param);
     }
     m->steps++;
@@ -28444,24 +28461,32 @@ static const struct fold__dtype {
                      { "U32", 4 }, { "I64", 8 }, { "U64", 8 },  { "C64", 8 }, { "another", 0 } };
 enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
-/* Returns a span of the model: part 0 is the values, 1 and 2 the optimiser's state. */
+enum { FOLD__PART_STEPS = 3 };
+
+/* Returns a span of the model: part 0 is the values, 1 and 2 the optimiser's state. Part 3, of Adam, is no
+   span: how many steps a parameter made, where they are not the model's. */
 static float *fold__part(const fold_model *m, int part)
 {
     static const int which[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
     return (float *)(void *)m->arrays[which[part]].data;
 }
-static int fold__parts_of(int rule) { return rule == FOLD__RULE_sgd ? 1 : rule == FOLD__RULE_adam ? 3 : 2; }
+static int fold__parts_of(int rule) { return rule == FOLD__RULE_adam ? 4 : 1 + fold__states_of(rule); }
 static const char *fold__rule_name(int rule)
 {
     static const char *const name[] = { "none", "momentum", "squares", "adam" };
     return name[rule];
 }
+
 /* Tells what the names of a part's tensors begin with. */
 static const char *fold__part_name(int rule, int part)
 {
-    static const char *const name[] = { "", "optimizer.momentum.", "optimizer.squares.",
-                                        "optimizer.adam.m." };
-    return !part ? "" : part == 2 ? "optimizer.adam.v." : name[rule];
+    static const char *const name[] = { "",
+                                        "optimizer.momentum.",
+                                        "optimizer.squares.",
+                                        "optimizer.adam.m.",
+                                        "optimizer.adam.v.",
+                                        "optimizer.adam.step." };
+    return name[part ? rule + part - 1 : 0];
 }
 
 /* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
@@ -28572,19 +28597,14 @@ static int fold__can_save(fold_model *m, const fold_save_desc *desc)
    lie at multiples of their size. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_BYTES, FOLD__FORMS };
 
-/* State that is zero because it was never needed is left out. */
+/* State that never made a step, and cannot now, is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int form)
 {
     if (!part && !fold__has_floats(param))
         return param->form == FOLD__IN_HALVES ? form == FOLD__AS_HALVES
                                               : form == FOLD__AS_SCALES || form == FOLD__AS_BYTES;
-    if (!part || form != FOLD__AS_FLOATS || fold__trainable(m, param))
-        return form == FOLD__AS_FLOATS;
-    const float *state = fold__part(m, part) + param->at;
-    size_t at = 0;
-    while (at < param->size && state[at] == 0)
-        at++;
-    return at < param->size;
+    return form == FOLD__AS_FLOATS && (!part || fold__trainable(m, param) || param->steps) &&
+           (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
 /* Writes a tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have
@@ -28594,7 +28614,7 @@ static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__
 {
     static const char *const type[FOLD__FORMS] = { "F32", "F32", "BF16", "I8" };
     static const unsigned long long width[FOLD__FORMS] = { 4, 4, 2, 1 };
-    fold_shape shape = param->shape;
+    fold_shape shape = part == FOLD__PART_STEPS ? fold_shape1(1) : param->shape;
     if (form == FOLD__AS_SCALES && param->bytes == FOLD__NO_PACK)
         shape.dim[shape.rank - 1] = 1;
     else if (form == FOLD__AS_SCALES)
@@ -28681,10 +28701,13 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
 {
     const int transposed = param->bytes == FOLD__NO_PACK;
     const int scales = transposed ? fold__matrix_rows(param) : fold__matrix_columns(param);
+    const float steps = (float)param->steps;
     if (form == FOLD__AS_BYTES || form == FOLD__AS_HALVES)
         fold__put_byte_weight(text, m, param);
     else if (form == FOLD__AS_SCALES)
         fold__put_floats(text, fold__bytes_of(m, param, transposed).scales, (size_t)scales);
+    else if (part == FOLD__PART_STEPS)
+        fold__put_floats(text, &steps, 1);
     else
         fold__put_floats(text, part ? fold__part(m, part) + param->at : fold__param_values(m, param),
                          param->size);
@@ -28697,7 +28720,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     const int parts = options.state ? fold__parts_of(m->rule) : 1;
     fold__text text;
     size_t length = 0;
-    if (!fold__can_save(m, &options) || !fold__states_ready(m, parts - 1))
+    if (!fold__can_save(m, &options) || !fold__states_ready(m, options.state ? fold__states_of(m->rule) : 0))
         return m->error.status;
     fold__text_start(&text, fold__count_bytes, &length, 1);
     fold__put_header(&text, m, &options);
@@ -29488,13 +29511,15 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
 static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
     const fold__param_data *param = &fold__params(file->model)[index];
+    const fold_shape shape = part == FOLD__PART_STEPS ? fold_shape1(1) : param->shape;
     const char *const joined[3] = { fold__part_name(file->rule, part),
                                     file->desc.prefix ? file->desc.prefix : "", param->name };
     fold__tensor *tensor = fold__find_tensor(file, joined);
     char name[FOLD__SHORT];
     fold__shorten(name, param->name);
     if (!tensor) {
-        if (file->desc.allow_missing || (part && !fold__trainable(file->model, param)))
+        if (file->desc.allow_missing || (part && !fold__trainable(file->model, param)) ||
+            part == FOLD__PART_STEPS)
             return 1;
         return part ? fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                       "load: the optimiser's state of %s is not in the file", name)
@@ -29504,9 +29529,9 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                "load: %s is of type %s; F32, F16, BF16, F64 and I8 are read", name,
                                fold__dtypes[tensor->dtype].name);
-    if (!fold__shape_same(&tensor->shape, &param->shape)) {
+    if (!fold__shape_same(&tensor->shape, &shape)) {
         char there[64], here[64];
-        fold__shape_text(here, sizeof here, 0, &param->shape);
+        fold__shape_text(here, sizeof here, 0, &shape);
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
                                fold__there_text(there, tensor), here);
     }
@@ -29674,6 +29699,13 @@ FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *ten
         out[i] = fold__scale_at(tensor, from + i) * (float)fold__byte_number(tensor->data[from + i]);
 }
 
+static float fold__value_of(const fold__tensor *tensor)
+{
+    float value;
+    fold__read_values(&value, tensor, 0, 1);
+    return value;
+}
+
 /* Tells whether bytes and scales are such as fold.h writes. */
 static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
 {
@@ -29714,6 +29746,11 @@ static int fold__load_check(fold__file *file)
         const fold__param_data *param = tensor->param ? &fold__params(file->model)[tensor->param - 1] : NULL;
         if (param && tensor->scales && !fold__check_bytes(file, tensor))
             return 0;
+        const float steps = tensor->part == FOLD__PART_STEPS ? fold__value_of(tensor) : 0;
+        if (!(steps >= 0 && steps < 0x1p63f && (float)(uint64_t)steps == steps))
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                                   "load: %s is %g, which is no number of steps; they are whole, from 0 on",
+                                   fold__shorten(name, tensor->name), (double)steps);
         if (!param || !fold__is_quantized(param) || fold__has_its_bytes(tensor, param))
             continue;
         if (!fold__keeps_values(param) &&
@@ -29766,22 +29803,32 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
         fold__make_bytes(m, param, values);
 }
 
+#ifndef FOLD_INFERENCE
+/* A parameter made the file's steps, unless it has no state there, or steps of its own. */
+static void fold__load_steps(fold__file *file)
+{
+    fold__begin_states(file->model, file->rule, file->n_steps);
+    for (int part = 1; part <= FOLD__PART_STEPS; part += FOLD__PART_STEPS - 1)
+        for (uint32_t i = 0; i < file->count; i++) {
+            const fold__tensor *tensor = &file->tensor[i];
+            if (tensor->part == part)
+                fold__params(file->model)[tensor->param - 1].steps =
+                    part == 1 ? file->n_steps : (uint64_t)fold__value_of(tensor);
+        }
+}
+#endif
+
 /* Everything was checked: now the model is written. */
 static void fold__load_values(fold__file *file)
 {
     fold_model *m = file->model;
     const fold_param all = { 0, 0 };
 #ifndef FOLD_INFERENCE
-    for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2 && file->desc.state; which++)
-        if (m->arrays[which].data)
-            memset(m->arrays[which].data, 0, m->arrays[which].need);
-    if (file->desc.state) {
-        m->rule = file->rule;
-        m->steps = file->n_steps;
-    }
+    if (file->desc.state)
+        fold__load_steps(file);
 #endif
     for (uint32_t i = 0; i < file->count; i++)
-        if (file->tensor[i].param)
+        if (file->tensor[i].param && file->tensor[i].part < FOLD__PART_STEPS)
             fold__load_tensor(file, &file->tensor[i]);
     if (file->desc.config)
         fold__format(file->desc.config, file->desc.config_size, "%s", file->config ? file->config : "");
@@ -29824,7 +29871,7 @@ static fold_status fold__load_file(fold_model *m, fold_reader *read, void *user,
     if (good && ends && read(&more, 1, user))
         good = fold__load_fail(&file, FOLD_IO, "load: the file has more than its data");
     if (good && FOLD__TRAINING(file.desc.state))
-        good = fold__states_ready(m, fold__parts_of(file.rule) - 1);
+        good = fold__states_ready(m, fold__states_of(file.rule));
     if (good)
         fold__load_values(&file);
     fold__fp_leave(saved);

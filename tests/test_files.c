@@ -312,6 +312,91 @@ static void frozen_later(void)
     fold_model_free(other.m);
 }
 
+/* Counts of steps that differ by parameter go into files and come back: late ones go on as without a save. */
+static void counts_of_steps(void)
+{
+    static block b;
+    for (int way = 0; way < 3; way++) {
+        net n = make_net(1), other = make_net(2);
+        fold_ctx *f = training_ctx(n.m, 0), *g = training_ctx(other.m, 0);
+        fold_load_desc d = fold_load_desc_default();
+        fold_param late[2];
+        float gradient[2] = { 0.5f, -2 };
+        d.state = 1;
+        fold_param_freeze(n.m, n.W, 1);
+        train(f, &n, step_adam, 0, 20);
+        train(f, &n, step_sgd, 20, 2); /* counts for none */
+        fold_param_freeze(n.m, n.W, 0);
+        late[0] = fold_bias_new(n.m, "late", 2);
+        if (way > 0) train(f, &n, step_adam, 22, 3); /* otherwise neither made a step yet */
+        if (way > 1) fold_param_freeze(n.m, n.b, 1);
+        if (way > 1) train(f, &n, step_adam, 25, 3);
+        saved(&b, n.m, 1);
+        late[1] = fold_bias_new(other.m, "late", 2);
+        fold_tensors *t = fold_tensors_open_memory(n.m, b.bytes, b.n);
+        CHECK((fold_tensors_find(t, "optimizer.adam.step.late") >= 0) && fold_tensors_find(t, "optimizer.adam.step.frozen") < 0);
+        fold_tensors_close(t);
+        if (!CHECK_INT(fold_model_load_memory(other.m, b.bytes, b.n, &d), FOLD_OK)) puts(fold_model_message(other.m));
+        check_same_model(n.m, other.m);
+        fold_param_freeze(n.m, n.b, 0);
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < 2; k++) {
+                fold_model *m = k ? other.m : n.m;
+                if (i == 1) fold_param_freeze(m, k ? other.frozen : n.frozen, 0);
+                memcpy(fold_grads_write_begin(m, late[k]), gradient, sizeof gradient);
+                fold_grads_write_end(m, late[k]);
+                train(k ? g : f, k ? &other : &n, step_adam, 30 + i, 1);
+            }
+        check_same_model(n.m, other.m);
+        static block again;
+        saved(&b, n.m, 1);
+        saved(&again, other.m, 1);
+        CHECK(b.n == again.n && !memcmp(b.bytes, again.bytes, b.n));
+        fold_ctx_free(f);
+        fold_ctx_free(g);
+        fold_model_free(n.m);
+        fold_model_free(other.m);
+    }
+}
+
+/* Files of 0.3.0 have one count. It is that of all parameters whose state they have; the others make a first step. */
+static void file_without_counts(void)
+{
+    static const uint32_t data[] = { 0xbb3f92e2, 0x3b322efc, 0, 0, 0x3f0f9db4, 0xbe303afe, 0x3c654656, 0x3acf0a93 };
+    static const char header[] = /* written by fold.h 0.3.0 */
+        "{\"__metadata__\":{\"producer\":\"fold.h 0.3.0\",\"optimizer\":\"adam\",\"steps\":\"3\"},"
+        "\"trained\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"frozen\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]},"
+        "\"optimizer.adam.m.trained\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]},\"optimizer.adam.v.trained\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}";
+    static block b;
+    const double rate = 0.001, beta1 = (double)0.9f, beta2 = (double)0.999f, gradient = 0.25;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p[2] = { fold_bias_new(m, "trained", 2), fold_bias_new(m, "frozen", 2) };
+    fold_load_desc d = fold_load_desc_default();
+    d.state = 1;
+    fold_param_freeze(m, p[1], 1);
+    file_of(&b, header, sizeof data);
+    for (size_t i = 0; i < sizeof data; i++) b.bytes[8 + sizeof header - 1 + i] = (unsigned char)(data[i / 4] >> 8 * (i % 4));
+    CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, &d), FOLD_OK);
+    CHECK_INT(fold_model_steps(m), 3);
+    fold_param_freeze(m, p[1], 0);
+    double want[2][2];
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2; i++) {
+            const size_t at = 8 + sizeof header - 1 + (size_t)(4 * i);
+            const int made = k ? 1 : 4;
+            const double m1 = beta1 * (k ? 0 : (double)number_at(&b, at + 16)) + (1 - beta1) * gradient;
+            const double v = beta2 * (k ? 0 : (double)number_at(&b, at + 24)) + (1 - beta2) * gradient * gradient;
+            want[k][i] = (double)fold_param_value(m, p[k])[i] - rate * m1 / (1 - pow(beta1, made)) / (sqrt(v / (1 - pow(beta2, made))) + 1e-8);
+            fold_grads_write_begin(m, p[k])[i] = (float)gradient;
+            fold_grads_write_end(m, p[k]);
+        }
+    const fold_adam adam = fold_adam_default();
+    CHECK_INT(fold_adam_step(m, &adam), FOLD_OK);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2; i++) CHECK_NEAR(fold_param_value(m, p[k])[i], want[k][i], 1e-7);
+    fold_model_free(m);
+}
+
 /* What a context computes after a load is what a fresh one computes: packs, transposed packs, kept plans. */
 static void contexts_follow(void)
 {
@@ -803,6 +888,36 @@ static void listing(void)
     CHECK_TEXT(fold_model_message(m), "");
     remove(path);
     fold_model_free(m);
+}
+
+/* A count that is none is refused. */
+static void counts_that_are_none(void)
+{
+    static const struct { float count; const char *shape; fold_status status; } row[] = {
+        { 2, "[1]", FOLD_OK }, { 0, "[1]", FOLD_OK }, { 16777216, "[1]", FOLD_OK }, { -1, "[1]", FOLD_BAD_ARGUMENT },
+        { 1.5f, "[1]", FOLD_BAD_ARGUMENT }, { NAN, "[1]", FOLD_BAD_ARGUMENT }, { HUGE_VALF, "[1]", FOLD_BAD_ARGUMENT },
+        { 1e30f, "[1]", FOLD_BAD_ARGUMENT }, { 2, "[1,1]", FOLD_BAD_SHAPE }
+    };
+    static block b;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char header[600];
+        fold_model *m = fold_model_new(NULL);
+        fold_bias_new(m, "b", 1);
+        fold_load_desc d = fold_load_desc_default();
+        d.state = 1;
+        snprintf(header, sizeof header, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"7\"},"
+                 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                 "\"optimizer.adam.step.b\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[4,8]},"
+                 "\"optimizer.adam.m.b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+                 "\"optimizer.adam.v.b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}", row[i].shape);
+        file_of(&b, header, 16);
+        uint32_t bits;
+        memcpy(&bits, &row[i].count, sizeof bits);
+        memset(b.bytes + b.n - 16, 0, 16);
+        for (int k = 0; k < 4; k++) b.bytes[b.n - 12 + (size_t)k] = (unsigned char)(bits >> 8 * k);
+        loads(m, &b, &d, row[i].status, row[i].status == FOLD_BAD_ARGUMENT ? "which is no number of steps" : row[i].status ? "is [1 x 1] in the file, [1] in the model" : NULL);
+        fold_model_free(m);
+    }
 }
 
 static void state_settings(void)
@@ -2039,6 +2154,9 @@ int main(int argc, char **argv)
     check_run("files: text from formats", formats);
     check_run("files: training continues", continues);
     check_run("files: frozen after some steps", frozen_later);
+    check_run("files: counts of steps", counts_of_steps);
+    check_run("files: a file without counts of steps", file_without_counts);
+    check_run("files: counts of steps that are none", counts_that_are_none);
     check_run("files: contexts follow", contexts_follow);
     check_run("files: headers", bad_headers);
     check_run("files: cut and changed", cut_and_changed);

@@ -231,7 +231,8 @@ static void test_optimiser(const optimiser *o)
         CHECK_INT(take_step(m, o), FOLD_OK);
         for (int k = 0; k < KINDS; k++) {
             const int n = size_of_kind(k), fixed = k == BUFFER || (k == FROZEN && frozen);
-            if (!fixed) reference_step(o, &w[k], n, step, k == GROUPED ? 0.5 : 1, k == GROUPED ? 2 : 1);
+            const int made = k == FROZEN ? 1 : step; /* steps, by which its bias is corrected */
+            if (!fixed) reference_step(o, &w[k], n, made, k == GROUPED ? 0.5 : 1, k == GROUPED ? 2 : 1);
             for (int i = 0; i < n; i++) {
                 const double got = (double)fold_param_value(m, p[k])[i], want = w[k].w[i];
                 const double margin = k == BUFFER || (k == FROZEN && step < 4) ? 0 : 2e-6;
@@ -245,6 +246,66 @@ static void test_optimiser(const optimiser *o)
         }
     }
     fold_ctx_free(f);
+    fold_model_free(m);
+}
+
+/* Each parameter begins with the bias correction of its own first step, whenever it does: as torch.optim, which counts each
+   one's steps. Steps of plain SGD leave state and counts as they are, those of momentum begin them anew. */
+enum { EARLY, THAWED, SOMETIMES, ADDED, LATE_TABLE, LATE_KINDS, LATE_STEPS = 130 };
+static fold_param late_param(fold_model *m, int kind, weights *w)
+{
+    static const char *const name[LATE_KINDS] = { "early", "thawed", "sometimes", "added", "table" };
+    float start[DENSE];
+    check_random r = { (uint64_t)kind };
+    fold_param_desc d = fold_param_desc_default();
+    random_fill(&r, start, DENSE, -1, 1);
+    memset(w, 0, sizeof *w);
+    for (int i = 0; i < DENSE; i++) w->w[i] = (double)start[i];
+    d.name = name[kind];
+    d.shape = kind == LATE_TABLE ? fold_shape2(ROWS, WIDTH) : fold_shape1(DENSE);
+    d.uses = kind == LATE_TABLE ? FOLD_FOR_LOOKUP : 0;
+    d.values = start;
+    return fold_param_new(m, &d);
+}
+static void test_late(const optimiser *o)
+{
+    static const optimiser sgd = { "sgd", 0.1, 0, 0, 0, 0, 0 }, momentum = { "momentum", 0.1, 0.9, 0, 0, 0, 0 };
+    static const int thaws[LATE_KINDS] = { 0, 40, 0, 50, 45 };
+    fold_param p[LATE_KINDS];
+    weights w[LATE_KINDS];
+    int made[LATE_KINDS] = { 0 };
+    fold_model *m = fold_model_new(NULL);
+    check_random r = { 3 };
+    for (int k = 0; k < LATE_KINDS; k++)
+        if (k != ADDED) p[k] = late_param(m, k, &w[k]);
+    for (int step = 0; step < LATE_STEPS; step++) {
+        const optimiser *rule = step >= 70 && step < 75 ? &sgd : step == 100 ? &momentum : o;
+        if (step == thaws[ADDED]) p[ADDED] = late_param(m, ADDED, &w[ADDED]);
+        for (int k = 0; k < LATE_KINDS; k++) {
+            const int frozen = step < thaws[k] || (k == SOMETIMES && step / 10 % 3 == 1), n = k == LATE_TABLE ? ROWS * WIDTH : DENSE;
+            if (k == ADDED && step < thaws[ADDED]) continue;
+            if (step == 100 || step == 101) memset(w[k].v, 0, sizeof w[k].v), memset(w[k].s, 0, sizeof w[k].s), made[k] = 0;
+            fold_param_freeze(m, p[k], frozen);
+            float *g = fold_grads_write_begin(m, p[k]);
+            for (int i = 0; i < n; i++) {
+                const int touched = k != LATE_TABLE || i / WIDTH == step % ROWS;
+                w[k].g[i] = touched ? (double)(g[i] = random_float(&r, -1, 1)) : 0;
+                w[k].touched[i] = touched;
+            }
+            fold_grads_write_end(m, p[k]);
+            if (frozen) continue;
+            made[k] += rule != &sgd;
+            if (rule != &sgd) reference_step(rule, &w[k], n, made[k], 1, 1);
+            else for (int i = 0; i < n; i++) w[k].w[i] -= sgd.rate * w[k].g[i];
+        }
+        CHECK_INT(take_step(m, rule), FOLD_OK);
+        for (int k = 0; k < LATE_KINDS; k++)
+            for (int i = 0; i < (k == LATE_TABLE ? ROWS * WIDTH : DENSE) && !(k == ADDED && step < thaws[ADDED]); i++) {
+                const double got = (double)fold_param_value(m, p[k])[i];
+                CHECK_SAYS(fabs(got - w[k].w[i]) <= 3e-7, "step %d, %s[%d] is %.9g, want %.9g", step, fold_param_name(m, p[k]), i, got, w[k].w[i]);
+                w[k].w[i] = got; /* the next step from the same value: roundings do not add up */
+            }
+    }
     fold_model_free(m);
 }
 
@@ -2520,6 +2581,12 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof inits / sizeof *inits; i++) {
         if (!check_begin(inits[i].name)) continue;
         test_init(&inits[i]);
+        check_end();
+    }
+    for (size_t i = 0; i < sizeof optimisers / sizeof *optimisers; i++) {
+        snprintf(name, sizeof name, "%s, steps of each parameter", optimisers[i].name);
+        if (optimisers[i].kind < 3 || !check_begin(name)) continue;
+        test_late(&optimisers[i]);
         check_end();
     }
     check_run("clip", test_clip);
