@@ -9625,22 +9625,33 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by */
-static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count)
+/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by. A row
+   whose sum or squares leave the range of floats is computed with again, times a power of two. */
+static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
+                               float power)
 {
     FOLD__NO_CONTRACT
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float scale = 1.0f / (float)count;
+    const float scale = 1.0f / (float)count, epsilon = fold__attr_float(call->attr[0]),
+                *from = power != 1 ? target : in;
+    if (power != 1)
+        FOLD__RUN_MAP(kernels, scale, target, in, NULL, NULL, power, count);
     if (fold__centred(call)) {
-        FOLD__RUN_MAP(kernels, shift, target, in, NULL, NULL, -(fold__sum(kernels, in, count) * scale),
+        FOLD__RUN_MAP(kernels, shift, target, from, NULL, NULL, -(fold__sum(kernels, from, count) * scale),
                       count);
-        in = target;
+        from = target;
     }
-    float inverse = fold__reducer_of(kernels)->dot(in, in, count) * scale + fold__attr_float(call->attr[0]);
+    float inverse = fold__reducer_of(kernels)->dot(from, from, count) * scale + epsilon * power * power;
+    if (power == 1 && !(inverse > 0x1p-100f && inverse <= FLT_MAX))
+        return fold__standardise(call, target, in, count, inverse < 1 ? 0x1p80f : 0x1p-80f);
+    if (inverse == 0) { /* all values are equal */
+        inverse = epsilon;
+        power = 1;
+    }
     FOLD__RUN_MAP(kernels, sqrt, &inverse, &inverse, NULL, NULL, 0, 1);
     inverse = 1.0f / inverse;
-    FOLD__RUN_MAP(kernels, scale, target, in, NULL, NULL, inverse, count);
-    return inverse;
+    FOLD__RUN_MAP(kernels, scale, target, from, NULL, NULL, inverse, count);
+    return inverse * power;
 }
 
 static void fold__layer_norm_forward(const fold_op_call *call)
@@ -9651,7 +9662,7 @@ static void fold__layer_norm_forward(const fold_op_call *call)
         for (size_t line = 0; line < lines; line++) {
             float *out = fold__row(&call->out[0], row) + line * count;
             const float *gain = fold__row(&call->in[1], row);
-            fold__standardise(call, out, fold__row(&call->in[0], row) + line * count, count);
+            fold__standardise(call, out, fold__row(&call->in[0], row) + line * count, count, 1);
             if (fold__centred(call))
                 FOLD__RUN_MAP(fold__engine_of(call)->kernels, addmul, out, out, gain,
                               fold__row(&call->in[2], row), 0, count);
@@ -9688,7 +9699,7 @@ static void fold__layer_norm_backward(const fold_op_call *call)
         for (size_t line = 0; line < lines; line++) {
             const float *dout = fold__row(&call->dout[0], row) + line * count;
             const float inverse =
-                fold__standardise(call, target, fold__row(&call->in[0], row) + line * count, count);
+                fold__standardise(call, target, fold__row(&call->in[0], row) + line * count, count, 1);
             if (!fold__absent(&call->din[1])) {
                 float *dgain = fold__row(&call->din[1], row);
                 FOLD__RUN_MAP(fold__engine_of(call)->kernels, mul, work, dout, target, NULL, 0, count);

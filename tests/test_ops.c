@@ -1448,6 +1448,84 @@ static void test_back_rows(void)
         }
 }
 
+/* Rows whose sums or squares leave the range of floats are normalised as the formula says, on every instruction set, alone and
+   among others. */
+enum { FAR_MOST = 100 };
+static void check_norm_far(fold_model *m, const char *isa, const fold_param *p, int n, float size, float epsilon, int equal)
+{
+    const float *gain = fold_param_value(m, p[0]);
+    float x[FAR_MOST], factor[FAR_MOST], got[2][2][2 * FAR_MOST]; /* eager or not, op, values and gradients */
+    check_random r = { (uint64_t)n };
+    for (int i = 0; i < n; i++) {
+        x[i] = (equal ? 1 : random_float(&r, -1, 1)) * size;
+        factor[i] = random_float(&r, -1, 1);
+    }
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = 1;
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const float others[FAR_MOST] = { 1, 2 };
+        for (int op = 0; op < 2; op++) {
+            fold_ctx_reset(f);
+            const fold_node in[2] = { fold_input(f, x, n), fold_input(f, others, n) }, c = fold_input(f, factor, n);
+            fold_node y[2], loss[2];
+            for (int i = 0; i < 2; i++) {
+                y[i] = op ? fold_rms_norm(f, in[i], p[0], epsilon) : fold_layer_norm(f, in[i], p[0], p[1], epsilon);
+                loss[i] = fold_dot(f, y[i], c);
+            }
+            fold_keep_grad(f, in[0]);
+            fold_keep(f, y[0]);
+            CHECK_SAYS(!fold_backward(f, fold_add(f, loss[0], loss[1])), "%s", fold_ctx_message(f));
+            memcpy(got[eager][op], fold_value(f, y[0]), (size_t)n * sizeof(float));
+            memcpy(got[eager][op] + n, fold_grad(f, in[0]), (size_t)n * sizeof(float));
+        }
+        fold_ctx_free(f);
+    }
+    for (int op = 0; op < 2; op++) {
+        double mean = 0, square = 0, slope = 0, level = 0;
+        for (int i = 0; i < n && !op; i++) mean += (double)x[i] / n;
+        for (int i = 0; i < n; i++) square += ((double)x[i] - mean) * ((double)x[i] - mean) / n;
+        const double deviation = sqrt(square + (double)epsilon);
+        for (int i = 0; i < n; i++) {
+            slope += (double)gain[i] * (double)factor[i] * ((double)x[i] - mean) / deviation / n;
+            level += op ? 0 : (double)gain[i] * (double)factor[i] / n;
+        }
+        for (int i = 0; i < n; i++) {
+            const double target = ((double)x[i] - mean) / deviation, y = target * (double)gain[i];
+            const double grad = ((double)gain[i] * (double)factor[i] - level - target * slope) / deviation;
+            const float *mine = got[0][op];
+            CHECK_SAYS(fabs((double)mine[i] - y) < 2e-5, "%s, %s of %d times %g, epsilon %g: value %d is %g, want %g", isa,
+                       op ? "rms_norm" : "layer_norm", n, (double)size, (double)epsilon, i, (double)mine[i], y);
+            CHECK_SAYS(fabs((double)mine[n + i] - grad) < 2e-5 / deviation + 1e-44, "%s, %s of %d times %g, epsilon %g: gradient %d is %g, want %g",
+                       isa, op ? "rms_norm" : "layer_norm", n, (double)size, (double)epsilon, i, (double)mine[n + i], grad);
+        }
+        CHECK_BITS(got[0][op], got[1][op], 2 * n);
+    }
+}
+static void test_norms_far_out(void)
+{
+    static const struct { float size, epsilon; int equal; } row[] = {
+        { 1, 1e-5f, 0 }, { 1e18f, 1e-5f, 0 }, { 3e19f, 1e-5f, 0 }, { 1e20f, 1e-5f, 0 }, { 1e30f, 1e-5f, 0 }, { 3.4e38f, 1e-5f, 0 },
+        { 3.4e38f, 1e-5f, 1 }, { 1e20f, 1e38f, 0 }, { 1e-20f, 1e-5f, 0 }, { 1e-20f, 1e-45f, 0 }, { 1e-25f, 1e-40f, 0 },
+        { 1e-30f, 1e-36f, 0 }, { 0, 1e-45f, 0 }
+    };
+    static const int sizes[] = { 1, 2, 4, 17, FAR_MOST };
+    for (int set = 0; set < KERNEL_SETS; set++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            fold_model *m = kernel_set_model(kernel_set[set]);
+            if (!m) continue;
+            const fold_param p[2] = { fold_gain_new(m, "g", sizes[k]), fold_bias_new(m, "b", sizes[k]) };
+            check_random r = { 8 };
+            random_fill(&r, fold_values_write_begin(m, p[0]), (size_t)sizes[k], 0.5f, 1.5f);
+            fold_values_write_end(m, p[0]);
+            for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+                if (!row[i].equal || sizes[k] <= 4) /* of powers of two the mean is exact */
+                    check_norm_far(m, kernel_set[set], p, sizes[k], row[i].size, row[i].epsilon, row[i].equal);
+            fold_model_free(m);
+        }
+}
+
 /* Products of matrices that lie apart, starting from others that do: the rows of each are those of vectors, and the sums of a
    training are those of the eager context. */
 static void test_matrices_apart(void)
@@ -1540,6 +1618,7 @@ int main(int argc, char **argv)
     check_run("parts far apart", test_parts_far_apart);
     check_run("ties", test_ties);
     check_run("logsumexp far out", test_logsumexp_far);
+    check_run("norms far out", test_norms_far_out);
     check_run("NaN and infinities", test_odd_rows);
     check_run("NaN in every operand", test_nan_in_operands);
     check_run("dropout of NaN", test_dropout_of_nan);
