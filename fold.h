@@ -664,7 +664,7 @@ FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_para
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 /* Gives the largest value (max) or the mean of windows of `size` values along each axis but the channels',
-   channel by channel. stride 0: size. Padding, less than size, is not counted. The gradient of a largest
+   channel by channel. stride 0: size. Padding, less than size, is not counted; alone it gives 0. The gradient of a largest
    value goes to the first that is, or the first NaN. For a whole axis: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -10810,7 +10810,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * wide));
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* of a list without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10822,7 +10822,8 @@ static void fold__pool_forward(const fold_op_call *call, fold__map_fn map, float
     for (int row = 0; row < call->rows; row++)
         for (int line = 0; line < filter.lines; line++) {
             const fold_rows to = fold__tap_out(&filter, fold__row(&call->out[0], row), line, 0);
-            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to, first);
+            fold__map_pixels(FOLD__MAP(call, fill), filter.columns, filter.channels, to, to, to, to,
+                             filter.width ? first : 0);
             fold__over_taps(&filter, map, NULL, fold__row(&call->in[0], row), to.base, line, 0);
             if (mean)
                 fold__divide_line(call, &filter, line, to, to);
@@ -15540,7 +15541,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
     const int length = (int)f->length[operand->source], channels = (int)f->shapes[operand->shape].size;
     const fold_shape line = fold_shape2(length, channels), row = fold_shape1(channels);
     const fold__filter filter = fold__filter_of(&line, attr);
-    if (!length || length + 2 * filter.left < fold__window_reach(filter.wide, filter.dilation)) {
+    if (length + 2 * filter.left < fold__window_reach(filter.wide, filter.dilation)) {
         const fold_shape windows = fold_shape2(filter.wide, channels);
         return fold_list_input(f, NULL, 0, code == &fold__code_list_windows ? windows : row);
     }
