@@ -8204,7 +8204,7 @@ typedef struct fold__param_data {
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell reads its values by fold_use */
+enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
 /* Bytes that products read, those of tables alone, halves. */
 enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
@@ -17133,6 +17133,8 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
+        if (fold__kind_of(tracer, id) == FOLD__PARAM) /* eager contexts read what no op does, too */
+            fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
         if (fold__kind_of(tracer, id) == FOLD__EXTRA) {
@@ -17159,7 +17161,6 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
     case FOLD__PARAM:
         ref->kind = FOLD__FROM_PARAM;
         ref->index = fold__node_param(tracer, source);
-        fold__params(tracer->model)[ref->index].uses |= FOLD__FOR_CELLS;
         break;
     default: ref->kind = FOLD__FROM_VALUE; ref->index = trace->value_of[source];
     }

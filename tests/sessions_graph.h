@@ -1175,7 +1175,7 @@ static void grow_list_windows(gen *g, int op)
     const int v = some_list(g, fold_shape1(hidden), ANY_LIST), pool = op == OP_max_pool_list || op == OP_mean_pool_list;
     const int apart = below(g, 2), stride = 1 + below(g, 2), padding = pool ? below(g, 2) : 1, rows = g->to->values[v].rows;
     const int left = rows + 2 * padding - (pool || apart ? 2 : 3);
-    const int windows = rows && left >= 0 ? left / (pool ? 1 : stride) + 1 : 0;
+    const int windows = left >= 0 ? left / (pool ? 1 : stride) + 1 : 0;
     if (op == OP_conv1d_step && g->to->caches == 16)
         return;
     const int list = op == OP_conv1d_step ? list_of(g, v) : new_list(g, windows, 0);

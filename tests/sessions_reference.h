@@ -166,16 +166,18 @@ static int over_line(ref_tape *t, int op, int x, int W, int b, int number, int b
     int part[256], n = 0;
     const ref_shape row = t->value[x].shape, one = ref_shape2(1, row.dim[0]);
     const int rows = t->value[x].rows, taps = W < 0 ? 2 : t->value[W].shape.dim[0];
-    const int padding = W < 0 ? number : before ? 0 : 1;
+    int padding = W < 0 ? number : before ? 0 : 1;
     for (; n < before; n++) part[n] = ref_input(t, one, REF_NODE, NULL);
     for (int i = 0; i < rows; i++) {
         number_of[i] = i;
         part[n++] = ref_reshape(t, ref_take(t, x, number_of + i, 1, 1), one);
     }
-    if (!rows || n + 2 * padding < taps) return ref_join(t, NULL, 0, row);
+    if (n + 2 * padding < taps) return ref_join(t, NULL, 0, row);
+    for (; !rows && !before && padding; padding--) /* windows of padding alone */
+        for (int side = 0; side < 2; side++) part[n++] = ref_input(t, one, REF_NODE, NULL);
     const int line = ref_concat(t, part, n, 0);
     const int in[3] = { line, W, b }, apart = W >= 0 && t->value[W].shape.dim[1] == 1;
-    const ref_attr a = W < 0 ? ref_attrs(0, 1, number, 1, 2) : ref_attrs(0, before ? 1 : number, padding, 1, apart);
+    const ref_attr a = W < 0 ? ref_attrs(0, 1, padding, 1, 2) : ref_attrs(0, before ? 1 : number, padding, 1, apart);
     const int y = ref_apply(t, op, &a, in, W < 0 ? 1 : b < 0 ? 2 : 3), count = t->value[y].shape.dim[0];
     for (int i = 0; i < count; i++) part[i] = ref_reshape(t, ref_slice(t, y, 0, i, 1), row);
     return ref_join(t, part, count, row);

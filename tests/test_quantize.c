@@ -1076,6 +1076,52 @@ static void by_their_sides(void)
     }
 }
 
+/* A weight that a body takes by fold_use and reads with no op, or with one that nothing reads: batched and eager run alike. */
+enum { DEAD_USE, DEAD_OP, LIVE_OP };
+typedef struct dead_net { fold_param W; int way; } dead_net;
+static void dead_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const dead_net *n = (const dead_net *)user;
+    const fold_param none = { 0, 0 };
+    const fold_node used = fold_use(f, n->W), y = fold_linear(f, in[0], n->W, none);
+    const fold_node sum = n->way == DEAD_USE ? y : fold_sum(f, used, FOLD_ALL);
+    out[0] = n->way == LIVE_OP ? fold_add(f, y, sum) : y;
+}
+static void uses_that_are_dead(void)
+{
+    for (int k = 0; k < 6; k++) {
+        dead_net n;
+        float x[32] = { 1, -2, 0.5f }, got[2][32];
+        fold_model_desc md = fold_model_desc_default();
+        fold_cell_desc c = fold_cell_desc_default();
+        fold_quantize_desc q = fold_quantize_desc_default();
+        md.inference = 1;
+        fold_model *m = fold_model_new(&md);
+        n.way = k / 2;
+        n.W = weight(m, "W", fold_shape2(32, 32), 0);
+        c.name = "dead";
+        c.body = dead_body;
+        c.user = &n;
+        c.n_in = c.n_out = 1;
+        c.in[0] = fold_shape1(32);
+        const fold_cell cell = fold_cell_new(m, &c);
+        q.bits = k % 2 ? 16 : 8;
+        CHECK_INT(fold_model_quantize(m, &q), FOLD_OK);
+        CHECK_INT(fold_param_quantized(m, n.W).bits, q.bits);
+        for (int eager = 0; eager < 2; eager++) {
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.eager = eager;
+            fold_ctx *f = fold_ctx_new(m, &d);
+            const fold_node in = fold_input(f, x, 32), y = fold_call(f, cell, &in, 1);
+            CHECK_SAYS(!fold_run(f, &y, 1), "way %d, eager %d: %s", n.way, eager, fold_ctx_message(f));
+            fold_read(f, &y, 1, got[eager]);
+            fold_ctx_free(f);
+        }
+        CHECK_BITS(got[0], got[1], 32);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
@@ -1101,5 +1147,6 @@ int main(int argc, char **argv)
     check_run("allocations that fail", allocations_that_fail);
     check_run("in a block", in_a_block);
     check_run("quantize: by their sides", by_their_sides);
+    check_run("quantize: uses that are dead", uses_that_are_dead);
     return check_finish();
 }
