@@ -50,9 +50,10 @@ enum { FOLD_ONNX_RANK = 8 };
 typedef struct fold_onnx_tensor {
     const char *name;                /* NULL: there is no such tensor */
     int rank, dim[FOLD_ONNX_RANK];   /* a scalar has rank 0 */
-    int count;                       /* how many values it has; 0: nothing in the file makes it */
+    int count;                       /* how many values it has; 0: nothing makes it, or what makes it is refused */
     int is_integer;                  /* whole numbers or truth values, which are floats here */
     int is_constant;
+    int stops_gradient;              /* no gradient passes through the op that makes it (the list is above) */
 } fold_onnx_tensor;
 
 /* Gives an input of the file a shape, or makes it a constant. */
@@ -67,6 +68,7 @@ typedef struct fold_onnx_desc {
     const char *prefix; /* comes before the names of parameters: "left." lets a model hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
+    size_t most_bytes; /* of memory while the file is opened; 0: 8 times its size and 64 MB */
 } fold_onnx_desc;
 fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
@@ -161,10 +163,11 @@ static const onnx__type onnx__types[] = {
 
 typedef struct onnx__dims { int rank, dim[FOLD_ONNX_RANK]; } onnx__dims; /* a shape as the file has it */
 
-enum { ONNX__UNKNOWN, ONNX__INPUT, ONNX__COMPUTED, ONNX__FIXED }; /* where a value comes from */
+enum { ONNX__UNKNOWN, ONNX__INPUT, ONNX__COMPUTED, ONNX__FIXED, ONNX__REFUSED }; /* where a value comes from */
 typedef struct onnx__value {
     const char *name;
-    int origin;
+    int origin, maker;        /* maker: the node's number, from 1 on; 0: none makes it */
+    const char *why;          /* it is refused */
     onnx__dims dims;
     int count;
     fold_shape shape;         /* which its node has */
@@ -230,6 +233,7 @@ typedef struct onnx__step {
     fold_conv_desc conv;
     fold_param param[12];
     fold_op own;
+    int stops;                /* no gradient passes */
     float *noise;             /* place for a random op's */
     fold_node *nodes;         /* place for inputs, outputs, and what comes between */
     int needed;
@@ -242,6 +246,7 @@ typedef struct onnx__node { /* that is being read */
     const char *type, *name;
     int *in, n_in;            /* 0: left out */
     int *out, n_out;
+    int next, is_open;        /* next: of the inputs, the first whose maker was not looked at */
 } onnx__node;
 
 /* A parameter that was made of a value, in one of the forms. */
@@ -261,8 +266,10 @@ struct fold_onnx {
     fold_ctx *f; /* while a sample is recorded: errors are its own */
     fold_random *chance;
     fold_onnx_desc desc;
-    onnx__arena kept, passing; /* passing: until the file is open */
-    size_t budget, read;
+    onnx__arena kept, passing, scratch; /* passing: until the file is open; scratch: until a part of it is */
+    size_t budget, most, read;
+    onnx__span file;
+    char why[240], near[80]; /* why: a part of the file is refused */
     onnx__value *values; /* the first one stands for none */
     onnx__step *steps;
     int *named; /* a hash table of values */
@@ -287,10 +294,11 @@ static void onnx__format(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* Says why something is refused: the node that is read, if one is. The first error stays. */
+/* Says why something is refused: the node that is read, if one is. The first error stays. While a file is
+   opened, what is refused is only a part of it, and other errors are those of the model. */
 static int onnx__fail(fold_onnx *o, fold_status status, const char *format, ...)
 {
-    char reason[160], text[240];
+    char reason[240], text[240];
     va_list args;
     if (o->failed) return 0;
     va_start(args, format);
@@ -301,23 +309,28 @@ static int onnx__fail(fold_onnx *o, fold_status status, const char *format, ...)
     else onnx__format(text, sizeof text, "onnx: %s", reason);
     o->failed = 1;
     if (o->f) fold_ctx_fail(o->f, status, text);
-    else fold_model_fail(o->model, status, text);
+    else if (status != FOLD_BAD_ARGUMENT) fold_model_fail(o->model, status, text);
+    else memcpy(o->why, text, sizeof text);
     return 0;
 }
 #define ONNX__REFUSE(o, ...) onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-static void onnx__release(fold_onnx *o, onnx__arena *arena)
+/* Returns how many bytes it frees. */
+static size_t onnx__release(fold_onnx *o, onnx__arena *arena)
 {
     const fold_memory memory = fold_model_memory(o->model); /* o itself may lie in the last chunk */
     onnx__chunk *chunk = arena->first;
+    size_t freed = 0;
     arena->first = NULL;
     while (chunk) {
         onnx__chunk *next = chunk->next;
+        freed += chunk->size;
         memory.free(chunk, chunk->size, memory.user);
         chunk = next;
     }
+    return freed;
 }
 
 /* Takes zeroed memory. There is a budget, so that a small file cannot ask for much. */
@@ -329,10 +342,10 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
     if (!arena->first || arena->first->size - arena->used < bytes) {
         const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
         onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)memory.alloc(room, 64, memory.user);
-        if (!chunk) {
-            const char *reason = room > o->budget ? "the file asks for too much memory" : "out of memory";
-            return onnx__fail(o, FOLD_NO_MEMORY, "%s", reason), (void *)0;
-        }
+        if (!chunk && room > o->budget)
+            onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
+                       (unsigned long)o->most);
+        if (!chunk) return onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
         o->budget -= room;
         chunk->next = arena->first;
         chunk->size = room;
@@ -345,6 +358,7 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
 }
 #define ONNX__KEPT(o, type, count) ((type *)onnx__take(o, &(o)->kept, (size_t)(count), sizeof(type)))
 #define ONNX__PASSING(o, type, count) ((type *)onnx__take(o, &(o)->passing, (size_t)(count), sizeof(type)))
+#define ONNX__SCRATCH(o, type, count) ((type *)onnx__take(o, &(o)->scratch, (size_t)(count), sizeof(type)))
 
 /* ---- protobuf --------------------------------------------------------------------------------- */
 
@@ -437,6 +451,15 @@ static const onnx__type *onnx__type_of(uint64_t type)
         if ((uint64_t)onnx__types[i].type == type) return &onnx__types[i];
     return NULL;
 }
+static int onnx__no_type(fold_onnx *o, uint64_t type)
+{
+    static const char *const names[] = { "no type", "float", "uint8", "int8", "uint16", "int16", "int32", "int64",
+                                         "string", "bool", "float16", "double", "uint32", "uint64", "complex64",
+                                         "complex128", "bfloat16" };
+    const size_t known = sizeof names / sizeof *names;
+    if (type >= known) return ONNX__REFUSE(o, "values of ONNX's type %d are not read", (int)(type & 1023));
+    return ONNX__REFUSE(o, "values of %s are not read here", names[type]);
+}
 static double onnx__half(unsigned bits)
 {
     const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
@@ -500,8 +523,38 @@ static int onnx__find(const fold_onnx *o, const char *name)
 static int onnx__new_value(fold_onnx *o, const char *name)
 {
     if (o->n_values == o->most_values) return onnx__fail(o, FOLD_IO, "the file is broken");
+    memset(&o->values[o->n_values], 0, sizeof *o->values);
     o->values[o->n_values].name = name;
     return o->n_values++;
+}
+/* How many letters must be changed, left out or added to make one name of another: Levenshtein's distance, of the
+   first letters of long names. */
+static int onnx__distance(const char *a, const char *b)
+{
+    enum { MOST = 63 };
+    int row[MOST + 1];
+    for (int k = 0; k <= MOST; k++) row[k] = k;
+    for (int i = 0; a[i] && i < MOST; i++)
+        for (int k = 0, before = row[0]++; b[k] && k < MOST; k++) {
+            const int changed = before + (a[i] != b[k]), added = (row[k] < row[k + 1] ? row[k] : row[k + 1]) + 1;
+            before = row[k + 1];
+            row[k + 1] = changed < added ? changed : added;
+        }
+    return row[strlen(b) < MOST ? strlen(b) : (size_t)MOST];
+}
+/* "; nearest: ..." for a message: of values of an origin, or of all that can be asked for. */
+static const char *onnx__nearest(fold_onnx *o, const char *name, int origin)
+{
+    int best = 0, least = INT_MAX;
+    for (int i = 1; i < o->n_values && name; i++) {
+        const onnx__value *value = &o->values[i];
+        const int fits = origin ? value->origin == origin : value->origin != ONNX__UNKNOWN;
+        const int distance = fits ? onnx__distance(name, value->name) : INT_MAX;
+        if (distance < least) least = distance, best = i;
+    }
+    o->near[0] = 0;
+    if (best) onnx__format(o->near, sizeof o->near, "; nearest: '%.60s'", o->values[best].name);
+    return o->near;
 }
 /* The value of a name, which is added when it is new. An empty name is none. */
 static int onnx__name(fold_onnx *o, const char *name)
@@ -574,6 +627,8 @@ static double onnx__number(const onnx__value *constant, int i)
     const size_t size = (size_t)constant->type->size;
     return onnx__decode(constant->type->type, onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
+/* Whole numbers have no zero below 0. */
+static double onnx__trunc(double a, double b) { return (void)b, (a < 0 ? ceil(a) : floor(a)) + 0.0; }
 static int onnx__is_fixed(const fold_onnx *o, int value) { return o->values[value].origin == ONNX__FIXED; }
 /* Takes a constant of one value; 0 when it is none. */
 static int onnx__scalar(const fold_onnx *o, int value, double *number)
@@ -585,8 +640,7 @@ static int onnx__scalar(const fold_onnx *o, int value, double *number)
 /* Rounds what was computed to the value's type. */
 static double onnx__round(const onnx__value *value, double number)
 {
-    if (!value->is_integer) return (double)(float)number;
-    return number < 0 ? ceil(number) : floor(number);
+    return value->is_integer ? onnx__trunc(number, 0) : (double)(float)number;
 }
 /* Makes a value constant, of numbers that are to be written. */
 static double *onnx__fix(fold_onnx *o, onnx__value *value, const onnx__dims *dims, int is_integer)
@@ -611,7 +665,9 @@ static const unsigned char *onnx__read_part(fold_onnx *o, const char *path, size
     if (size == SIZE_MAX && length >= 0) size = (size_t)length; /* all of it */
     const int is_known = length >= 0 && length < LONG_MAX && from <= (size_t)length;
     if (is_known && (size_t)length - from >= size && !fseek(file, (long)from, SEEK_SET)) {
-        o->budget += size < SIZE_MAX / 16 ? 4 * size : 0;
+        const size_t more = size < SIZE_MAX / 32 && !o->desc.most_bytes ? 8 * size : 0;
+        o->budget += more;
+        o->most += more;
         bytes = ONNX__PASSING(o, unsigned char, size + 1);
         if (bytes && fread(bytes, 1, size, file) != size) bytes = NULL;
     }
@@ -681,7 +737,7 @@ static int onnx__read_tensor(fold_onnx *o, onnx__span tensor, onnx__value *value
     onnx__field_of(o, tensor, 2, &field);
     const onnx__type *type = onnx__type_of(field.value);
     if (value->origin != ONNX__UNKNOWN) return ONNX__REFUSE(o, "another tensor has this name");
-    if (!type) return ONNX__REFUSE(o, "values of ONNX's type %d", (int)(field.value & 1023));
+    if (!type) return onnx__no_type(o, field.value);
     for (int k = 0; k < dims.rank && k < FOLD_ONNX_RANK; k++)
         dims.dim[k] = dim[k] >= 0 && dim[k] <= INT_MAX ? (int)dim[k] : -1;
     if (!onnx__set_dims(o, value, &dims)) return 0;
@@ -701,14 +757,28 @@ static int onnx__read_tensor(fold_onnx *o, onnx__span tensor, onnx__value *value
 
 /* ---- the node that is read: attributes and inputs ---------------------------------------------- */
 
-/* Finds an attribute, or with a number that field of it. */
+/* Finds an attribute's value, by the number of its field. Without that field it is 0, or "": proto3 does not write
+   those. A list is found as a whole, by its number below 0. */
 static int onnx__attribute(fold_onnx *o, const char *name, int number, onnx__field *found)
 {
+    const int wanted = number < 0 ? -number : number;
+    const int wire = number == 2 ? ONNX__FOUR : number == 3 ? ONNX__VARINT : ONNX__BYTES;
     onnx__span from = o->node.bytes;
-    onnx__field text;
-    while (onnx__next_of(o, &from, 5, found))
-        if (onnx__field_of(o, found->bytes, 1, &text) && onnx__is(text.bytes, name))
-            return !number || onnx__field_of(o, found->bytes, number, found);
+    onnx__field field, whole;
+    while (onnx__next_of(o, &from, 5, &whole)) {
+        if (!onnx__field_of(o, whole.bytes, 1, &field) || !onnx__is(field.bytes, name)) continue;
+        memset(found, 0, sizeof *found);
+        if (number < 0) *found = whole;
+        while (onnx__next(o, &whole.bytes, &field)) {
+            const int is_value = field.number > 1 && field.number < 12, is_type = field.number == 20;
+            if (is_value ? field.number != wanted : is_type && field.value && field.value + 1 != (uint64_t)wanted)
+                return ONNX__REFUSE(o, "the attribute %s is of another type", name);
+            if (number < 0 || !is_value) continue;
+            if (field.wire != wire) return onnx__broken(o, &from);
+            *found = field;
+        }
+        return !o->failed;
+    }
     return 0;
 }
 /* A whole number; one that is no int becomes the nearest. */
@@ -743,7 +813,7 @@ static int onnx__list(fold_onnx *o, const char *name, int input, int *out, int m
     onnx__field field;
     double numbers[ONNX__MOST_OUT];
     int count = -1;
-    if (name && onnx__attribute(o, name, 0, &field)) {
+    if (name && onnx__attribute(o, name, -8, &field)) {
         count = onnx__numbers(o, field.bytes, 8, onnx__type_of(ONNX__INT64), numbers, ONNX__MOST_OUT);
     } else if (input >= 0 && onnx__has_in(o, input)) {
         const onnx__value *value = onnx__in(o, input);
@@ -800,8 +870,9 @@ static onnx__view onnx__view_of(fold_onnx *o, const onnx__dims *dims)
     onnx__view view;
     memset(&view, 0, sizeof view);
     view.dims = *dims;
+    onnx__size(o, dims);
     for (int k = dims->rank, step = 1; k-- > 0 && !o->failed; step *= dims->dim[k]) {
-        view.at[k] = ONNX__PASSING(o, int, dims->dim[k]);
+        view.at[k] = ONNX__SCRATCH(o, int, dims->dim[k]);
         for (int i = 0; view.at[k] && i < dims->dim[k]; i++) view.at[k][i] = i * step;
     }
     return view;
@@ -810,7 +881,7 @@ static onnx__view onnx__view_of(fold_onnx *o, const onnx__dims *dims)
 static void onnx__take_axis(fold_onnx *o, onnx__view *view, int axis, int start, int step, int count)
 {
     const int *had = view->at[axis], n = view->dims.dim[axis];
-    int *at = o->failed ? NULL : ONNX__PASSING(o, int, count);
+    int *at = o->failed ? NULL : ONNX__SCRATCH(o, int, count);
     for (int i = 0; at && i < count; i++) {
         const int from = start + i * step;
         at[i] = from < 0 || from >= n ? -1 : had[from];
@@ -836,7 +907,7 @@ static onnx__view onnx__repeated(fold_onnx *o, const onnx__dims *from, const onn
     view.dims = *dims;
     for (int k = 0; k < dims->rank && !o->failed; k++) {
         const int own = k - (dims->rank - from->rank), is_there = own >= 0 && from->dim[own] == dims->dim[k];
-        view.at[k] = is_there ? alone.at[own] : ONNX__PASSING(o, int, dims->dim[k]); /* zeros */
+        view.at[k] = is_there ? alone.at[own] : ONNX__SCRATCH(o, int, dims->dim[k]); /* zeros */
     }
     return view;
 }
@@ -859,7 +930,7 @@ static int *onnx__sources(fold_onnx *o, const onnx__view *view, int *count)
 {
     int index[FOLD_ONNX_RANK] = { 0 };
     if (!(*count = onnx__size(o, &view->dims))) return NULL;
-    int *source = ONNX__PASSING(o, int, *count);
+    int *source = ONNX__SCRATCH(o, int, *count);
     for (int i = 0; source && i < *count; i++) source[i] = onnx__next_source(view, index);
     return source;
 }
@@ -871,20 +942,35 @@ static int onnx__same_shape(fold_shape a, fold_shape b)
     return a.rank == b.rank && !memcmp(a.dim, b.dim, (size_t)a.rank * sizeof *a.dim);
 }
 
+/* The name of a parameter: that of the tensor if it has the tensor's values as they lie, so that whatever else
+   reads its file by names does not take it for the tensor. A name that is there already gets a number. */
+static const char *onnx__param_name(fold_onnx *o, const onnx__weight *wanted, const onnx__view *view)
+{
+    const char *prefix = o->desc.prefix ? o->desc.prefix : "";
+    const int is_plain = wanted->form == ONNX__AS_IT_IS && !view && wanted->scale == 1;
+    const char *form = is_plain ? "" : wanted->form == ONNX__TURNED ? ".turned" : ".part";
+    const size_t before = strlen(prefix), size = before + strlen(wanted->name) + 32;
+    char *name = ONNX__SCRATCH(o, char, size);
+    for (int i = 0, taken = 1; name && taken; i++) {
+        onnx__format(name, size, i ? "%s%s%s.%d" : "%s%s%s", prefix, wanted->name, form, i);
+        taken = (!is_plain || i) && onnx__find(o, name + before);
+        for (int k = 0; k < o->n_weights && !taken; k++)
+            taken = !strcmp(fold_param_name(o->model, o->weights[k].param), name);
+    }
+    return name ? name : "";
+}
+
 /* Finds the parameter that was made of a value in this form, or makes it, of `scale` times the elements of a
    view; NULL: all elements as they lie. */
 static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view, unsigned uses, int frozen,
                        fold_param *param)
 {
     fold_param_desc desc = fold_param_desc_default();
-    char name[128];
     int index[FOLD_ONNX_RANK] = { 0 };
-    const char *prefix = o->desc.prefix ? o->desc.prefix : "";
     const onnx__value *value = wanted.value;
     if (o->failed) return 0;
     if (value->origin != ONNX__FIXED) return ONNX__REFUSE(o, "'%s' is not constant", value->name);
     wanted.name = value->name;
-    onnx__format(name, sizeof name, "%s%s", prefix, value->name);
     for (int i = 0; i < o->n_weights; i++) {
         const onnx__weight *made = &o->weights[i];
         if (made->name != wanted.name) continue;
@@ -895,12 +981,12 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
             if (frozen) fold_param_freeze(o->model, *param, 1);
             return 1;
         }
-        /* only the first form has the name alone */
-        onnx__format(name, sizeof name, "%s%s.%d", prefix, value->name, o->n_weights);
     }
     if (o->n_weights == 2 * o->most_values) return ONNX__REFUSE(o, "too many parameters");
-    desc.name = name;
+    desc.name = onnx__param_name(o, &wanted, view);
+    if (o->failed) return 0;
     desc.shape = wanted.shape;
+    desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is meant so */
     desc.uses = uses;
     desc.frozen = frozen || value->is_frozen;
     wanted.param = *param = fold_param_new(o->model, &desc);
@@ -1040,7 +1126,7 @@ static int onnx__run_length(const int *source, int count)
 /* Tells whether each of `all` values is taken once. */
 static int onnx__is_permutation(fold_onnx *o, const int *source, int count, int all)
 {
-    char *seen = count == all ? ONNX__PASSING(o, char, all) : NULL;
+    char *seen = count == all ? ONNX__SCRATCH(o, char, all) : NULL;
     for (int i = 0; seen && i < count; i++)
         if (source[i] < 0 || seen[source[i]]++) return 0;
     return seen != NULL;
@@ -1092,15 +1178,34 @@ static void onnx__record_move(fold_onnx *o, const onnx__step *s, const fold_node
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
+/* Rows of a list have as many axes as what they meet: else a node with more would be met by each as a whole. */
+static int onnx__most_axes(fold_ctx *f, const fold_node *in, int n)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++)
+        if (fold_node_shape(f, in[i]).rank > most) most = fold_node_shape(f, in[i]).rank;
+    return most;
+}
+static fold_node onnx__with_axes(fold_ctx *f, fold_node x, int rank)
+{
+    fold_shape shape = fold_node_shape(f, x);
+    const int more = rank - shape.rank;
+    if (more < 1 || !shape.rank) return x;
+    for (int k = rank; k-- > 0;) shape.dim[k] = k < more ? 1 : shape.dim[k - more];
+    shape.rank = rank;
+    return fold_reshape(f, x, shape);
+}
 /* Records calls of fold.h. */
 static void onnx__record_calls(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
 {
     const onnx__calls *calls = &s->calls;
-    fold_node x = in[0];
+    const int rank = o->has_list && calls->two ? onnx__most_axes(o->f, in, s->n_in) : 0;
+    fold_node x = onnx__with_axes(o->f, in[0], rank);
     if (calls->one) x = calls->one(o->f, x);
     if (calls->with) x = calls->with(o->f, x, s->real[0]);
     if (calls->between) x = calls->between(o->f, x, s->real[0], s->real[1]);
-    for (int i = 1; i < s->n_in && calls->two; i++) x = calls->two(o->f, x, in[i]);
+    for (int i = 1; i < s->n_in && calls->two; i++)
+        x = calls->two(o->f, x, onnx__with_axes(o->f, in[i], rank));
     if (calls->along) x = calls->along(o->f, x, s->number[0]);
     if (calls->after) x = calls->after(o->f, x);
     out[0] = x;
@@ -1184,7 +1289,9 @@ static int onnx__reads(fold_onnx *o, onnx__step *s, int i, int index, const onnx
                        fold_shape shape)
 {
     if (o->failed) return 0;
-    if (onnx__is_fixed(o, index) && !onnx__use_constant(o, index, o->node.op->flags & ONNX__FREEZES))
+    if (o->values[index].is_integer && !(o->node.op->flags & ONNX__INTEGERS))
+        return ONNX__REFUSE(o, "'%s' has whole numbers", o->values[index].name);
+    if (onnx__is_fixed(o, index) && !onnx__use_constant(o, index, i && o->node.op->flags & ONNX__FREEZES))
         return 0;
     const onnx__move *move = view ? onnx__trace(o, &index, view, shape) : NULL;
     if (move && !(move->is_window && !move->is_part && onnx__same_shape(shape, o->values[index].shape))) {
@@ -1257,7 +1364,7 @@ static double onnx__and(double a, double b) { return a != 0 && b != 0; }
 static double onnx__or(double a, double b) { return a != 0 || b != 0; }
 static double onnx__not(double a, double b) { return (void)b, a == 0; }
 static double onnx__not_zero(double a, double b) { return (void)b, a != 0; }
-static double onnx__trunc(double a, double b) { return (void)b, a < 0 ? ceil(a) : floor(a); }
+static double onnx__whole_pow(double a, double b) { return onnx__trunc(pow(a, b), 0); }
 static double onnx__neg(double a, double b) { return (void)b, -a; }
 static double onnx__abs(double a, double b) { return (void)b, fabs(a); }
 static double onnx__exp(double a, double b) { return (void)b, exp(a); }
@@ -1266,6 +1373,7 @@ static double onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
 static double onnx__floor(double a, double b) { return (void)b, floor(a); }
 static double onnx__erf(double a, double b) { return (void)b, erf(a); }
 static double onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
+static fold_node onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
 
 /* Widens a shape to the one in which it and another one meet, as in fold.h. */
 static int onnx__meet(fold_onnx *o, const onnx__dims *a, onnx__dims *dims)
@@ -1281,28 +1389,35 @@ static int onnx__meet(fold_onnx *o, const onnx__dims *a, onnx__dims *dims)
     return onnx__size(o, dims);
 }
 
-/* Computes an output of constants, of which three choose: the first is a condition then. */
+/* Whether an op of elements makes whole numbers: its type is that of its first operand, behind a condition. */
+static int onnx__makes_whole(fold_onnx *o)
+{
+    const onnx__op *op = o->node.op;
+    return op->flags & ONNX__TRUTH || onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
+}
+/* Computes an output of constants. Without a number for its op, the first of them chooses from the others. */
 static int onnx__compute(fold_onnx *o, const onnx__dims *dims)
 {
-    int *source[3] = { NULL, NULL, NULL }, count = 0, whole = 1;
     const onnx__op *op = o->node.op;
-    const int n = o->node.n_in;
-    double x[3] = { 0, 0, 0 };
-    for (int i = 0; i < n; i++) {
+    const int n = o->node.n_in, whole = onnx__makes_whole(o);
+    int **source = ONNX__SCRATCH(o, int *, n), count = 0;
+    double *x = ONNX__SCRATCH(o, double, n), *numbers = onnx__fix(o, onnx__out(o), dims, whole);
+    for (int i = 0; i < n && !o->failed; i++) {
         const onnx__view view = onnx__repeated(o, &onnx__in(o, i)->dims, dims);
         source[i] = onnx__sources(o, &view, &count);
-        whole &= (n == 3 && i == 0) || onnx__in(o, i)->is_integer;
     }
-    double *numbers = onnx__fix(o, onnx__out(o), dims, whole || op->flags & ONNX__TRUTH);
     for (int i = 0; i < count && !o->failed; i++) {
         for (int k = 0; k < n; k++) x[k] = onnx__number(onnx__in(o, k), source[k][i]);
+        double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
         if (whole && op->number == onnx__div && x[1] == 0) return ONNX__REFUSE(o, "a division by 0");
-        numbers[i] = onnx__round(onnx__out(o), n == 3 ? x[x[0] != 0 ? 1 : 2] : op->number(x[0], x[n - 1]));
+        if (op->most == 1) y = op->number(y, y);
+        for (int k = 1; k < n && op->number; k++) y = op->number(y, x[k]);
+        numbers[i] = onnx__round(onnx__out(o), y);
     }
     return !o->failed;
 }
 
-/* Ops that fold.h has not, element by element, of equal shapes. No gradient passes, but through Erf. */
+/* Ops that fold.h has not, element by element, of equal shapes. A gradient passes through Erf and Pow alone. */
 static void onnx__map_forward(const fold_op_call *c)
 {
     const onnx__op *op = (const onnx__op *)c->user;
@@ -1313,14 +1428,23 @@ static void onnx__map_forward(const fold_op_call *c)
         for (int i = 0; i < count; i++) out[i] = (float)op->number((double)a[i], (double)b[i]);
     }
 }
-static void onnx__erf_backward(const fold_op_call *c)
+static double onnx__slope(const onnx__op *op, double a, double b, int of)
 {
-    const int count = onnx__elements(c->in_shape[0]);
-    for (int row = 0; row < c->rows && fold_row(&c->din[0], row); row++)
-        for (int i = 0; i < count; i++) {
-            const double x = (double)fold_row(&c->in[0], row)[i];
-            fold_row(&c->din[0], row)[i] =
-                (float)(1.1283791670955126 * exp(-x * x)) * fold_row(&c->dout[0], row)[i];
+    if (op->number == onnx__erf) return 1.1283791670955126 * exp(-a * a);
+    if (!of) return b == 0 ? 0 : b * pow(a, b - 1);
+    return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
+}
+static void onnx__map_backward(const fold_op_call *c)
+{
+    const onnx__op *op = (const onnx__op *)c->user;
+    const int count = onnx__elements(c->out_shape[0]);
+    for (int of = 0; of < c->n_in; of++)
+        for (int row = 0; row < c->rows && fold_row(&c->din[of], row); row++) {
+            const float *a = fold_row(&c->in[0], row), *b = fold_row(&c->in[c->n_in - 1], row);
+            const float *out = fold_row(&c->dout[0], row);
+            float *in = fold_row(&c->din[of], row);
+            for (int i = 0; i < count; i++)
+                in[i] = (float)onnx__slope(op, (double)a[i], (double)b[i], of) * out[i];
         }
 }
 static void onnx__record_own(fold_onnx *o, const onnx__step *s, const fold_node *in, fold_node *out)
@@ -1390,12 +1514,14 @@ static int onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
 /* Elements of inputs that meet: of one, two or three, and sums and the like of any number, from the left. */
 static int onnx__open_elements(fold_onnx *o, const onnx__value *from)
 {
+    (void)from;
     const onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
+    const int passes = op->number == onnx__erf || op->number == onnx__pow;
     onnx__dims dims = { 0, { 0 } };
     for (int i = 0; i < n && !o->failed; i++) onnx__meet(o, &onnx__in(o, i)->dims, &dims);
     if (o->failed) return 0;
-    if (onnx__all_fixed(o) && (chooses || (op->number && n < 3))) return onnx__compute(o, &dims);
+    if (onnx__all_fixed(o) && (chooses || op->number)) return onnx__compute(o, &dims);
     if (op->calls.one || op->calls.with)
         return onnx__one_step(o, &op->calls, 0, onnx__real(o, "alpha", op->alpha), 0);
     if (op->calls.two && n == 2 && (onnx__joins(o) || onnx__joins_number(o, dims.rank))) return 1;
@@ -1405,19 +1531,23 @@ static int onnx__open_elements(fold_onnx *o, const onnx__value *from)
         const onnx__view view = onnx__repeated(o, &onnx__in(o, i)->dims, &dims);
         onnx__reads(o, &s, i, in[i], op->calls.two ? NULL : &view, onnx__shape(&dims));
     }
-    onnx__out(o)->is_integer = op->flags & ONNX__TRUTH || (op->number == onnx__pow && from->is_integer) ||
-                               (chooses && onnx__in(o, 1)->is_integer && onnx__in(o, 2)->is_integer);
+    onnx__out(o)->is_integer = onnx__makes_whole(o);
+    s.stops = !op->calls.two && n < 3 && !passes;
     if (!op->calls.two && n < 3)
-        s.own = onnx__own_op(o, op->type, n, onnx__map_forward,
-                             op->number == onnx__erf ? onnx__erf_backward : NULL, op);
+        s.own = onnx__own_op(o, op->type, n, onnx__map_forward, passes ? onnx__map_backward : NULL, op);
     return onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
 static int onnx__open_pow(fold_onnx *o, const onnx__value *from)
 {
+    static const onnx__op whole = {
+        "Pow",           2, 2, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL },
+        onnx__whole_pow, 0, ONNX__INTEGERS
+    };
     onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
     double exponent = 0;
     const int is_number =
         onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->dims.rank <= from->dims.rank;
+    if (from->is_integer) o->node.op = &whole; /* so are its powers */
     if (!is_number || onnx__all_fixed(o) || from->is_integer) return onnx__open_elements(o, from);
     if (exponent == 2) calls.one = fold_square, calls.with = NULL;
     return onnx__one_step(o, &calls, 0, (float)exponent, 0);
@@ -1435,7 +1565,7 @@ static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
     const onnx__view view = onnx__view_of(o, &from->dims);
     onnx__value *out = onnx__out(o);
     if (!type || (to == ONNX__HALF && !from->is_integer && from->origin != ONNX__FIXED))
-        return ONNX__REFUSE(o, "to ONNX's type %d", to);
+        return onnx__no_type(o, (uint64_t)to);
     const int changes = to == ONNX__BOOL || (type->is_integer && !from->is_integer);
     o->node.op = changes ? &casts[to == ONNX__BOOL] : o->node.op;
     if (!(changes ? onnx__open_elements(o, from) : onnx__emit(o, &view, o->node.out[0], &view.dims)))
@@ -1471,15 +1601,6 @@ static int onnx__centred(const fold_onnx *o, int index)
     const int from = onnx__input_of(o, index, "Sub", 0);
     return onnx__mean_of(o, onnx__input_of(o, index, "Sub", 1)) == from ? from : 0;
 }
-/* x sigmoid(x) */
-static int onnx__joins_silu(fold_onnx *o)
-{
-    static const onnx__calls silu = { fold_silu, NULL, NULL, NULL, NULL, NULL };
-    for (int x = 0; x < 2 && o->node.op->number == onnx__mul; x++)
-        if (onnx__input_of(o, o->node.in[!x], "Sigmoid", 0) == o->node.in[x])
-            return onnx__one_step(o, &silu, x, 0, 0);
-    return 0;
-}
 /* A product with its bias; a norm with its gain, or bias: the other input is a constant row. */
 static int onnx__joins_row(fold_onnx *o)
 {
@@ -1509,10 +1630,13 @@ static int onnx__joins_row(fold_onnx *o)
 static int onnx__joins_norm(fold_onnx *o)
 {
     const int x = onnx__centred(o, o->node.in[0]), sum = onnx__input_of(o, o->node.in[1], "Sqrt", 0);
-    const int square = onnx__mean_of(o, onnx__input_of(o, sum, "Add", 0));
+    const int variance = onnx__input_of(o, sum, "Add", 0), square = onnx__mean_of(o, variance);
     const int again = onnx__input_of(o, square, "Mul", 0);
     double epsilon = 0, two = 0;
     if (o->node.op->number != onnx__div || !x || onnx__is_fixed(o, x)) return 0;
+    if (!onnx__same_dims(&o->values[square].dims, &o->values[x].dims) ||
+        !onnx__same_dims(&o->values[sum].dims, &o->values[variance].dims))
+        return 0;
     if (!onnx__scalar(o, onnx__input_of(o, sum, "Add", 1), &epsilon) || !(epsilon > 0)) return 0;
     const int by_mul = again == onnx__input_of(o, square, "Mul", 1) && onnx__centred(o, again) == x;
     const int by_pow = onnx__scalar(o, onnx__input_of(o, square, "Pow", 1), &two) && two == 2 &&
@@ -1529,7 +1653,7 @@ static int onnx__joins_norm(fold_onnx *o)
 }
 static int onnx__joins(fold_onnx *o)
 {
-    return onnx__joins_silu(o) || onnx__joins_row(o) || onnx__joins_norm(o);
+    return onnx__joins_row(o) || onnx__joins_norm(o);
 }
 
 /* ---- ops that move elements -------------------------------------------------------------------- */
@@ -1551,7 +1675,8 @@ static int onnx__open_identity(fold_onnx *o, const onnx__value *from)
 static int onnx__open_reshape(fold_onnx *o, const onnx__value *from)
 {
     onnx__dims dims;
-    int open = -1, known = 1;
+    int open = -1;
+    long long known = 1;
     const int zero = onnx__whole(o, "allowzero", 0);
     dims.rank = onnx__list(o, "shape", 1, dims.dim, FOLD_ONNX_RANK);
     for (int k = 0; k < dims.rank; k++) {
@@ -1561,7 +1686,7 @@ static int onnx__open_reshape(fold_onnx *o, const onnx__value *from)
             return ONNX__REFUSE(o, "%d values into an axis of %d", from->count, dims.dim[k]);
         else if (known <= from->count) known *= dims.dim[k];
     }
-    if (open >= 0) dims.dim[open] = from->count / known;
+    if (open >= 0) dims.dim[open] = (int)(from->count / known);
     return dims.rank < 0 ? ONNX__REFUSE(o, "no shape") : onnx__emit_shape(o, &dims);
 }
 static int onnx__open_flatten(fold_onnx *o, const onnx__value *from)
@@ -1652,6 +1777,8 @@ static int onnx__open_split(fold_onnx *o, const onnx__value *from)
               count = onnx__list(o, "split", 1, parts, ONNX__MOST_OUT);
     if ((count != -1 && count != n) || n > ONNX__MOST_OUT)
         return ONNX__REFUSE(o, "%d parts and %d outputs", count, n);
+    if (count == -1 && o->version < 18 && from->dims.dim[axis] % n)
+        return ONNX__REFUSE(o, "%d parts that are not equal, of %d values", n, from->dims.dim[axis]);
     const onnx__view all = onnx__view_of(o, &from->dims);
     const int had = all.dims.dim[axis];
     for (int i = 0; i < n && !o->failed; begin += parts[i++]) {
@@ -1675,7 +1802,7 @@ static int onnx__open_gather(fold_onnx *o, const onnx__value *from)
         dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dims.dim[k + 1 - more];
     onnx__view view = onnx__view_of(o, &from->dims);
     const int *at = view.at[axis];
-    int *taken = view.at[axis] = ONNX__PASSING(o, int, index->count);
+    int *taken = view.at[axis] = ONNX__SCRATCH(o, int, index->count);
     view.dims.dim[axis] = index->count;
     for (int i = 0; i < index->count && !o->failed; i++)
         taken[i] = at[onnx__axis(o, onnx__near(onnx__number(index, i)), from->dims.dim[axis])];
@@ -1764,10 +1891,11 @@ static int onnx__open_constant(fold_onnx *o, const onnx__value *from)
     if (onnx__attribute(o, "value", 5, &field)) return onnx__read_tensor(o, field.bytes, out);
     for (int i = 0; i < 4; i++) {
         const onnx__type *type = onnx__type_of(i % 2 ? ONNX__INT64 : ONNX__FLOAT);
-        if (!onnx__attribute(o, names[i], 0, &field)) continue;
+        if (!onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field)) continue;
         const onnx__dims dims = { i > 1, { onnx__numbers(o, field.bytes, fields[i], type, NULL, 0) } };
-        return onnx__fix(o, out, &dims, type->is_integer) &&
-               onnx__read_listed(o, field.bytes, fields[i], type, out);
+        double *numbers = onnx__fix(o, out, &dims, type->is_integer);
+        if (numbers && i < 2) *numbers = onnx__decode(type->type, field.value);
+        return numbers && (i < 2 || onnx__read_listed(o, field.bytes, fields[i], type, out));
     }
     return ONNX__REFUSE(o, "no value that is read");
 }
@@ -1830,9 +1958,12 @@ static int onnx__makes_lines(fold_onnx *o, onnx__step *s, const onnx__lines *l)
 static int onnx__open_reduce(fold_onnx *o, const onnx__value *from)
 {
     unsigned marks;
-    const int named = onnx__marked_axes(o, from->dims.rank, 0, &marks);
+    const onnx__calls *calls = &o->node.op->calls;
+    const int named = onnx__marked_axes(o, from->dims.rank, 0, &marks), is_plain = !calls->one && !calls->after;
     if (named == -2) return 0;
-    if (named < 1 && !onnx__whole(o, "noop_with_empty_axes", 0)) marks = ~0u;
+    const int all = named < 1 && !onnx__whole(o, "noop_with_empty_axes", 0);
+    if (all) marks = ~0u;
+    if (named < 1 && !all && !is_plain) return ONNX__REFUSE(o, "of no axes"); /* runtimes differ in it */
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, marks, onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
@@ -1893,6 +2024,7 @@ static int onnx__open_argmax(fold_onnx *o, const onnx__value *from)
     onnx__step s = onnx__begin(o, onnx__record_argmax, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, 1u << axis, onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
+    s.stops = 1;
     if (chooses) s.noise = ONNX__KEPT(o, float, from->count);
     s.own =
         onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, onnx__argmax_forward, NULL, &takes[last]);
@@ -1965,7 +2097,9 @@ static int onnx__open_batch_norm(fold_onnx *o, const onnx__value *from)
     const onnx__dims channels = { 1, { l.count } };
     s.number[1] = l.outer;
     s.number[2] = l.count;
-    s.number[0] = onnx__whole(o, "training_mode", 0);
+    if (o->version < 7 || onnx__whole(o, "spatial", 1) != 1)
+        return ONNX__REFUSE(o, "the form of opset %d, or one that is not spatial", o->version);
+    s.number[0] = onnx__whole(o, "training_mode", o->version < 14 && o->node.n_out > 1) != 0;
     s.real[0] = onnx__real(o, "epsilon", 1e-5f);
     s.real[1] = onnx__real(o, "momentum", 0.9f);
     for (int i = 1; i < 5; i++) {
@@ -2005,7 +2139,7 @@ static int onnx__reads_by_weight(fold_onnx *o, onnx__step *s, const onnx__view *
     const onnx__move *move;
     const int base = onnx__base(o, s->in[0], &move);
     if (rows == 1 && move && !move->is_window) {
-        int *to = view.at[0] = ONNX__PASSING(o, int, inputs);
+        int *to = view.at[0] = ONNX__SCRATCH(o, int, inputs);
         for (int i = 0; to && i < inputs; i++)
             to[move->source[i / move->run] + i % move->run] = all->at[0][i];
         wanted.form = ONNX__ALONE;
@@ -2303,7 +2437,7 @@ static int onnx__recurrent_fits(fold_onnx *o, const onnx__layer *l)
             if (onnx__number(value, k) != l->steps) return ONNX__REFUSE(o, "sequences of several lengths");
     }
     if (onnx__whole(o, "input_forget", 0)) return ONNX__REFUSE(o, "input_forget");
-    if (!onnx__attribute(o, "activations", 0, &attribute)) return 1;
+    if (!onnx__attribute(o, "activations", -9, &attribute)) return 1;
     for (int i = 0; onnx__next_of(o, &attribute.bytes, 9, &field); i++)
         if (!onnx__is(field.bytes, i % per_way ? "Tanh" : "Sigmoid"))
             return ONNX__REFUSE(o, "other activations than Sigmoid and Tanh");
@@ -2329,7 +2463,8 @@ static int onnx__open_recurrent(fold_onnx *o, const onnx__value *from)
                      state[2] = { { 3, { ways, batch, n } }, { 3, { batch, ways, n } } };
     if (x->rank != 3 || n < 1 || n > 65536)
         return ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, n);
-    if ((long long)steps * batch > 1024) return ONNX__REFUSE(o, "%d steps of %d sequences", steps, batch);
+    if ((long long)steps * batch > 1024)
+        return ONNX__REFUSE(o, "%d steps of %d sequences, of at most 1024 together", steps, batch);
     if (!onnx__recurrent_fits(o, l)) return 0;
     onnx__step s = onnx__begin(o, onnx__record_recurrent, 3);
     s.nodes = ONNX__KEPT(o, fold_node, s.n_in + ONNX__OUTS + (steps + 2) * batch * ways);
@@ -2377,7 +2512,7 @@ static const onnx__op onnx__ops[] = {
     ONNX__ONE("Sqrt", fold_sqrt, onnx__sqrt),
     ONNX__ONE("Tanh", fold_tanh, NULL),
     ONNX__ONE("Erf", NULL, onnx__erf),
-    ONNX__ONE("Reciprocal", NULL, onnx__reciprocal),
+    ONNX__ONE("Reciprocal", onnx__one_over, onnx__reciprocal),
     ONNX__WITH("Elu", fold_elu, 1),
     ONNX__WITH("LeakyRelu", fold_leaky_relu, 0.01f),
     ONNX__MANY("Add", 2, 2, fold_add, onnx__add, 0),
@@ -2430,7 +2565,7 @@ static const onnx__op onnx__ops[] = {
     ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", onnx__open_argmax),
     ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", onnx__open_argmax),
     ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", onnx__open_random),
-    ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum training_mode", onnx__open_batch_norm),
+    ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode", onnx__open_batch_norm),
     ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", onnx__open_layer_norm),
     ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", onnx__open_product),
     ONNX__OTHER("MatMul", 2, 2, "", onnx__open_product),
@@ -2451,16 +2586,19 @@ static int onnx__is_listed(const char *list, const char *word)
     return !strchr(word, ' ') && strstr(all, one) != NULL;
 }
 /* Reads names of a node into values. An input without a name is left out, such an output is nobody's. */
-static int *onnx__names(fold_onnx *o, int number, int count)
+static int *onnx__names(fold_onnx *o, int number, int maker, int *count)
 {
-    int *names = ONNX__PASSING(o, int, count + 1), i = 0;
     onnx__span from = o->node.bytes;
     onnx__field field;
-    while (names && onnx__next_of(o, &from, number, &field)) {
-        const int name = names[i++] = onnx__name(o, onnx__copy_text(o, field.bytes));
-        if (!name || (o->values[name].origin == ONNX__UNKNOWN) == (number == 2)) continue;
-        const char *problem = number == 2 ? "is there already" : "is made by nothing before it";
-        ONNX__REFUSE(o, "'%.60s' %s", o->values[name].name, problem);
+    *count = onnx__field_of(o, from, number, &field);
+    int *names = ONNX__PASSING(o, int, *count + 1);
+    for (int i = 0; names && onnx__next_of(o, &from, number, &field); i++) {
+        const int name = names[i] = onnx__name(o, onnx__copy_text(o, field.bytes));
+        onnx__value *value = &o->values[name];
+        if (!maker || !name) continue;
+        if (value->origin != ONNX__UNKNOWN || value->maker)
+            ONNX__REFUSE(o, "'%.60s' is there already", value->name);
+        value->maker = maker;
     }
     return o->failed ? NULL : names;
 }
@@ -2494,26 +2632,97 @@ static void onnx__reads_now(fold_onnx *o, const char *what, const char *name)
     o->node.type = what;
     o->node.name = name;
 }
-static int onnx__open_node(fold_onnx *o, onnx__span bytes)
+/* Ends the reading of a part of the file, which makes n values. If it was refused, they are, and what was begun
+   for them is taken back. Returns 0 after an error of the model. */
+static int onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
+{
+    o->budget += onnx__release(o, &o->scratch);
+    if (!o->failed) return 1;
+    if (fold_model_status(o->model)) return 0;
+    o->failed = 0;
+    const char *why = o->why;
+    char *copy = ONNX__KEPT(o, char, strlen(why) + 1);
+    if (!copy) return 0;
+    strcpy(copy, why);
+    for (int i = 0; i < n; i++) {
+        if (!made[i]) continue;
+        o->values[made[i]].origin = ONNX__REFUSED;
+        o->values[made[i]].why = copy;
+    }
+    o->n_steps = n_steps;
+    o->n_values = n_values;
+    return 1;
+}
+
+/* Whether the file has a function of this name, as dialects of ONNX have. */
+static int onnx__is_function(fold_onnx *o, const char *type, const char *domain)
+{
+    onnx__span from = o->file;
+    onnx__field function;
+    while (onnx__next_of(o, &from, 25, &function))
+        if (!strcmp(onnx__text_of(o, function.bytes, 1), type) &&
+            !strcmp(onnx__text_of(o, function.bytes, 10), domain))
+            return 1;
+    return 0;
+}
+/* Reads what a node is, and the names that it reads and makes, before any node is opened. */
+static int onnx__read_node(fold_onnx *o, onnx__node *node, int maker, onnx__span bytes)
+{
+    const char *name = onnx__text_of(o, bytes, 3);
+    onnx__reads_now(o, onnx__text_of(o, bytes, 4), *name ? name : onnx__text_of(o, bytes, 2));
+    o->node.bytes = bytes;
+    o->node.in = onnx__names(o, 1, 0, &o->node.n_in);
+    o->node.out = onnx__names(o, 2, maker, &o->node.n_out);
+    for (size_t i = 0; i < sizeof onnx__ops / sizeof *onnx__ops; i++)
+        if (!strcmp(onnx__ops[i].type, o->node.type)) o->node.op = &onnx__ops[i];
+    *node = o->node;
+    return !o->failed;
+}
+static int onnx__open_node(fold_onnx *o)
 {
     onnx__node *node = &o->node;
-    onnx__field last;
-    const char *name = onnx__text_of(o, bytes, 3), *domain = onnx__text_of(o, bytes, 7);
-    onnx__reads_now(o, onnx__text_of(o, bytes, 4), *name ? name : onnx__text_of(o, bytes, 2));
-    node->bytes = bytes;
-    node->op = NULL;
-    node->n_in = onnx__field_of(o, bytes, 1, &last);
-    node->n_out = onnx__field_of(o, bytes, 2, &last);
-    for (size_t i = 0; i < sizeof onnx__ops / sizeof *onnx__ops; i++)
-        if (!strcmp(onnx__ops[i].type, node->type)) node->op = &onnx__ops[i];
+    const char *domain = onnx__text_of(o, node->bytes, 7);
+    for (int i = 0; i < node->n_in; i++) {
+        const onnx__value *value = onnx__in(o, i);
+        if (node->in[i] && value->origin == ONNX__UNKNOWN)
+            return ONNX__REFUSE(o, "nothing makes '%.60s'%s", value->name, value->maker ? " but what needs it" : "");
+        if (value->origin != ONNX__REFUSED) continue;
+        onnx__format(o->why, sizeof o->why, "%s", value->why);
+        return o->failed = 1, 0;
+    }
+    if (onnx__is_function(o, node->type, domain)) return ONNX__REFUSE(o, "a function of the file is not read");
     if (*domain && strcmp(domain, "ai.onnx") != 0)
-        return ONNX__REFUSE(o, "an op of another domain than ONNX's own");
+        return ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
     if (!node->op) return ONNX__REFUSE(o, "this op is not read");
-    if (!(node->in = onnx__names(o, 1, node->n_in)) || !(node->out = onnx__names(o, 2, node->n_out)))
-        return 0;
     while (node->n_in && !node->in[node->n_in - 1]) node->n_in--; /* those that are left out at the end */
     return onnx__node_fits(o) &&
            (node->op->open(o, node->n_in ? onnx__in(o, 0) : NULL) || ONNX__REFUSE(o, "it cannot be read"));
+}
+/* Opens all nodes, each behind those that make what it reads, in whatever order the file has them. */
+static int onnx__open_nodes(fold_onnx *o, onnx__span graph)
+{
+    onnx__field field;
+    const int n = onnx__field_of(o, graph, 1, &field);
+    onnx__node *nodes = ONNX__PASSING(o, onnx__node, n + 1);
+    int *waiting = ONNX__PASSING(o, int, n + 1), depth = 0;
+    for (int i = 0; waiting && onnx__next_of(o, &graph, 1, &field); i++)
+        if (!onnx__read_node(o, &nodes[i], i + 1, field.bytes)) return 0;
+    for (int i = 0; waiting && i < n; i++)
+        for (waiting[depth++] = i; depth;) {
+            onnx__node *node = &nodes[waiting[depth - 1]];
+            const int left = !node->is_open && node->next < node->n_in;
+            const int maker = left ? o->values[node->in[node->next++]].maker : 0;
+            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open) waiting[depth++] = maker - 1;
+            if (left) continue;
+            depth--;
+            if (node->is_open) continue;
+            const int n_steps = o->n_steps, n_values = o->n_values;
+            node->is_open = 1;
+            o->node = *node;
+            onnx__open_node(o);
+            if (!onnx__end_part(o, node->out, node->n_out, n_steps, n_values)) return 0;
+        }
+    return !o->failed;
 }
 
 /* Takes the shape and type of a ValueInfoProto: axes that are not told are 1. */
@@ -2525,15 +2734,14 @@ static int onnx__read_shape(fold_onnx *o, onnx__span info, onnx__value *value)
         return ONNX__REFUSE(o, "it is no tensor");
     if (onnx__field_of(o, tensor.bytes, 1, &field)) {
         const onnx__type *known = onnx__type_of(field.value);
-        if (!known) return ONNX__REFUSE(o, "values of ONNX's type %d", (int)(field.value & 1023));
+        if (!known) return onnx__no_type(o, field.value);
         value->is_integer = known->is_integer;
     }
     onnx__field_of(o, tensor.bytes, 2, &shape);
     while (onnx__next_of(o, &shape.bytes, 1, &field)) {
         if (value->dims.rank == FOLD_ONNX_RANK) return onnx__too_many_axes(o, FOLD_ONNX_RANK);
-        const int told =
-            onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value > 0 && dim.value <= INT_MAX;
-        value->dims.dim[value->dims.rank++] = told ? (int)dim.value : 1;
+        const int told = onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value >= 0;
+        value->dims.dim[value->dims.rank++] = !told ? 1 : dim.value > INT_MAX ? INT_MAX : (int)dim.value;
     }
     return !o->failed;
 }
@@ -2546,10 +2754,9 @@ static int onnx__open_value(fold_onnx *o, const char *what, const char *name)
     return index ? index : ONNX__REFUSE(o, "it has no name");
 }
 /* An input of the graph, unless it has a value already, as weights do in old files. */
-static int onnx__open_input(fold_onnx *o, onnx__span info)
+static int onnx__open_input(fold_onnx *o, onnx__span info, int index)
 {
     const fold_onnx_binding *bound = NULL;
-    const int index = onnx__open_value(o, "input", onnx__text_of(o, info, 1));
     onnx__value *value = &o->values[index];
     if (!index) return 0;
     if (value->origin != ONNX__UNKNOWN)
@@ -2570,9 +2777,10 @@ static int onnx__open_input(fold_onnx *o, onnx__span info)
         return numbers != NULL;
     }
     value->origin = ONNX__INPUT;
-    o->inputs[o->n_inputs++] = index;
     value->shape = onnx__shape(&dims);
-    return onnx__set_dims(o, value, &dims) && (value->shape.rank || onnx__too_many_axes(o, FOLD_MAX_RANK));
+    if (!onnx__set_dims(o, value, &dims)) return 0;
+    if (!value->shape.rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
+    return o->inputs[o->n_inputs++] = index;
 }
 /* Makes the tables, as large as the graph can need: what is read and made may be moved from and to values of
    their own. */
@@ -2589,6 +2797,7 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
         made += onnx__field_of(o, node.bytes, 2, &field);
         read += onnx__field_of(o, node.bytes, 1, &field);
     }
+    if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32) return ONNX__REFUSE(o, "too many nodes");
     o->most_steps = 2 * made + read;
     o->most_values = 1 + n_inputs + n_outputs + n_weights + 2 * made + 2 * read;
     o->n_named = 16;
@@ -2604,39 +2813,77 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     o->n_values = 1;
     return !o->failed;
 }
-/* Reads a ModelProto. An output that is constant is a value like any other; one that nothing makes is told to
-   have no values. */
-static int onnx__open_all(fold_onnx *o, onnx__span model)
+/* Opens weights, inputs or outputs, by the number of their field in a graph. What is refused of them is no error
+   until it is needed. */
+static int onnx__open_values(fold_onnx *o, onnx__span graph, int number)
 {
-    onnx__field graph, field, version;
-    onnx__span from;
-    if (!onnx__field_of(o, model, 7, &graph) || graph.wire != ONNX__BYTES)
-        return onnx__fail(o, FOLD_IO, "the file has no graph");
-    if (!onnx__make_tables(o, model, graph.bytes)) return 0;
-    for (from = model; onnx__next_of(o, &from, 8, &field);) { /* the version of ONNX's own ops */
+    onnx__field field;
+    while (onnx__next_of(o, &graph, number, &field)) {
+        const char *kind = number == 5 ? "weight" : number == 11 ? "input" : "output";
+        const int index = onnx__open_value(o, kind, onnx__text_of(o, field.bytes, number == 5 ? 8 : 1));
+        if (!index) return 0;
+        if (number == 5) onnx__read_tensor(o, field.bytes, &o->values[index]);
+        else if (number == 11) onnx__open_input(o, field.bytes, index);
+        else o->outputs[o->n_outputs++] = index;
+        if (number == 12 && onnx__is_fixed(o, index)) onnx__use_constant(o, index, 0);
+        if (!onnx__end_part(o, &index, 1, o->n_steps, o->n_values)) return 0;
+    }
+    memset(&o->node, 0, sizeof o->node);
+    return 1;
+}
+/* Every binding must be one of an input: it was misspelt, or is for another file. */
+static int onnx__bindings_fit(fold_onnx *o, onnx__span graph)
+{
+    onnx__field field;
+    for (int i = 0; i < o->desc.n_bindings; i++) {
+        const char *name = o->desc.bindings[i].name;
+        int found = !name || !*name;
+        for (onnx__span from = graph; !found && onnx__next_of(o, &from, 11, &field);)
+            found = !strcmp(onnx__text_of(o, field.bytes, 1), name);
+        if (!found)
+            return ONNX__REFUSE(o, "there is no input '%.60s' to bind%s", name, onnx__nearest(o, name, ONNX__INPUT));
+    }
+    return !o->failed;
+}
+/* The version of ONNX's own ops, which the file names by an empty domain. */
+static int onnx__read_version(fold_onnx *o, onnx__span model)
+{
+    onnx__field field, version;
+    while (onnx__next_of(o, &model, 8, &field)) {
         const char *domain = onnx__text_of(o, field.bytes, 1);
         if ((!*domain || !strcmp(domain, "ai.onnx")) && onnx__field_of(o, field.bytes, 2, &version))
             o->version = version.value < 1000 ? (int)version.value : 1000;
     }
-    if (o->version < 1 || o->version > 20)
-        return ONNX__REFUSE(o, "the file has opset %d; 1 to 20 are read", o->version);
+    if (!o->version) return ONNX__REFUSE(o, "the file does not say which opset of ONNX's own ops (domain '') it has");
+    if (o->version < 0 || o->version > 22)
+        return ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops; 1 to 22 are read", o->version);
+    return !o->failed;
+}
+/* Reads a ModelProto. An output that is constant is a value like any other; one that nothing makes is told to
+   have no values. Fails when all outputs are refused. */
+static int onnx__open_all(fold_onnx *o, onnx__span model)
+{
+    onnx__field graph, field;
+    int refused = 0, made = 0;
+    o->file = model;
+    if (!onnx__field_of(o, model, 7, &graph) || graph.wire != ONNX__BYTES)
+        return onnx__fail(o, FOLD_IO, "the file has no graph");
+    if (!onnx__make_tables(o, model, graph.bytes) || !onnx__read_version(o, model)) return 0;
     if (onnx__field_of(o, graph.bytes, 15, &field)) return ONNX__REFUSE(o, "the file has sparse weights");
-    for (from = model; onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
+    for (onnx__span from = model; onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = onnx__text_of(o, field.bytes, 2);
     }
-    for (from = graph.bytes; onnx__next_of(o, &from, 5, &field);) {
-        const int index = onnx__open_value(o, "weight", onnx__text_of(o, field.bytes, 8));
-        if (index) onnx__read_tensor(o, field.bytes, &o->values[index]);
+    if (!onnx__open_values(o, graph.bytes, 5) || !onnx__open_values(o, graph.bytes, 11)) return 0;
+    if (!onnx__bindings_fit(o, graph.bytes) || !onnx__open_nodes(o, graph.bytes)) return 0;
+    if (!onnx__open_values(o, graph.bytes, 12)) return 0;
+    for (int i = o->n_outputs; i-- > 0;) {
+        const int origin = o->values[o->outputs[i]].origin;
+        if (origin == ONNX__REFUSED) refused = o->outputs[i];
+        else made |= origin != ONNX__UNKNOWN;
     }
-    for (from = graph.bytes; onnx__next_of(o, &from, 11, &field);) onnx__open_input(o, field.bytes);
-    for (from = graph.bytes; onnx__next_of(o, &from, 1, &field);) onnx__open_node(o, field.bytes);
-    for (from = graph.bytes; onnx__next_of(o, &from, 12, &field);) {
-        const int index = onnx__open_value(o, "output", onnx__text_of(o, field.bytes, 1));
-        if (index) o->outputs[o->n_outputs++] = index;
-        if (onnx__is_fixed(o, index)) onnx__use_constant(o, index, 0);
-    }
-    return !o->failed;
+    if (refused && !made) onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
+    return !o->failed && (made || !refused);
 }
 
 fold_onnx_desc fold_onnx_desc_default(void)
@@ -2649,7 +2896,7 @@ fold_onnx_desc fold_onnx_desc_default(void)
 /* Opens the file of a path, or, NULL, the one that lies in memory. */
 static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, const fold_onnx_desc *desc)
 {
-    enum { ROOM = 8 << 20 };
+    enum { ROOM = 64 << 20 };
     const size_t size = (size_t)(file.end - file.at);
     fold_onnx begun;
     (void)path;
@@ -2657,7 +2904,7 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
     if (!m || fold_model_status(m)) return NULL;
     begun.model = m;
     if (desc) begun.desc = *desc;
-    begun.budget = (size < SIZE_MAX / 8 ? 4 * size : size) + ROOM;
+    begun.budget = begun.most = begun.desc.most_bytes ? begun.desc.most_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + ROOM;
     fold_onnx *o = ONNX__KEPT(&begun, fold_onnx, 1);
     if (!o) return NULL;
     *o = begun; /* it lies in memory of its own */
@@ -2668,7 +2915,9 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
     if (file.at && path) file.end += o->read;
 #endif
     const int opened = !o->failed && onnx__open_all(o, file);
+    if (!opened && !fold_model_status(m)) fold_model_fail(m, FOLD_BAD_ARGUMENT, o->why);
     onnx__release(o, &o->passing);
+    onnx__release(o, &o->scratch);
     memset(&o->node, 0, sizeof o->node);
     memset(&o->desc, 0, sizeof o->desc);
     if (opened) return o;
@@ -2704,9 +2953,10 @@ static fold_onnx_tensor onnx__tensor(const fold_onnx *o, int index)
     tensor.name = value->name;
     tensor.rank = value->dims.rank;
     memcpy(tensor.dim, value->dims.dim, sizeof tensor.dim);
-    tensor.count = value->origin == ONNX__UNKNOWN ? 0 : value->count;
+    tensor.count = value->origin == ONNX__UNKNOWN || value->origin == ONNX__REFUSED ? 0 : value->count;
     tensor.is_integer = value->is_integer;
     tensor.is_constant = value->origin == ONNX__FIXED;
+    tensor.stops_gradient = onnx__maker(o, index) && onnx__maker(o, index)->stops;
     return tensor;
 }
 int fold_onnx_input_count(const fold_onnx *o) { return o ? o->n_inputs : 0; }
@@ -2744,8 +2994,8 @@ static int onnx__give(fold_onnx *o, const fold_onnx_value *in)
     const onnx__step *maker = onnx__maker(o, index);
     onnx__value *value = &o->values[index];
     if (value->origin == ONNX__UNKNOWN)
-        return ONNX__REFUSE(o, "there is no '%.60s'; the first input is '%.60s'", in->name ? in->name : "",
-                            o->n_inputs ? o->values[o->inputs[0]].name : "");
+        return ONNX__REFUSE(o, "there is no '%.60s'%s", in->name ? in->name : "",
+                            onnx__nearest(o, in->name, ONNX__INPUT));
     if (value->origin != ONNX__INPUT && !(maker && maker->noise))
         return ONNX__REFUSE(o, "'%.60s' is no input", in->name);
     value->given = 1;
@@ -2808,7 +3058,10 @@ static int onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 {
     const int index = onnx__find(o, out->name);
     const char *name = out->name ? out->name : "";
-    if (o->values[index].origin == ONNX__UNKNOWN) return ONNX__REFUSE(o, "nothing makes '%.60s'", name);
+    if (o->values[index].origin == ONNX__REFUSED)
+        return ONNX__REFUSE(o, "'%.60s' is not read: %s", name, o->values[index].why + strlen("onnx: "));
+    if (o->values[index].origin == ONNX__UNKNOWN)
+        return ONNX__REFUSE(o, "nothing makes '%.60s'%s", name, onnx__nearest(o, name, 0));
     if (onnx__is_fixed(o, index) && fold_param_is_null(o->values[index].param))
         return ONNX__REFUSE(o, "'%.60s' is a constant that is no value of the network", name);
     o->values[index].wanted = 1;

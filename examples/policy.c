@@ -122,7 +122,7 @@ static void print_tensor(const char *kind, fold_onnx_tensor tensor)
 {
     printf("%-8s %s [", kind, tensor.name);
     for (int k = 0; k < tensor.rank; k++) printf(k ? " x %d" : "%d", tensor.dim[k]);
-    printf("]%s%s\n", tensor.count ? "" : ", which nothing makes", tensor.is_constant ? ", constant" : tensor.is_integer ? ", whole" : "");
+    printf("]%s%s\n", tensor.count ? "" : ", which is not read", tensor.is_constant ? ", constant" : tensor.is_integer ? ", whole" : "");
 }
 
 /* Fills what all agents observe: as read, or at random. */
@@ -216,16 +216,24 @@ static int step(const settings *s, fold_model *m, fold_onnx *o)
 }
 /* ---- as C ---------------------------------------------------------------------------------------- */
 
-/* An argument's name: "in_" or "out_" and the tensor's, with '_' for what no name of C has. */
-static void name_port(char name[32], const char *kind, const char *tensor)
+/* An argument's name: "in_" or "out_" and the tensor's, with '_' for what no name of C has, and a number behind it if another one
+   has that name. */
+static void name_port(char names[][48], int number, const char *kind, const char *tensor)
 {
-    snprintf(name, 32, "%s_%.24s", kind, tensor);
+    char *name = names[number];
+    snprintf(name, 48, "%s_%.24s", kind, tensor);
     for (char *at = name; *at; at++)
         if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9'))) *at = '_';
+    const size_t length = strlen(name);
+    for (int i = 0, next = 2; i < number; i++)
+        if (!strcmp(names[i], name)) {
+            snprintf(name + length, 48 - length, "_%d", next++);
+            i = -1;
+        }
 }
 static int print_c(const settings *s, fold_model *m, fold_onnx *o)
 {
-    static char names[2][MOST][32];
+    static char names[2][MOST][48];
     static to_c_port port[2][MOST];
     fold_onnx_value in[MOST], out[MOST];
     fold_ctx_desc eager = fold_ctx_desc_default();
@@ -238,14 +246,14 @@ static int print_c(const settings *s, fold_model *m, fold_onnx *o)
         in[i].name = tensor.name;
         in[i].values = NULL;
         in[i].node = port[0][i].node = fold_zeros(f, fold_shape1(tensor.count));
-        name_port(names[0][i], "in", tensor.name);
+        name_port(names[0], i, "in", tensor.name);
         port[0][i].name = names[0][i];
     }
     for (int i = 0; i < fold_onnx_output_count(o) && desc.n_out < MOST; i++) {
         const fold_onnx_tensor tensor = fold_onnx_output(o, i);
         if (!tensor.count || tensor.is_constant) continue;
         out[desc.n_out].name = tensor.name;
-        name_port(names[1][desc.n_out], "out", tensor.name);
+        name_port(names[1], desc.n_out, "out", tensor.name);
         port[1][desc.n_out].name = names[1][desc.n_out];
         desc.n_out++;
     }
@@ -351,13 +359,18 @@ static int check(const char *folder)
     char model[200], path[900];
     int cases = 0, compared = 0, wrong = 0;
     double worst = 0;
-    const int n = read_index(folder, tensors, &cases, model);
+    int n = read_index(folder, tensors, &cases, model);
     if (n < 0) return 1;
     snprintf(path, sizeof path, "%s/%s", folder, model);
     fold_model *m = fold_model_new(NULL);
     fold_ctx *f = fold_ctx_new(m, NULL);
     fold_onnx *o = fold_onnx_open(m, path, NULL);
     if (!o) failed(fold_model_message(m));
+    for (int i = 0; i < n && o; i++) /* what the file has and is not read, such as another robot's reference motion */
+        if (!tensors[i].is_input && !fold_onnx_find(o, tensors[i].name).count) {
+            printf("output   %s is not read\n", tensors[i].name);
+            tensors[i--] = tensors[--n];
+        }
     for (int number = 0; number < cases && o && !wrong; number++) {
         int n_in = 0, n_out = 0;
         fold_ctx_reset(f);

@@ -578,7 +578,7 @@ static void moves(void)
     fold_ctx_reset(f);
     given.name = "X";
     CHECK_INT(fold_onnx_record(o, f, &given, 1, NULL, &asked, 1), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "onnx: there is no 'X'; the first input is 'x'");
+    CHECK_TEXT(fold_ctx_message(f), "onnx: there is no 'X'; nearest: 'x'");
     fold_ctx_reset(f);
     const fold_onnx_value node = { "x", NULL, fold_constant(f, 1) };
     CHECK_INT(fold_onnx_record(o, f, &node, 1, NULL, &asked, 1), FOLD_BAD_SHAPE);
@@ -635,6 +635,263 @@ static void lookalikes(void)
     fold_model_free(m);
 }
 
+/* ---- small graphs ------------------------------------------------------------------------------- */
+
+/* A graph of an input x: constants "w 2 3=1,2.5,…;i 2=#1,2" ('#': whole numbers), nodes "Type in in > out out attributes;…". `says`
+   has the values of y, or, from ':' on, a part of the message of what refuses it. */
+typedef struct graph_row { int opset; const char *x, *constants, *nodes, *says; } graph_row;
+static void put_constants(message *graph, const char *text)
+{
+    static message t;
+    for (size_t n; *text; text += n + (text[n] == ';')) {
+        float values[64];
+        int64_t whole[64];
+        int count = 0;
+        char *at;
+        n = strcspn(text, ";");
+        const char *equals = strchr(text, '='), *from = equals + 1;
+        const int is_whole = *from == '#';
+        t.size = 0;
+        for (const char *dim = text + strcspn(text, " ="); dim < equals; dim = at) put_number(&t, 1, strtol(dim, &at, 10));
+        for (from += is_whole; from < text + n; from = at + (*at == ',')) {
+            values[count] = strtof(from, &at);
+            whole[count] = (int64_t)values[count];
+            count++;
+        }
+        put_number(&t, 2, is_whole ? 7 : 1);
+        put_bytes(&t, 8, text, strcspn(text, " ="));
+        if (is_whole) put_numbers(&t, 9, whole, (size_t)count, sizeof *whole);
+        else put_numbers(&t, 9, values, (size_t)count, sizeof *values);
+        put_message(graph, 5, &t);
+    }
+}
+static void put_nodes(message *graph, const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == ';')) {
+        char word[4][200] = { "", "", "", "" };
+        int part = 0;
+        n = strcspn(text, ";");
+        for (size_t i = 0, size; i < n; i += size + (text[i + size] == ' ')) {
+            size = strcspn(text + i, " ;");
+            if (text[i] == '>') part = 2;
+            else if (part == 2 && memchr(text + i, '=', size)) part = 3;
+            if (text[i] == '>') continue;
+            if (*word[part]) strcat(word[part], " ");
+            if (size > 1 || text[i] != '_') strncat(word[part], text + i, size); /* _: an input that is left out */
+            part += part == 0;
+        }
+        put_node(graph, word[0], word[1], word[2], word[3]);
+    }
+}
+static void write_row(message *file, const graph_row *row)
+{
+    static message graph;
+    graph.size = 0;
+    put_value(&graph, 11, "x", row->x);
+    put_constants(&graph, row->constants);
+    put_nodes(&graph, row->nodes);
+    put_value(&graph, 12, "y", "");
+    onnx_file(file, &graph, row->opset);
+}
+/* Runs y of x = 1, -2, 3, … alone, and as the last of three rows of a list, of which it must have the same bits. */
+static void check_row(const graph_row *row)
+{
+    static message file;
+    static float x[3][256];
+    const fold_node none = { 0, 0 };
+    char *end;
+    for (int i = 0; i < 3 * 256; i++) x[i / 256][i % 256] = (float)(i % 256 % 2 ? -1 - i % 256 : 1 + i % 256) * (i < 512 ? 0.5f : 1);
+    write_row(&file, row);
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL), *g = fold_ctx_new(m, NULL);
+    fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
+    if (*row->says == ':') {
+        CHECK_SAYS(!o && strstr(fold_model_message(m), row->says + 1), "%s: %s", row->nodes, fold_model_message(m));
+    } else {
+        const int n = o ? fold_onnx_find(o, "x").count : 1, count = fold_onnx_find(o, "y").count;
+        float rows[3][256];
+        fold_onnx_value in = { "x", x[2], none }, y = { "y", NULL, none }, list = { "x", NULL, none }, ys = { "y", NULL, none };
+        CHECK_SAYS(o != NULL, "%s: %s", row->nodes, fold_model_message(m));
+        CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &y, 1), o ? FOLD_OK : FOLD_BAD_ARGUMENT);
+        CHECK_SAYS(!fold_run(f, &y.node, 1), "%s: %s", row->nodes, fold_ctx_message(f));
+        for (int i = 0; i < 3 * n; i++) ((float *)rows)[i] = x[i / n][i % n];
+        list.node = fold_list_input(g, (const float *)rows, 3, fold_shape1(n));
+        fold_onnx_record(o, g, &list, 1, NULL, &ys, 1);
+        CHECK_SAYS(!fold_run(g, &ys.node, 1), "%s, as a list: %s", row->nodes, fold_ctx_message(g));
+        const int is_list = fold_list_length(g, ys.node) == 3;
+        const float *got = fold_value(f, y.node);
+        CHECK_INT(fold_read(g, &ys.node, 1, (float *)rows), FOLD_OK);
+        int i = 0;
+        for (const char *at = row->says; got && *at; at = end, i++) {
+            const float right = strtof(at, &end);
+            const int same = fabsf(got[i] - right) <= 1e-6f * fabsf(right) && (right != 0 || signbit(got[i]) == signbit(right));
+            CHECK_SAYS(same || (isnan(right) && isnan(got[i])), "%s: y[%d] is %g, not %g", row->nodes, i, (double)got[i], (double)right);
+        }
+        CHECK_SAYS(got && i == count, "%s: %d values, not %d", row->nodes, count, i);
+        CHECK_SAYS(got && !memcmp(got, (float *)rows + (is_list ? 2 * count : 0), (size_t)count * sizeof *got), "%s: other bits in a list", row->nodes);
+    }
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_ctx_free(g);
+    fold_model_free(m);
+}
+static void check_rows(const graph_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) check_row(&rows[i]);
+}
+#define CHECK_ROWS(rows) check_rows(rows, sizeof(rows) / sizeof *(rows))
+
+/* Attributes that a writer of proto3 leaves without a value, since it is 0. */
+static void left_out(void)
+{
+    static const graph_row rows[] = {
+        { 13, "2 3", "", "Softmax x > y axis=:2", "0.99330715 0.00091105119 0.99987661 0.0066928509 0.99908895 0.00012339458" },
+        { 13, "1 2", "w 2 1=1,2;c 1=5", "Gemm x w c > y beta=:1", "-3" },
+        { 13, "1 2", "w 2 1=1,2;c 1=5", "Gemm x w c > y alpha=:1", "5" },
+        { 13, "1 2", "", "LeakyRelu x > y alpha=:1", "1 -0" },
+        { 13, "1 2", "", "Elu x > y alpha=:1", "1 -0" },
+        { 13, "2 2", "", "Flatten x > f axis=:2;ReduceSum f > y keepdims=:2", "-2" },
+        { 13, "2 2", "", "Flatten x > a axis=:2;Concat a a > y axis=:2", "1 -2 3 -4 1 -2 3 -4" },
+        { 13, "2 2", "", "ArgMax x > i axis=:2 keepdims=:2;Cast i > y to=1", "1 0" },
+        { 6, "1 2", "", "Clip x > y min=:1", "1 0" },
+        { 6, "1 2", "", "Clip x > y max=:1", "0 -2" },
+        { 13, "1 2", "", "Constant > c value_float=:1;Add x c > y", "1 -2" },
+        { 13, "1 2", "", "Constant > c value_int=:2;Cast c > d to=1;Add x d > y", "1 -2" },
+        { 17, "2 2", "g=2", "LayerNormalization x g > y axis=:2 epsilon=1.0", "1.0444659 -1.0444659 2.4370872 -2.4370872" },
+        { 13, "1 2", "", "Pad x > y pads=0,1,0,0 value=:1", "0 1 -2" },
+        { 13, "1 2", "", "Softmax x > y axis=1.0", ":Softmax 'y': the attribute axis is of another type" },
+        { 13, "1 2", "", "Softmax x > y axis=:1", ":Softmax 'y': the attribute axis is of another type" }
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Products of dimensions that no int holds, and dimensions that are none. */
+static void large_dims(void)
+{
+    static const graph_row rows[] = {
+        { 17, "1", "n 1=#65536;s 3=#65536,65536,-1", "ConstantOfShape n > w;Reshape w s > v;ReduceSum v > y", ":Reshape 'v': " },
+        { 17, "1", "s 3=#16777216,16777216,16777216", "Expand x s > y", ":Expand 'y': a tensor of more than 16777216 values" },
+        { 17, "1", "s 3=#65536,65536,65536", "ConstantOfShape s > y", ":ConstantOfShape 'y': a tensor of more than 16777216 values" },
+        { 17, "1 1 4000 4000", "w 4000 1 1 1=0", "Conv x w > y", ":weight 'w': " },
+        { 17, "1 1 2048 2048", "n 4=#16384,1,1,1", "ConstantOfShape n > w;Conv x w > y", ":Conv 'y': a tensor of more than" },
+        { 17, "1 1", "", "Pad x > y pads=2147483647,0,2147483647,0", ":Pad 'y': 2147483647 pads" },
+        { 17, "1 4", "", "Slice x > y starts=-2147483648, ends=2147483647, axes=1,", "1 -2 3 -4" },
+        { 17, "1 4", "a 1=#-1;b 1=#-9223372036854775807;c 1=#1;d 1=#-9223372036854775807", "Slice x a b c d > y", ":a step of" },
+        { 17, "1 4", "i 1=#9223372036854775807", "Gather x i > y axis=1", ":Gather 'y': axis" },
+        { 17, "1 65536", "w 1=1", "Reshape x w > y", ":Reshape 'y': 65536 values into" },
+        { 17, "65536 65536", "", "Relu x > y", ":a tensor of more than" },
+        { 17, "3 1 4", "w 1 4 4=0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "LSTM x w w > y hidden_size=2147483647", ":LSTM 'y': " }
+    };
+    CHECK_ROWS(rows);
+}
+
+/* An op of whole numbers makes whole numbers. */
+static void whole_numbers(void)
+{
+    static const graph_row rows[] = {
+        { 13, "1 2", "b 2=#2,3;h 1=0.5", "Pow b h > p;Cast p > c to=1;Add x c > y", "2 -1" },
+        { 13, "1 3", "b 1=#2;h 1=0.5", "Mul x h > e;Pow b e > p;Cast p > y to=1", "1 0 2" },
+        { 13, "1 3", "e 1=2.0", "Cast x > i to=7;Pow i e > p;Cast p > y to=1", "1 4 9" },
+        { 13, "1 2", "a 2=#-7,7;b 1=#2", "Div a b > q;Cast q > c to=1;Add x c > y", "-2 1" },
+        { 13, "1 2", "a 2=#-1,1;b 1=#2;z 1=-0.0", "Div a b > q;Cast q > c to=1;Mul c z > d;Mul x d > y", "-0 0" },
+        { 13, "1 4", "h 1=0.25", "Mul x h > s;Cast s > i to=7;Cast i > y to=1", "0 0 0 -1" },
+        { 13, "1 2", "h 2=-0.5,0.5", "Cast h > i to=6;Cast i > c to=1;Sub c x > y", "-1 2" },
+        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", ":ReduceSum 's': 'a' has whole numbers" },
+        { 13, "1 2", "a 2=#3,5", "Relu a > s;Cast s > c to=1;Add x c > y", ":Relu 's': 'a' has whole numbers" },
+        { 13, "1 2", "a 2=#3,5;b 1=#4;c 1=#2", "Max a b c > m;Div m c > s;Cast s > d to=1;Add x d > y", "3 0" },
+        { 13, "1 2", "a 2=#3,5;b 2=#4,2;z 1=0", "Greater x z > g;Where g a b > w;Cast w > y to=1", "3 2" },
+        { 13, "1 2", "", "Cast x > i to=7;Add i i > y", ":Add 'y': 'i' has whole numbers that are no constants" }
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Forms of ops that an older or a newer opset writes otherwise. */
+static void forms(void)
+{
+    static const graph_row rows[] = {
+        { 9, "2 1", "g 1=2;b 1=1;m 1=5;v 1=7", "BatchNormalization x g b m v > y m2 v2 sm sv epsilon=0.75", "2.7320508 -0.7320508" },
+        { 13, "2 1", "g 1=2;b 1=1;m 1=5;v 1=7", "BatchNormalization x g b m v > z m2 v2 epsilon=0.75;Concat m2 v2 > y axis=0", "4.45 6.525" },
+        { 15, "2 1", "g 1=2;b 1=1;m 1=5;v 1=7", "BatchNormalization x g b m v > y m2 v2 epsilon=0.75 training_mode=1", "2.7320508 -0.7320508" },
+        { 15, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0", "1 -5" },
+        { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0 spatial=1", "1 -5" },
+        { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y spatial=:2", ":not spatial" },
+        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":the form of opset 6" },
+        { 12, "1 2 2", "", "Softmax x > y axis=1", "0.11840516 0.005895048 0.87490203 0.00079780727" },
+        { 13, "1 2 2", "", "Softmax x > y axis=1", "0.11920292 0.88079708 0.88079708 0.11920292" },
+        { 11, "1 2", "", "Softmax x > y", "0.95257413 0.047425873" },
+        { 11, "1 4", "", "Split x > y z axis=1", "1 -2" },
+        { 17, "1 3", "", "Split x > y z axis=1", ":2 parts that are not equal, of 3 values" },
+        { 18, "1 3", "", "Split x > y z axis=1 num_outputs=2", "1 -2" },
+        { 18, "1 3", "s 2=#1,2", "Split x s > z y axis=1", "-2 3" },
+        { 12, "1 3", "", "ReduceSum x > y axes=1, keepdims=0", "2" },
+        { 13, "1 3", "a 1=#1", "ReduceSum x a > y keepdims=0", "2" },
+        { 18, "1 3", "a 1=#1", "ReduceMax x a > y", "3" },
+        { 18, "1 3", "", "ReduceSum x > y noop_with_empty_axes=1", "1 -2 3" },
+        { 18, "1 3", "", "ReduceL1 x > y noop_with_empty_axes=1", ":of no axes" },
+        { 6, "1 3", "", "Clip x > y min=-1.0 max=2.0", "1 -1 2" },
+        { 11, "1 3", "a=-1;b=2", "Clip x a b > y", "1 -1 2" },
+        { 12, "1 3", "b=2", "Clip x _ b > y", "1 -2 2" },
+        { 9, "1 4", "", "Slice x > y starts=1, ends=3, axes=1,", "-2 3" },
+        { 10, "1 4", "a 1=#3;b 1=#-5;c 1=#1;d 1=#-2", "Slice x a b c d > y", "-4 -2" },
+        { 10, "1 2", "", "Pad x > y pads=0,1,0,0 value=0.5", "0.5 1 -2" },
+        { 11, "1 2", "p 4=#0,1,0,0;v=0.5", "Pad x p v > y", "0.5 1 -2" },
+        { 18, "1 2", "p 2=#1,0;v=0.5;a 1=#1", "Pad x p v a > y", "0.5 1 -2" },
+        { 11, "1 1 2", "", "Squeeze x > y axes=0,", "1 -2" },
+        { 13, "1 1 2", "a 1=#-2", "Squeeze x a > y", "1 -2" },
+        { 5, "1 2", "s 2=#2,-1", "Reshape x s > y", "1 -2" },
+        { 1, "1 2", "", "Reshape x > y shape=2,1", "1 -2" },
+        { 22, "1 2", "", "Identity x > y", "1 -2" },
+        { 23, "1 2", "", "Identity x > y", ":the file has opset 23 of ONNX's own ops; 1 to 22 are read" },
+        { 5, "1 2", "", "Cast x > y to=FLOAT", ":Cast 'y': the attribute to is of another type" },
+        { 15, "1 2 3", "", "Shape x > s start=-2;Cast s > c to=1;ReduceSum c > d keepdims=0;Add x d > y", "6 3 8 1 10 -1" }
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Ops of any number of inputs, with one; what is joined keeps ranks and the values of its formula. */
+static void one_input(void)
+{
+    static const graph_row rows[] = {
+        { 13, "1", "w 1=3.5", "Sum w > s;Add x s > y", "4.5" },
+        { 13, "1", "w 1=3.5", "Max w > s;Add x s > y", "4.5" },
+        { 13, "1", "w 1=3.5", "Min w > s;Concat s > t axis=0;Add x t > y", "4.5" },
+        { 13, "2", "", "Sum x > s;Max s > t;Min t > u;Concat u > y axis=0", "1 -2" },
+        { 13, "2", "w 1=1;v 1=2;u 2=3,4", "Sum w v u > s;Mul x s > y", "6 -14" },
+        { 17, "2 4", "e 1 1 1=0.25;a 1=#1", "ReduceMean x > m axes=-1, ;Sub x m > c;Mul c c > q;ReduceMean q > v axes=-1,;Add v e > w;Sqrt w > s;Div c s > z;ReduceSum z a > y keepdims=0",
+          "1.3816304 -1.3816304 2.4151664 -2.4151664" },
+        { 17, "1 2", "g 2=0,0;b 2=3,4", "LayerNormalization x g b > y", "3 4" },
+        { 13, "2", "h=-1e38;t=10", "Min x h > a;Mul a t > b;Sigmoid b > s;Mul b s > y", "nan nan" }
+    };
+    CHECK_ROWS(rows);
+}
+
+/* Names: one that a made-up name would take, and ones that are equal in the first 127 letters. */
+static void names(void)
+{
+#define LONG "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww"
+    static const graph_row rows[] = {
+        { 13, "1 2", "w 2 2=1,2,3,4;w.1 2 2=1,0,0,2;w.turned 2 2=1,0,0,1",
+          "MatMul x w > h;Gemm h w > g transB=1;MatMul g w.1 > i;Gemm i w.turned > y transB=1", "-17 -78" },
+        { 13, "1 2", LONG "a 2=1,2;" LONG "b 2=3,4", "Mul x " LONG "a > h;Mul h " LONG "b > y", "3 -16" } };
+    CHECK_ROWS(rows);
+}
+
+/* Nodes in any order; parts that no output needs are skipped, also with what they would read. */
+static void parts(void)
+{
+    static const graph_row rows[] = {
+        { 13, "1 2", "", "Neg a > y;Relu x > a", "-1 -0" },
+        { 13, "1 2", "", "Add d d > y;Add c b > d;Neg b > c;Relu a > b;Neg x > a", "0 0" },
+        { 13, "1 2", "", "Sin x > z;Relu x > y", "1 0" },
+        { 13, "1 2", "", "Sin x > z;Neg z > v;Relu x > y", "1 0" },
+        { 13, "1 2", "", "Sin x > z;Neg z > y", ":onnx: Sin 'z': this op is not read" },
+        { 13, "1 2", "", "Neg z > y;Neg y > z", ":'y' but what needs it" },
+        { 13, "1 2", "", "Neg y > y", ":nothing makes 'y' but what needs it" },
+        { 13, "1 2", "", "Neg x > y;Relu x > y", ":'y' is there already" }
+    };
+    CHECK_ROWS(rows);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------- */
 
 typedef struct refusal { const char *type, *in, *attributes, *message; } refusal;
@@ -643,7 +900,7 @@ static void refusals(void)
     static const refusal all[] = {
         { "Unknown", "x", "", "onnx: Unknown 'y': this op is not read" },
         { "Relu", "x", "alpha=1.0", "onnx: Relu 'y': an attribute alpha" },
-        { "Relu", "gone", "", "onnx: Relu 'y': 'gone' is made by nothing before it" },
+        { "Relu", "gone", "", "onnx: Relu 'y': nothing makes 'gone'" },
         { "Relu", "x x", "", "onnx: Relu 'y': 2 inputs" },
         { "Gather", "x x", "", "onnx: Gather 'y': an index that is not constant" },
         { "Reshape", "x x", "", "onnx: Reshape 'y': 'x' is not constant" },
@@ -778,6 +1035,13 @@ int main(int argc, char **argv)
     check_run("inputs, outputs and metadata", contract);
     check_run("moves and norms that are joined", moves);
     check_run("what looks like a norm, and a listed weight", lookalikes);
+    check_run("attributes without a value", left_out);
+    check_run("large dimensions", large_dims);
+    check_run("whole numbers", whole_numbers);
+    check_run("forms of other opsets", forms);
+    check_run("one input, and what is joined", one_input);
+    check_run("names of parameters", names);
+    check_run("nodes in any order, and parts that are not read", parts);
     check_run("what is refused", refusals);
     check_run("weights in other files", external);
     check_run("misuse", misuse);

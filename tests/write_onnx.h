@@ -92,7 +92,8 @@ static inline void put_whole(message *m, int field, const char *name, const char
     put_message(m, field, &t);
 }
 
-/* A node. Attributes are words: axis=1, axes=1,2 (a comma makes a list: axes=1,), alpha=0.5 (a point makes a float), mode=edge. */
+/* A node. Attributes are words: axis=1, axes=1,2 (a comma makes a list: axes=1,), alpha=0.5 (a point makes a float), mode=edge,
+   axis=:2 (type 2 and no value, as proto3 writes a 0). */
 static inline void put_node(message *graph, const char *type, const char *in, const char *out, const char *attributes)
 {
     static message node, attribute;
@@ -106,7 +107,8 @@ static inline void put_node(message *graph, const char *type, const char *in, co
         const char *value = attributes + name + 1, *end = attributes + n;
         attribute.size = 0;
         put_bytes(&attribute, 1, attributes, name);
-        if (memchr(value, ',', (size_t)(end - value)))
+        if (*value == ':') put_number(&attribute, 20, strtol(value + 1, NULL, 10));
+        else if (memchr(value, ',', (size_t)(end - value)))
             while (value < end) {
                 char *next;
                 put_number(&attribute, 8, strtoll(value, &next, 10));
