@@ -1216,6 +1216,8 @@ static onnx__step onnx__begin(fold_onnx *o, onnx__recorder *record, int n_in)
 {
     onnx__step s;
     memset(&s, 0, sizeof s);
+    if (o->node.n_in && onnx__in(o, 0)->is_integer && !(o->node.op->flags & ONNX__INTEGERS))
+        ONNX__REFUSE(o, "'%.60s' has whole numbers", onnx__in(o, 0)->name);
     s.record = record;
     s.op = o->node.op;
     s.from = o->node.in;
@@ -1289,8 +1291,6 @@ static int onnx__reads(fold_onnx *o, onnx__step *s, int i, int index, const onnx
                        fold_shape shape)
 {
     if (o->failed) return 0;
-    if (o->values[index].is_integer && !(o->node.op->flags & ONNX__INTEGERS))
-        return ONNX__REFUSE(o, "'%s' has whole numbers", o->values[index].name);
     if (onnx__is_fixed(o, index) && !onnx__use_constant(o, index, i && o->node.op->flags & ONNX__FREEZES))
         return 0;
     const onnx__move *move = view ? onnx__trace(o, &index, view, shape) : NULL;
@@ -1462,6 +1462,7 @@ static int onnx__one_step(fold_onnx *o, const onnx__calls *calls, int input, flo
     onnx__step s = onnx__begin(o, onnx__record_calls, 1);
     if (calls->with && !isfinite(first)) return ONNX__REFUSE(o, "a number that is not finite");
     s.calls = *calls;
+    s.stops = calls->one == fold_floor;
     s.real[0] = first;
     s.real[1] = second;
     return onnx__reads(o, &s, 0, base, NULL, fold_shape1(1)) &&
@@ -1482,7 +1483,11 @@ static int onnx__open_clip(fold_onnx *o, const onnx__value *from)
         if (onnx__has_in(o, i + 1) && !onnx__scalar(o, o->node.in[i + 1], &bound[i]))
             return ONNX__REFUSE(o, "a bound that is not constant");
     if (!(bound[0] <= bound[1])) return ONNX__REFUSE(o, "bounds that leave nothing between them");
-    return onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
+    onnx__calls calls = o->node.op->calls;
+    const int has_low = isfinite(bound[0]), has_high = isfinite(bound[1]);
+    if (!has_low || !has_high) calls.between = NULL;
+    if (has_low != has_high) calls.with = has_low ? fold_at_least : fold_at_most;
+    return onnx__one_step(o, &calls, 0, (float)bound[!has_low && has_high], (float)bound[1]);
 }
 
 static fold_node onnx__less_from(fold_ctx *f, fold_node x, float number)
@@ -1558,7 +1563,7 @@ static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
 {
     static const onnx__op casts[2] = {
         { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__trunc, 0, 0 },
-        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__not_zero, 0, ONNX__TRUTH }
+        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__not_zero, 0, ONNX__INTEGERS | ONNX__TRUTH }
     };
     const int to = onnx__whole(o, "to", 0);
     const onnx__type *type = onnx__type_of((uint64_t)to);
@@ -3101,6 +3106,42 @@ static int onnx__write(fold_writer *write, void *writer, const char *format, ...
     va_end(args);
     return write(text, strlen(text), writer);
 }
+/* Writes the shortest text of C that is this finite float. */
+static void onnx__shortest(float value, char text[32])
+{
+    const double size = fabs((double)value);
+    const int exponent = size > 0 ? (int)floor(log10(size)) : 0;
+    char digits[16];
+    int count = 0, same = 0, power = 0, at = 0;
+    while (!same && ++count < 11) {
+        power = count - 1 - exponent;
+        const double half = pow(10, power / 2), rest = pow(10, power - power / 2); /* neither overflows */
+        const double rounded = floor(size * half * rest + 0.5), back = rounded / half / rest;
+        same = (float)(back * (1 - 4e-16)) == (float)size && (float)(back * (1 + 4e-16)) == (float)size;
+        onnx__format(digits, sizeof digits, "%u", (unsigned)rounded);
+    }
+    if (digits[count]) digits[count] = 0, power--; /* rounded up to a power of ten */
+    const int n = (int)strlen(digits), point = n - power;
+    if (signbit(value)) text[at++] = '-';
+    if (point < -4 || point > 9) {
+        onnx__format(text + at, 24, "%se%df", digits, -power);
+        return;
+    }
+    for (int i = point < 1 ? point - 1 : 0; i < n || i < point; i++) {
+        if (i == point) text[at++] = '.';
+        text[at++] = i < 0 || i >= n ? '0' : digits[i];
+    }
+    strcpy(text + at, point < n ? "f" : ".0f");
+}
+/* C has no names for infinities and NaN that need no header: they are computed. */
+static int onnx__print_pad(float pad, fold_writer *write, void *writer)
+{
+    char text[32];
+    onnx__shortest(isfinite(pad) ? pad : pad < 0 ? -3e38f : 3e38f, text);
+    return onnx__write(write, writer, "        float own_pad = %s;\n", text) ||
+           (!isfinite(pad) && onnx__write(write, writer, "        own_pad *= 10.0f;\n")) ||
+           (isnan(pad) && onnx__write(write, writer, "        own_pad -= own_pad;\n"));
+}
 static int onnx__print_move(const onnx__move *move, fold_writer *write, void *writer)
 {
     const int run = move->run, runs = move->count / run;
@@ -3108,11 +3149,11 @@ static int onnx__print_move(const onnx__move *move, fold_writer *write, void *wr
     for (int i = 0; i < runs && !stopped; i++)
         stopped = onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
     stopped = stopped || onnx__write(write, writer, "\n        };\n        int k;\n");
+    if (move->has_pad && !stopped) stopped = onnx__print_pad(move->pad, write, writer);
     stopped = stopped || onnx__write(write, writer, "        for (i = 0; i < %d; i++)\n", runs);
     stopped = stopped || onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", run);
     stopped = stopped || onnx__write(write, writer, "                own_out[i * %d + k] = ", run);
-    if (move->has_pad && !stopped)
-        stopped = onnx__write(write, writer, "own_from[i] < 0 ? (float)%g : ", (double)move->pad);
+    if (move->has_pad && !stopped) stopped = onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
     return stopped || onnx__write(write, writer, "own_in0[own_from[i] + k];\n");
 }
 static int onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
@@ -3130,19 +3171,20 @@ static int onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *w
 }
 int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const char *const maps[4][2] = {
-        { "Less", "<" }, { "LessOrEqual", "<=" }, { "Greater", ">" }, { "GreaterOrEqual", ">=" }
-    };
+    static const char *const maps[7][2] = { { "Less", "<" },        { "LessOrEqual", "<=" },
+                                            { "Greater", ">" },     { "GreaterOrEqual", ">=" },
+                                            { "Equal", "==" },      { "And", "!= 0.0f &&" },
+                                            { "Or", "!= 0.0f ||" } };
     (void)user;
     if (!seen || !seen->own || !write) return 1;
     if (seen->own->forward == onnx__move_forward)
         return onnx__print_move((const onnx__move *)seen->own->user, write, writer);
     if (seen->own->forward == onnx__argmax_forward) return onnx__print_argmax(seen, write, writer);
-    for (int i = 0; i < 4 && seen->own->forward == onnx__map_forward; i++)
+    for (int i = 0; i < 7 && seen->own->forward == onnx__map_forward; i++)
         if (!strcmp(maps[i][0], seen->name))
             return onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
                                onnx__elements(*seen->out[0])) ||
-                   onnx__write(write, writer, "own_in0[i] %s own_in1[i] ? 1.0f : 0.0f;\n", maps[i][1]);
+                   onnx__write(write, writer, "(own_in0[i] %s own_in1[i]) ? 1.0f : 0.0f;\n", maps[i][1]);
     return 1;
 }
 #endif

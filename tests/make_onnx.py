@@ -1,13 +1,23 @@
 #!/usr/bin/env python3
-"""Exports networks of PyTorch to ONNX files, with inputs and what PyTorch makes of them, for tests/test_onnx.c.
+"""Exports networks of PyTorch to ONNX files, with inputs and what PyTorch makes of them, for tests/test_onnx.c. Makes random graphs
+with what numpy makes of them, for tests/random_onnx.c.
 
     python3 tests/make_onnx.py FOLDER [SEED]    folders in the format that examples/policy.c tells: set FOLD_POLICIES to it
+    python3 tests/make_onnx.py --random COUNT SEED FILE
 
-Each network is exported at opsets 11, 13 and 17, with a batch of 1 and with one of any size."""
+Each network of PyTorch is exported at opsets 11, 13 and 17, with a batch of 1 and with one of any size."""
 
 import os
 import sys
 import warnings
+
+if len(sys.argv) == 5 and sys.argv[1] == "--random":
+    import random_onnx
+
+    with open(sys.argv[4], "wb") as graphs:
+        tried, ops = random_onnx.write(int(sys.argv[2]), int(sys.argv[3]), graphs)
+    print("%d graphs of %d, nodes:" % (int(sys.argv[2]), tried), ", ".join("%s %d" % op for op in sorted(ops.items())))
+    sys.exit()
 
 import torch
 from torch import nn

@@ -892,6 +892,137 @@ static void parts(void)
     CHECK_ROWS(rows);
 }
 
+/* The gradient of sum(y) by a weight w and by x, beside finite differences. An op that passes none says so. */
+static void gradients(void)
+{
+    static const struct { const char *nodes; int stops; } rows[] = {
+        { "Add x w > s;Reciprocal s > y", 0 }, { "Mul w x > v;Pow v e > y", 0 },
+        { "Pow w x > y", 0 }, { "Mul w x > v;Pow v c > y", 0 }, { "Sub w x > y", 0 }, { "Div w x > y", 0 }, { "Mul w x > v;Erf v > y", 0 },
+        { "Mul x w > v;Max v c e > y", 0 }, { "Mul x w > a;Softmax a > y", 0 }, { "Mul x w > a;ReduceL2 a > y", 0 },
+        { "Mul x w > v;Less v c > b;Cast b > y to=1", 1 }, { "Mul x w > v;Floor v > y", 1 }, { "Mul x w > v;ArgMax v > b;Cast b > y to=1", 1 },
+        { "Mul x w > v;Cast v > b to=7;Cast b > y to=1", 1 } };
+    static const float x[2] = { 0.75f, 1.5f };
+    const fold_node none = { 0, 0 };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static message file;
+        const graph_row row = { 17, "2", "w 2=0.7,1.3;e 2=1.5,-0.5;c=1.25", rows[i].nodes, "" };
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        double sum[3] = { 0, 0, 0 };
+        desc.training = 1;
+        write_row(&file, &row);
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, &desc);
+        fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
+        fold_onnx_value in = { "x", x, none }, y = { "y", NULL, none };
+        const fold_param w = fold_param_find(m, "w");
+        for (int k = 0; k < 3 && o; k++) { /* as it is, and a bit to both sides */
+            if (k) *fold_values_write_begin(m, w) += k == 1 ? 0.01f : -0.02f, fold_values_write_end(m, w);
+            fold_ctx_reset(f);
+            CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &y, 1), FOLD_OK);
+            const fold_node total = fold_sum(f, fold_reshape(f, y.node, fold_shape1(fold_onnx_find(o, "y").count)), -1);
+            if (!k) CHECK_INT(fold_backward(f, total), FOLD_OK);
+            else CHECK_INT(fold_run(f, &total, 1), FOLD_OK);
+            sum[k] = (double)fold_scalar(f, total);
+        }
+        const double right = (sum[1] - sum[2]) / 0.02, got = o && fold_param_grad(m, w) ? (double)fold_param_grad(m, w)[0] : NAN;
+        int stops = 0;
+        for (const char *name = "ysvbar"; *name; name++) stops |= fold_onnx_find(o, (const char[2]){ *name, 0 }).stops_gradient;
+        CHECK_SAYS(o != NULL, "%s: %s", rows[i].nodes, fold_model_message(m));
+        CHECK_SAYS(stops == rows[i].stops && (stops || fabs(got - right) <= 2e-3 * fabs(right) + 1e-4), "%s: gradient %g, not %g; stops %d", rows[i].nodes, got, right, stops);
+        fold_onnx_close(o);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+/* Numbers are printed by the shortest text that is the same float. */
+static int append(const void *bytes, size_t size, void *user)
+{
+    strncat((char *)user, (const char *)bytes, size);
+    return 0;
+}
+static void shortest(void)
+{
+    static const struct { float value; const char *text; } all[] = {
+        { 0.123456789f, "0.12345679f" }, { 1, "1.0f" }, { 0, "0.0f" }, { -0.0f, "-0.0f" }, { 0.1f, "0.1f" }, { -2.5f, "-2.5f" }, { 16777216, "16777216.0f" },
+        { 3.4028235e38f, "34028235e31f" }, { 1e-45f, "1e-45f" }, { 1.17549435e-38f, "11754944e-45f" }, { 0.00001f, "0.00001f" }, { 9.9999998e-5f, "0.0001f" },
+        { 1e10f, "1e10f" }, { 0.3333333433f, "0.33333334f" }, { 8388607.5f, "8388607.5f" } };
+    char text[200];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        onnx__shortest(all[i].value, text);
+        CHECK_SAYS(!strcmp(text, all[i].text), "%s, not %s", text, all[i].text);
+    }
+    fold_random r = fold_random_new(1, 0);
+    for (int i = 0; i < 20000; i++) {
+        const uint32_t bits = (uint32_t)fold_random_below(&r, 1 << 16) << 16 | (uint32_t)fold_random_below(&r, 1 << 16);
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) continue;
+        onnx__shortest(value, text);
+        const float back = strtof(text, NULL);
+        CHECK_SAYS(!memcmp(&back, &value, sizeof value), "%s is not %.9g", text, (double)value);
+    }
+    *text = 0;
+    CHECK_INT(onnx__print_pad(-INFINITY, append, text), 0);
+    CHECK_TEXT(text, "float own_pad = -3e38f;\n        own_pad *= 10.0f;\n");
+}
+
+/* A budget of memory that the file does not fit, by its number; what is not a binding of this file. */
+static void settings(void)
+{
+    static message file;
+    static const graph_row row = { 13, "1 2", "w 2 2=1,2,3,4", "MatMul x w > hidden;Relu hidden > actions;Sin x > y", ":" };
+    const fold_onnx_binding binding = { "X", NULL, 1, 2, { 1, 2 } };
+    const fold_node none = { 0, 0 };
+    float x[2] = { 1, 2 };
+    fold_onnx_desc desc = fold_onnx_desc_default();
+    write_row(&file, &row);
+    fold_model *m = fold_model_new(NULL);
+    desc.most_bytes = 20000;
+    CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
+    CHECK_TEXT(fold_model_message(m), "the file needs more than 20000 bytes: raise fold_onnx_desc.most_bytes");
+    fold_model_clear_error(m);
+    desc.most_bytes = 0;
+    desc.bindings = &binding;
+    desc.n_bindings = 1;
+    CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
+    CHECK_TEXT(fold_model_message(m), "onnx: there is no input 'X' to bind; nearest: 'x'");
+    fold_model_free(m);
+    static message graph;
+    graph.size = 0;
+    put_value(&graph, 11, "x", "1 2");
+    put_nodes(&graph, "Relu x > actions;Sin x > y");
+    put_value(&graph, 12, "actions", "1 2");
+    put_value(&graph, 12, "y", "1 2");
+    onnx_file(&file, &graph, 13);
+    m = fold_model_new(NULL);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
+    CHECK_TEXT(fold_model_message(m), "");
+    CHECK_INT(fold_onnx_output(o, 1).count, 0);
+    fold_onnx_value in = { "x", x, none }, out = { "action", NULL, none };
+    CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "onnx: nothing makes 'action'; nearest: 'actions'");
+    fold_ctx_reset(f);
+    out.name = "y";
+    CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(fold_ctx_message(f), "onnx: 'y' is not read: Sin 'y': this op is not read");
+    fold_onnx_close(o);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+/* Messages that have a type by its name, a limit, a domain, a function. */
+static void messages(void)
+{
+    static const graph_row rows[] = {
+        { 13, "1 2", "", "Cast x > y to=3", ":Cast 'y': values of int8 are not read here" },
+        { 13, "1 2", "", "Cast x > y to=16", ":Cast 'y': values of bfloat16 are not read here" },
+        { 13, "1 2", "", "Cast x > y to=40", ":Cast 'y': values of ONNX's type 40" },
+        { 13, "1025 1 1", "w 1 4 1=0,0,0,0", "LSTM x w w > y hidden_size=1", ":1025 steps of 1 sequences, of at most 1024 together" },
+        { 13, "1 2", "w 2 2=0,0,0,0", "MatMul x w > h;Add h x > i;Conv i w > y", ":Conv 'y': an input of rank 2" } };
+    CHECK_ROWS(rows);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------- */
 
 typedef struct refusal { const char *type, *in, *attributes, *message; } refusal;
@@ -1042,6 +1173,10 @@ int main(int argc, char **argv)
     check_run("one input, and what is joined", one_input);
     check_run("names of parameters", names);
     check_run("nodes in any order, and parts that are not read", parts);
+    check_run("gradients", gradients);
+    check_run("numbers that are printed", shortest);
+    check_run("settings, and what is asked for", settings);
+    check_run("messages", messages);
     check_run("what is refused", refusals);
     check_run("weights in other files", external);
     check_run("misuse", misuse);
