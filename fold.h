@@ -2457,7 +2457,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
 {
     if (error->status)
         return; /* the first error sticks */
-    error->status = status;
+    error->status = (unsigned)status - 1 < FOLD_STATUS_COUNT - 1 ? status : FOLD_BAD_ARGUMENT;
     fold_format(error->text, sizeof error->text, format, args);
     if (error->tell)
         error->tell(error->text, error->user);
@@ -11698,6 +11698,11 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
+enum { FOLD__MOST_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
+typedef struct fold__scaled_rates {
+    int rate_set;
+    float rate, decay;
+} fold__scaled_rates;
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11760,6 +11765,106 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     return !m || m->error.status;
 }
 
+/* -- settings -------------------------------------------------------------------------------- */
+
+/* All settings and their ranges. OF and AND are members of fold_<owner> that are checked together, ONE is a
+   number that a call is given. */
+#define FOLD__SETTINGS(OF, AND, ONE)                                                                      \
+    OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, least, FROM(0))              \
+    OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                 \
+    AND(param_desc, uses, UP_TO(15)) AND(param_desc, rate_set, UP_TO(FOLD__RATE_SETS - 1))                \
+    OF(op_desc, n_in, WITHIN(-1, FOLD_MAX_IN)) AND(op_desc, n_out, WITHIN(1, FOLD_MAX_OUT))               \
+    AND(op_desc, n_attr, UP_TO(4)) AND(op_desc, needs, UP_TO(3)) AND(op_desc, scratch, FROM(0))           \
+    OF(cell_desc, n_in, UP_TO(FOLD_MAX_CELL_IN)) AND(cell_desc, n_list, UP_TO(FOLD_MAX_LIST))             \
+    AND(cell_desc, n_out, WITHIN(1, FOLD_MAX_OUT)) OF(norm, kind, UP_TO(FOLD_NORM_FIXED))                 \
+    AND(norm, epsilon, AMOUNT) OF(conv_desc, stride, UP_TO(FOLD__FILTER_MOST))                            \
+    AND(conv_desc, padding, UP_TO(FOLD__FILTER_MOST)) AND(conv_desc, dilation, UP_TO(FOLD__FILTER_MOST))  \
+    OF(transformer_desc, inner, UP_TO(FOLD__MOST_WIDTH)) AND(transformer_desc, epsilon, AMOUNT)           \
+    AND(transformer_desc, activation, UP_TO(FOLD_ACT_SILU)) AND(transformer_desc, dropout, BELOW_1)       \
+    AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                 \
+    OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))         \
+    AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))      \
+    ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))   \
+    ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__FILTER_MOST)) ONE(factor, float, FINITE) \
+    ONE(slope, float, FINITE) ONE(alpha, float, FINITE) ONE(exponent, float, FINITE)                      \
+    ONE(low, float, FLOATS(0, -INFINITY, INFINITY)) ONE(high, float, FLOATS(0, -INFINITY, INFINITY))      \
+    ONE(epsilon, float, AMOUNT) ONE(delta, float, FLOATS(FOLD__OPEN_LOW, 0, INFINITY))                    \
+    ONE(rate, float, BELOW_1) FOLD__STEP_SETTINGS(OF, AND, ONE)
+#ifdef FOLD_INFERENCE
+#define FOLD__STEP_SETTINGS(OF, AND, ONE)
+#else
+#define FOLD__STEP_SETTINGS(OF, AND, ONE)                                                                  \
+    OF(sgd, rate, AMOUNT) AND(sgd, momentum, FLOATS(0, 0, 1)) AND(sgd, decay, AMOUNT)                      \
+    OF(adagrad, rate, AMOUNT) AND(adagrad, epsilon, AMOUNT) AND(adagrad, decay, AMOUNT)                    \
+    OF(rmsprop, rate, AMOUNT) AND(rmsprop, rho, BELOW_1) AND(rmsprop, epsilon, AMOUNT)                     \
+    AND(rmsprop, decay, AMOUNT) OF(adam, rate, AMOUNT) AND(adam, beta1, BELOW_1) AND(adam, beta2, BELOW_1) \
+    AND(adam, epsilon, AMOUNT) AND(adam, decay, AMOUNT) OF(rates, kind, UP_TO(FOLD_RATE_STEP))             \
+    AND(rates, warm_up, FROM(0)) AND(rates, steps, FROM(0)) AND(rates, end, AMOUNT)                        \
+    AND(rates, every, FROM(0)) AND(rates, factor, AMOUNT) OF(_scaled_rates, rate_set, UP_TO(15))           \
+    AND(_scaled_rates, rate, AMOUNT) AND(_scaled_rates, decay, AMOUNT) ONE(share, float, FLOATS(0, 0, 1))  \
+    ONE(limit, float, FLOATS(0, 0, INFINITY))
+#endif
+
+/* Ranges of floats and of whole numbers: flags and ends. */
+enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
+#define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -INFINITY, INFINITY
+#define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, INFINITY
+#define FOLD__RANGE_FLOATS(open, low, high) FOLD__A_FLOAT | (open), low, high
+#define FOLD__RANGE_BELOW_1 FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, 1
+#define FOLD__RANGE_FROM(low) FOLD__OPEN_HIGH, low, INFINITY
+#define FOLD__RANGE_WITHIN(low, high) 0, low, high
+#define FOLD__RANGE_UP_TO(high) 0, 0, high
+enum {
+#define FOLD__INDEX_OF(owner, field, range) FOLD__SET_##owner,
+#define FOLD__INDEX_AND(owner, field, range) FOLD__SET_##owner##_##field,
+#define FOLD__INDEX_ONE(number, type, range) FOLD__SET_##number,
+    FOLD__SETTINGS(FOLD__INDEX_OF, FOLD__INDEX_AND, FOLD__INDEX_ONE) FOLD__SET_COUNT,
+    FOLD__SET_elu = FOLD__SET_alpha,
+    FOLD__SET_at_least = FOLD__SET_low,
+    FOLD__SET_at_most = FOLD__SET_high
+};
+static const struct fold__setting {
+    const char *name;
+    uint16_t offset;
+    uint8_t size, flags;
+    float low, high;
+} fold__settings[FOLD__SET_COUNT + 1] = {
+#define FOLD__FIELD(owner, field) #field, offsetof(fold_##owner, field), sizeof(((fold_##owner *)0)->field)
+#define FOLD__ROW_FIRST(owner, field, range) { FOLD__FIELD(owner, field), FOLD__RANGE_##range },
+#define FOLD__ROW_AND(owner, field, range) { FOLD__FIELD(owner, field), FOLD__NEXT | FOLD__RANGE_##range },
+#define FOLD__ROW_ONE(number, type, range) { #number, 0, sizeof(type), FOLD__RANGE_##range },
+    FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ NULL, 0, 0, 0, 0, 0 }
+};
+
+/* Tells whether the settings of an owner are in their ranges, from the first one on; if not, an error says
+   which is not. `name` is that of the parameter or layer, NULL where there is none. */
+static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
+                             const void *settings)
+{
+    const struct fold__setting *row = &fold__settings[first];
+    do {
+        const unsigned char *at = (const unsigned char *)settings + row->offset;
+        const int is_float = row->flags & FOLD__A_FLOAT;
+        char shown[FOLD__NUMBER];
+        int whole = *at; /* an enum can have a single byte */
+        if (row->size == sizeof whole)
+            memcpy(&whole, at, sizeof whole);
+        const float value = is_float ? fold__float_of((uint32_t)whole) : (float)whole;
+        if ((row->flags & FOLD__OPEN_LOW ? value > row->low : value >= row->low) &&
+            (row->flags & FOLD__OPEN_HIGH ? value < row->high : value <= row->high))
+            continue;
+        if (is_float)
+            fold__format(shown, sizeof shown, "%g", (double)value);
+        else
+            fold__format(shown, sizeof shown, "%d", whole);
+        return fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s%s%.60s%s: %s is %s, must be in %c%g, %g%c", who,
+                             name ? " '" : "", name ? name : "", name ? "'" : "", row->name, shown,
+                             "[("[(row->flags & FOLD__OPEN_LOW) != 0], (double)row -> low,
+                             (double)row -> high, "])"[(row->flags & FOLD__OPEN_HIGH) != 0]);
+    } while ((++row)->flags & FOLD__NEXT);
+    return 1;
+}
+
 /* Defines the function that gives the defaults of a struct. */
 #define FOLD__BY_DEFAULT(type, ...)    \
     FOLD_API type type##_default(void) \
@@ -11799,8 +11904,8 @@ static fold_model *fold__place_model(const fold_memory *given)
 static void fold__check_threads(fold__error *error, const char *who, int threads, int can_run)
 {
     if (threads < 0 || (threads > 1 && !can_run))
-        fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s: threads is %d%s", who, threads,
-                      threads < 0 ? "" : ", but there is no parallel_for to run them");
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s: threads is %d, %s", who, threads,
+                      threads < 0 ? "must be in [0, inf)" : "but there is no parallel_for to run them");
 }
 
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
@@ -12200,8 +12305,6 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
         return "a parameter needs a name";
     if (!fold__shape_ok(&desc->shape))
         return fold__shape_problem(&desc->shape);
-    if (desc->rate_set < 0 || desc->rate_set >= FOLD__RATE_SETS)
-        return "its rate_set is not in 0..15";
     if (m->span + (size_t)fold__shape_size(&desc->shape) > INT_MAX - FOLD__SPAN_ALIGN)
         return "a model holds at most 2147483647 values";
     if (fold_param_find(m, desc->name).id)
@@ -12282,6 +12385,8 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
 {
     fold_param none = { 0, 0 };
     if (!m || !fold__can_add(m, "parameter", desc ? desc->name : NULL))
+        return none;
+    if (desc && !fold__settings_ok(&m->error, FOLD__SET_param_desc, "parameter", desc->name, desc))
         return none;
     const char *problem = desc ? fold__param_problem(m, desc) : "no description";
     if (problem)
@@ -12539,10 +12644,8 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
     const fold_param all = { 0, 0 };
     if (!m || m == from || !fold__same_params(m, from, "fold_values_average"))
         return fold_model_status(m);
-    if (!(share >= 0 && share <= 1))
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_average: the share %g is not in [0, 1]",
-                                (double)share),
-               FOLD_BAD_ARGUMENT;
+    if (!fold__settings_ok(&m->error, FOLD__SET_share, "fold_values_average", NULL, &share))
+        return m->error.status;
     const fold__fp saved = fold__fp_enter(m->flushes);
     fold__average(fold__values(m), fold__values(from), m->span, share);
     fold__fp_leave(saved);
@@ -12566,10 +12669,8 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
 
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
-    if (rate_set < 0 || rate_set >= FOLD__RATE_SETS)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_scale_rates: rate set %d is not in 0..15",
-                         rate_set);
-    else if (m) {
+    const fold__scaled_rates given = { rate_set, rate, decay };
+    if (m && fold__settings_ok(&m->error, FOLD__SET__scaled_rates, "fold_model_scale_rates", NULL, &given)) {
         m->set_rate[rate_set] = rate;
         m->set_decay[rate_set] = decay;
     }
@@ -12750,11 +12851,10 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         fold__model_fail(m, FOLD_BAD_STATE,
                          "fold_model_quantize: the model can be trained: make it with `inference` in its "
                          "desc");
-    else if (settings.least < 0)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is %d", settings.least);
     else if (settings.bits && settings.bits != 8 && settings.bits != 16)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is %d; it is 8 or 16",
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is %d, must be 8 or 16",
                          settings.bits);
+    fold__settings_ok(&m->error, FOLD__SET_quantize_desc, "fold_model_quantize", NULL, &settings);
     if (m->error.status)
         return m->error.status;
     m->forms[FOLD__IN_BYTES] = fold__byte_kernels_for(m->kernels);
@@ -14827,8 +14927,7 @@ typedef struct fold__refusal {
 static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *why)
 {
     const fold_memory *memory = &settings->memory;
-    if ((unsigned)settings->schedule >= FOLD_SCHEDULE_COUNT)
-        fold__wrong_setting(why, "fold_ctx_desc: schedule is %d, which is none", (int)settings->schedule);
+    fold__settings_ok(&why->error, FOLD__SET_ctx_desc, "fold_ctx_desc", NULL, settings);
     if (settings->training && !FOLD__TRAINING(1))
         fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
     if (!FOLD__NOT_PLAIN(1) &&
@@ -15051,6 +15150,12 @@ static int fold__missing(fold_ctx *f, const char *who)
 }
 #define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
 
+/* Tells whether a call can go on with the settings it is given. */
+static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
+{
+    return !fold__broken(f) && fold__settings_ok(&f->error, first, who, NULL, settings);
+}
+
 /* Appends an input whose values the caller keeps. */
 static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *values, const fold_shape *shape,
                                   int rows)
@@ -15115,8 +15220,10 @@ FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shap
 {
     if (!bytes)
         return fold__missing_node(f, "input_bytes");
-    return fold__input_fits(f, "input_bytes", &shape) ? fold__append_bytes(f, bytes, &shape, -1, factor)
-                                                      : fold__null;
+    return fold__input_fits(f, "input_bytes", &shape) &&
+                   fold__given_ok(f, FOLD__SET_factor, "input_bytes", &factor)
+               ? fold__append_bytes(f, bytes, &shape, -1, factor)
+               : fold__null;
 }
 
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape)
@@ -15472,13 +15579,11 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                              const fold_conv_desc *desc, int32_t attr[4])
 {
     const int stride = desc->stride ? desc->stride : 1, dilation = desc->dilation ? desc->dilation : 1;
-    const int given[5] = { size[0], size[1], stride, dilation, desc->padding };
     fold_shape out;
-    for (int i = 0; i < 5; i++)
-        if (given[i] < (i < 4) || given[i] > FOLD__FILTER_MOST)
-            return fold__fail(f, FOLD_BAD_ARGUMENT,
-                              "%s: a size, stride, dilation or padding of %d is not in %d..%d", who, given[i],
-                              i < 4, FOLD__FILTER_MOST);
+    if (!fold__given_ok(f, FOLD__SET_size, who, &size[0]) ||
+        !fold__given_ok(f, FOLD__SET_size, who, &size[1]) ||
+        !fold__given_ok(f, FOLD__SET_conv_desc, who, desc))
+        return 0;
     attr[FOLD__FILTER_SIZE] = size[0] | size[1] << 16;
     attr[FOLD__FILTER_STEPS] = stride | dilation << 16;
     attr[FOLD__FILTER_PADDING] = desc->padding;
@@ -15654,9 +15759,11 @@ FOLD__POOL(mean_pool1d, mean_pool, 1)
 
 /* -- simple ops ------------------------------------------------------------------------------ */
 
-static fold_node fold__with_number(fold_ctx *f, const fold__code *code, fold_node node, float number)
+static fold_node fold__with_number(fold_ctx *f, const fold__code *code, int setting, fold_node node,
+                                   float number)
 {
     const int32_t attr[1] = { fold__float_attr(number) };
+    fold__given_ok(f, setting, fold__op_name(code->op), &number);
     return fold__op(f, code, &node, 1, attr, 0);
 }
 /* Counts an axis below 0 from the end. */
@@ -15684,10 +15791,10 @@ static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node
         const fold_node in[2] = { a, b };                                 \
         return fold__op(f, &fold__code_##name, in, 2, NULL, 0);           \
     }
-#define FOLD__CALL_number(name)                                            \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number) \
-    {                                                                      \
-        return fold__with_number(f, &fold__code_##name, x, number);        \
+#define FOLD__CALL_number(name)                                                       \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)            \
+    {                                                                                 \
+        return fold__with_number(f, &fold__code_##name, FOLD__SET_##name, x, number); \
     }
 #define FOLD__CALL_axis(name)                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis) \
@@ -15713,18 +15820,19 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 }
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope)
 {
-    return fold__with_number(f, &fold__code_leaky, x, slope);
+    return fold__with_number(f, &fold__code_leaky, FOLD__SET_slope, x, slope);
 }
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent)
 {
-    if (!fold__broken(f) && !(exponent - exponent == 0))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "pow: the exponent must be finite, got %g", (double)exponent);
-    return fold__with_number(f, &fold__code_pow, x, exponent);
+    return fold__with_number(f, &fold__code_pow, FOLD__SET_exponent, x, exponent);
 }
+
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
 {
-    if (!fold__broken(f) && !(low <= high))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: from %g to %g holds no value", (double)low, (double)high);
+    if (fold__given_ok(f, FOLD__SET_low, "clip", &low) && fold__given_ok(f, FOLD__SET_high, "clip", &high) &&
+        low > high)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low is %g, must be at most high (%g)", (double)low,
+                   (double)high);
     return fold_at_most(f, fold_at_least(f, x, low), high);
 }
 
@@ -15756,8 +15864,7 @@ static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node,
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
                                "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
                                name, gain->name);
-    if (!(epsilon >= 0))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: epsilon must not be below 0, got %g", name, (double)epsilon);
+    fold__given_ok(f, FOLD__SET_epsilon, name, &epsilon);
     return fold__op(f, code, in, count + 1, attr, 0);
 }
 
@@ -15771,10 +15878,10 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
 }
 
-static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node variance, float epsilon)
+static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
+                                      float epsilon)
 {
-    if (!fold__broken(f) && !(epsilon >= 0))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "standardize: epsilon must not be below 0, got %g", (double)epsilon);
+    fold__given_ok(f, FOLD__SET_epsilon, who, &epsilon);
     const fold_node square = fold_shift(f, variance, epsilon == 0 ? 1e-5f : epsilon);
     return fold_div(f, centred, fold_sqrt(f, square));
 }
@@ -15782,12 +15889,13 @@ static fold_node fold__over_deviation(fold_ctx *f, fold_node centred, fold_node 
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon)
 {
-    return fold__over_deviation(f, fold_sub(f, x, mean), variance, epsilon);
+    return fold__over_deviation(f, "standardize", fold_sub(f, x, mean), variance, epsilon);
 }
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon)
 {
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
-    return fold__over_deviation(f, centred, fold_list_mean(f, fold_square(f, centred)), epsilon);
+    const fold_node variance = fold_list_mean(f, fold_square(f, centred));
+    return fold__over_deviation(f, "list_standardize", centred, variance, epsilon);
 }
 
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
@@ -15805,8 +15913,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 {
     const fold_node in[2] = { a, b };
     const int32_t attr[1] = { fold__float_attr(delta) };
-    if (!fold__broken(f) && !(delta > 0))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "huber: delta must be positive, got %g", (double)delta);
+    fold__given_ok(f, FOLD__SET_delta, "huber", &delta);
     return fold__op(f, &fold__code_huber, in, 2, attr, 0);
 }
 
@@ -15853,10 +15960,8 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
 {
     const int32_t attr[1] = { fold__float_attr(rate) };
     fold__operand operand;
-    if (!fold__operand_of(f, x, "dropout", &operand))
+    if (!fold__operand_of(f, x, "dropout", &operand) || !fold__given_ok(f, FOLD__SET_rate, "dropout", &rate))
         return fold__null;
-    if (!(rate >= 0 && rate < 1))
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "dropout: rate %g is not in [0, 1)", (double)rate);
     if (!fold__in_training(f) && !f->frame.cell)
         return x;
     const fold_node result =
@@ -16106,7 +16211,8 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int count, fold_shape row,
                                          float factor)
 {
-    if (!fold__list_fits(f, "list_input_bytes", &row, count))
+    if (!fold__list_fits(f, "list_input_bytes", &row, count) ||
+        !fold__given_ok(f, FOLD__SET_factor, "list_input_bytes", &factor))
         return fold__null;
     return count && !bytes ? fold__missing_node(f, "list_input_bytes")
                            : fold__append_bytes(f, bytes, &row, count, factor);
@@ -16833,17 +16939,15 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     if (!m || !fold__can_add(m, "op", desc ? desc->name : NULL))
         return none;
     const int bad = !desc || !desc->name || !desc->infer || !desc->forward || desc->n_in == 0 ||
-                    desc->n_in < -1 || desc->n_in > FOLD_MAX_IN || desc->n_out < 1 ||
-                    desc->n_out > FOLD_MAX_OUT || desc->n_attr < 0 || desc->n_attr > 4 ||
                     (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
-                    (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN)) ||
-                    desc->scratch < 0;
+                    (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN));
+    if (desc && !fold__settings_ok(&m->error, FOLD__SET_op_desc, "op", desc->name, desc))
+        return none;
     if (bad)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "op '%s': needs a name, infer, forward, 1 to %d inputs (list ops 1 or 2), 1 "
-                                "to %d outputs (list ops 1), at most 4 attributes, no negative scratch; "
-                                "is_whole with neither is_list nor one_row, and at most 31 inputs",
-                                desc && desc->name ? desc->name : "", FOLD_MAX_IN, FOLD_MAX_OUT),
+                                "op '%s': needs a name, infer, forward and inputs (list ops 1 or 2, and 1 "
+                                "output); is_whole with neither is_list nor one_row, and at most 31 inputs",
+                                desc && desc->name ? desc->name : ""),
                none;
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
@@ -17365,12 +17469,8 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
         return "it needs a name and a body";
-    if (desc->n_in > FOLD_MAX_CELL_IN || desc->n_list > FOLD_MAX_LIST)
-        return "it takes at most 16 inputs and 4 list components";
-    if (desc->n_in < 0 || desc->n_list < 0 || desc->n_in + desc->n_list < 1)
+    if (desc->n_in + desc->n_list < 1)
         return "it needs inputs";
-    if (desc->n_out < 1 || desc->n_out > FOLD_MAX_OUT)
-        return "it gives 1 to 8 outputs";
     for (int i = 0; i < desc->n_in; i++)
         if (!fold__shape_ok(&desc->in[i]))
             return fold__shape_problem(&desc->in[i]);
@@ -17416,6 +17516,8 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
     fold_cell none = { 0, 0 };
     uint32_t out[FOLD_MAX_OUT];
     if (!m || !fold__can_add(m, "cell", desc ? desc->name : NULL))
+        return none;
+    if (desc && !fold__settings_ok(&m->error, FOLD__SET_cell_desc, "cell", desc->name, desc))
         return none;
     const char *problem = fold__cell_problem(desc);
     if (problem)
@@ -26156,9 +26258,11 @@ static void fold__step_all(fold__stepping *stepping)
 }
 
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
-static int fold__settings_missing(fold_model *m, const void *settings)
+/* Tells whether a step cannot be made; the model has the error. */
+static int fold__step_refused(fold_model *m, int first, const char *who, const void *settings)
 {
-    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL");
+    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL") ||
+           !fold__settings_ok(&m->error, first, who, NULL, settings);
 }
 
 static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, float epsilon, float keep1,
@@ -26213,7 +26317,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
 
 FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
 {
-    if (fold__settings_missing(m, settings))
+    if (fold__step_refused(m, FOLD__SET_sgd, "sgd", settings))
         return fold_model_status(m);
     fold__step step = fold__step_of(settings->momentum != 0 ? FOLD__RULE_momentum : FOLD__RULE_sgd,
                                     settings->rate, settings->decay, 0, settings->momentum, 0);
@@ -26222,7 +26326,7 @@ FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *settings)
 
 FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settings)
 {
-    if (fold__settings_missing(m, settings))
+    if (fold__step_refused(m, FOLD__SET_adagrad, "adagrad", settings))
         return fold_model_status(m);
     const float epsilon = fold__or(settings->epsilon, fold_adagrad_default().epsilon);
     fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay, epsilon, 1, 0);
@@ -26232,7 +26336,7 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *settin
 
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settings)
 {
-    if (fold__settings_missing(m, settings))
+    if (fold__step_refused(m, FOLD__SET_rmsprop, "rmsprop", settings))
         return fold_model_status(m);
     const fold_rmsprop standard = fold_rmsprop_default();
     fold__step step = fold__step_of(FOLD__RULE_squares, settings->rate, settings->decay,
@@ -26243,7 +26347,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *settin
 
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
 {
-    if (fold__settings_missing(m, settings))
+    if (fold__step_refused(m, FOLD__SET_adam, "adam", settings))
         return fold_model_status(m);
     const fold_adam standard = fold_adam_default();
     fold__step step =
@@ -26297,7 +26401,8 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
         return 0;
     const fold__fp saved = fold__fp_enter(m->flushes);
     const double norm = sqrt(fold__each_grad(m, 1));
-    if (norm > (double)limit && norm <= DBL_MAX)
+    if (fold__settings_ok(&m->error, FOLD__SET_limit, "fold_grads_clip", NULL, &limit) &&
+        norm > (double)limit && norm <= DBL_MAX)
         fold__each_grad(m, (float)((double)limit / norm));
     fold__fp_leave(saved);
     return norm;
@@ -26307,16 +26412,16 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     FOLD__NO_CONTRACT
-    const uint64_t warm_up = rates->warm_up > 0 ? (uint64_t)rates->warm_up : 0;
-    const uint64_t steps = rates->steps > 0 ? (uint64_t)rates->steps : UINT64_MAX;
+    const uint64_t warm_up = (uint64_t)rates->warm_up;
+    const uint64_t steps = rates->steps ? (uint64_t)rates->steps : UINT64_MAX;
     double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
     if (step < warm_up)
         return (float)((double)(step + 1) / (double)warm_up);
     if (rates->kind == FOLD_RATE_STEP)
-        return rates->every <= 0
+        return !rates->every
                    ? 1
                    : (float)fold__power((double)fold__or(rates->factor, 0.1f), step / (uint64_t)rates->every);
-    if (rates->kind != FOLD_RATE_CONSTANT && rates->steps > 0)
+    if (rates->kind != FOLD_RATE_CONSTANT && rates->steps)
         left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
     if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
         fold__sine_cosine(1.57079632679489661923 * (left < 0.5 ? left : 1 - left), &sine, &cosine);
@@ -26328,7 +26433,8 @@ FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t 
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 {
     const fold__fp saved = fold__fp_enter(0);
-    const float factor = rates ? fold__rate_factor(rates, step) : 1;
+    const int fine = rates && fold__settings_ok(NULL, FOLD__SET_rates, "", NULL, rates);
+    const float factor = fine ? fold__rate_factor(rates, step) : rates ? NAN : 1;
     fold__fp_leave(saved);
     return factor;
 }
@@ -26355,8 +26461,7 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
     return full;
 }
 
-/* Whether a layer can have these sizes, with which no product of them leaves int. */
-enum { FOLD__MOST_WIDTH = 1 << 24 };
+/* Whether a layer can have these sizes. */
 static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int inputs, int outputs)
 {
     const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MOST_WIDTH && outputs <= FOLD__MOST_WIDTH;
@@ -26402,7 +26507,7 @@ static fold_param fold__named_bias(fold_model *m, const char *name, const char *
     return fold_bias_new(m, full.text, count);
 }
 
-static fold_node fold__activate(fold_ctx *f, fold_activation activation, fold_node x)
+static fold_node fold__activate(fold_ctx *f, const char *who, fold_activation activation, fold_node x)
 {
     switch (activation) {
     case FOLD_ACT_RELU: return fold_relu(f, x);
@@ -26411,16 +26516,18 @@ static fold_node fold__activate(fold_ctx *f, fold_activation activation, fold_no
     case FOLD_ACT_GELU_TANH: return fold_gelu_tanh(f, x);
     case FOLD_ACT_GELU: return fold_gelu(f, x);
     case FOLD_ACT_SILU: return fold_silu(f, x);
-    case FOLD_ACT_LINEAR: break;
+    case FOLD_ACT_LINEAR: return x;
     }
-    return x;
+    fold__given_ok(f, FOLD__SET_activation, who, &activation);
+    return fold__null;
 }
 
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                    fold_activation activation)
 {
     fold_dense layer = FOLD__ALL_ZERO;
-    if (!fold__layer_ok(m, "dense", name, inputs, outputs))
+    if (!fold__layer_ok(m, "dense", name, inputs, outputs) ||
+        !fold__settings_ok(&m->error, FOLD__SET_activation, "dense", name, &activation))
         return layer;
     layer.W = fold__named_weight(m, name, "W", inputs, outputs);
     layer.b = fold__named_bias(m, name, "b", outputs);
@@ -26432,7 +26539,7 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
 {
     if (!fold__layer_there(f, layer, "dense"))
         return fold__null;
-    return fold__activate(f, layer->activation, fold_linear(f, x, layer->W, layer->b));
+    return fold__activate(f, "dense", layer->activation, fold_linear(f, x, layer->W, layer->b));
 }
 
 static fold_dense fold__named_dense(fold_model *m, const char *name, const char *part, int inputs,
@@ -26446,10 +26553,10 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
                                fold_activation hidden)
 {
     fold_mlp mlp = FOLD__ALL_ZERO;
-    if (!sizes || count < 1 || count > FOLD_MAX_LAYERS)
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "mlp '%.60s': takes 1 to %d layers", name ? name : "",
-                                FOLD_MAX_LAYERS),
-               mlp;
+    if (!m || fold__lacks(m, sizes != NULL, "mlp: its sizes are NULL") ||
+        !fold__settings_ok(&m->error, FOLD__SET_layers, "mlp", name, &count) ||
+        !fold__settings_ok(&m->error, FOLD__SET_activation, "mlp", name, &hidden))
+        return mlp;
     for (int i = 0; i < count; i++)
         if (!fold__layer_ok(m, "mlp", name, sizes[i], sizes[i + 1]))
             return mlp;
@@ -26481,7 +26588,9 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
     if (name && !fine)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': its filter is of rank %d, not 3 or 4", name,
                          filter.rank);
-    if (!fold__layer_ok(m, "conv", name, 1, outputs) || !fine)
+    if (!fold__layer_ok(m, "conv", name, 1, outputs) || !fine ||
+        (desc && !fold__settings_ok(&m->error, FOLD__SET_conv_desc, "conv", name, desc)) ||
+        !fold__settings_ok(&m->error, FOLD__SET_activation, "conv", name, &activation))
         return layer;
     const fold__name full = fold__join(m, name, "W");
     layer.W = fold_filter_new(m, full.text, filter);
@@ -26499,27 +26608,28 @@ FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_nod
     const int on_lines = fold_param_shape(fold_ctx_model(f), layer->W).rank == 3;
     const fold_node y = on_lines ? fold_conv1d(f, x, layer->W, layer->b, &layer->desc)
                                  : fold_conv2d(f, x, layer->W, layer->b, &layer->desc);
-    return fold__activate(f, layer->activation, y);
+    return fold__activate(f, "conv", layer->activation, y);
 }
 
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
                                  float epsilon)
 {
-    fold_norm norm = FOLD__ALL_ZERO;
-    if (!fold__layer_ok(m, "norm", name, width, width))
-        return norm;
+    fold_norm none = FOLD__ALL_ZERO, norm = none;
+    norm.kind = kind;
+    norm.epsilon = epsilon;
+    if (!fold__layer_ok(m, "norm", name, width, width) ||
+        !fold__settings_ok(&m->error, FOLD__SET_norm, "norm", name, &norm))
+        return none;
     const fold__name full = fold__join(m, name, "gain");
     norm.gain = fold_gain_new(m, full.text, width);
     if (kind != FOLD_NORM_RMS)
         norm.bias = fold__named_bias(m, name, "bias", width);
-    norm.kind = kind;
-    norm.epsilon = epsilon;
     return norm;
 }
 
 FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x)
 {
-    if (!fold__layer_there(f, norm, "norm"))
+    if (!fold__layer_there(f, norm, "norm") || !fold__given_ok(f, FOLD__SET_norm, "norm", norm))
         return fold__null;
     if (norm->kind == FOLD_NORM_LAYER)
         return fold_layer_norm(f, x, norm->gain, norm->bias, norm->epsilon);
@@ -26618,9 +26728,24 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
     return fold_cell_new(m, &desc);
 }
 
+/* Tells whether the settings of a layer's parts, which may come from anywhere, are good. */
+static int fold__transformer_ok(fold_model *m, const char *name, const fold_transformer *layer)
+{
+    const fold_attention *attention = &layer->attention;
+    const fold_dense *const dense[] = { &attention->query,  &attention->key, &attention->value,
+                                        &attention->joined, &layer->inner,   &layer->outer };
+    int fine = fold__settings_ok(&m->error, FOLD__SET_transformer, "transformer", name, layer) &&
+               fold__settings_ok(&m->error, FOLD__SET_norm, "transformer", name, &layer->attention_norm) &&
+               fold__settings_ok(&m->error, FOLD__SET_norm, "transformer", name, &layer->dense_norm);
+    for (size_t i = 0; i < sizeof dense / sizeof *dense && fine; i++)
+        fine = fold__settings_ok(&m->error, FOLD__SET_activation, "transformer", name, &dense[i]->activation);
+    return fine;
+}
+
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
 {
-    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
+    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL") ||
+        !fold__transformer_ok(m, name, layer))
         return fold_model_status(m);
     layer->own.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
     layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
@@ -26633,9 +26758,12 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     fold_transformer layer = FOLD__ALL_ZERO;
     if (!desc)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': no desc", name ? name : "");
-    if (!desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width))
+    if (!m || !desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width) ||
+        !fold__settings_ok(&m->error, FOLD__SET_transformer_desc, "transformer", name, desc))
         return layer;
     const int width = desc->width, inner = desc->inner ? desc->inner : 4 * width;
+    if (!fold__layer_ok(m, "transformer", name, width, inner))
+        return layer;
     const fold_activation activation = desc->activation ? desc->activation : FOLD_ACT_RELU;
     const fold__name attention = fold__join(m, name, "attention");
     layer.attention = fold_attention_new(m, attention.text, width, desc->heads);
@@ -26808,7 +26936,7 @@ static void fold__rnn_body(fold_ctx *f, const fold_node *in, fold_node *out, con
 {
     const fold__gates *gates = (const fold__gates *)user;
     const fold_node sum = fold__gate_product(f, gates, in[0], in[1], gates->weight, gates->bias);
-    out[0] = fold__activate(f, gates->activation, sum);
+    out[0] = fold__activate(f, "rnn", gates->activation, sum);
 }
 
 static void fold__lstm_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
@@ -26995,11 +27123,8 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
         return -1;
     if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
         return fold__missing(f, "sequences"), -1;
-    if (sequences->samples < 0 || sequences->steps < 0 || sequences->width < 1 ||
-        (sequences->layout != FOLD_LAYOUT_NTC && sequences->layout != FOLD_LAYOUT_TNC))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: %d samples of %d steps of %d values, layout %d",
-                          sequences->samples, sequences->steps, sequences->width, (int)sequences->layout),
-               -1;
+    if (!fold__given_ok(f, FOLD__SET_sequences, "sequences", sequences))
+        return -1;
     if (sample < 0 || sample >= sequences->samples)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
     const int count = sequences->length ? sequences->length[sample] : sequences->steps;
@@ -27203,10 +27328,8 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_no
         return 0;
     if (!desc || !desc->step)
         return fold__missing(f, "unroll_steps");
-    if (desc->n_states < 0 || desc->n_states > FOLD_MAX_STATES)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: %d states, of at most %d", desc->n_states,
-                          FOLD_MAX_STATES);
-    if (!fold__unroll_length(f, desc->x, desc->n))
+    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll", desc) ||
+        !fold__unroll_length(f, desc->x, desc->n))
         return 0;
     for (int state_index = 0; state_index < desc->n_states; state_index++) {
         if (!desc->begin && !desc->state[state_index].rank)
@@ -27290,11 +27413,8 @@ static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *o
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden, int arity)
 {
     fold_tree_lstm layer = FOLD__ALL_ZERO;
-    if (arity < 1 || arity > FOLD_MAX_CELL_IN / 2)
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "tree_lstm '%.60s': arity is 1 to %d", name ? name : "",
-                                FOLD_MAX_CELL_IN / 2),
-               layer;
-    if (!fold__layer_ok(m, "tree_lstm", name, inputs, hidden))
+    if (!fold__layer_ok(m, "tree_lstm", name, inputs, hidden) ||
+        !fold__settings_ok(&m->error, FOLD__SET_arity, "tree_lstm", name, &arity))
         return layer;
     layer.hidden = hidden;
     layer.arity = arity;
@@ -29303,15 +29423,13 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message)
 {
     char text[248];
-    fold__model_fail(m, status ? status : FOLD_BAD_ARGUMENT, "%s",
-                     fold__plain_text(text, sizeof text, message ? message : ""));
+    fold__model_fail(m, status, "%s", fold__plain_text(text, sizeof text, message ? message : ""));
     return fold_model_status(m);
 }
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message)
 {
     char text[248];
-    fold__fail(f, status ? status : FOLD_BAD_ARGUMENT, "%s",
-               fold__plain_text(text, sizeof text, message ? message : ""));
+    fold__fail(f, status, "%s", fold__plain_text(text, sizeof text, message ? message : ""));
     return fold_ctx_status(f);
 }
 

@@ -952,7 +952,7 @@ static void cell_of_many_inputs(void)
         if (way) d.n_in = INT_MAX;
         d.n_list = INT_MAX;
         CHECK(!fold_cell_new(m, &d).id);
-        CHECK_TEXT(fold_model_message(m), "at most 16 inputs and 4 list components");
+        CHECK_TEXT(fold_model_message(m), way ? "n_in is 2147483647, must be in [0, 16]" : "n_list is 2147483647, must be in [0, 4]");
         fold_model_free(m);
     }
 }
@@ -1296,10 +1296,10 @@ static void mistakes_in_cells(void)
                "copy: list ops of your own cannot be used in a cell body");
     MODEL_SAYS((d = cell_desc("c", own_whole_body), d.user = &whole, fold_cell_new(m, &d)), FOLD_BAD_CELL, "copy: not in a cell body");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
-    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
-    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
-    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it gives 1 to 8 outputs");
-    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 9, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it gives 1 to 8 outputs");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_in is -1, must be in [0, 16]");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_list is -1, must be in [0, 4]");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_out is 0, must be in [1, 8]");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 9, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_out is 9, must be in [1, 8]");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = 1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT,
                "a shape needs rank 1 to 4");
     MODEL_SAYS((d = cell_desc("c", NULL), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs a name and a body");
@@ -1459,8 +1459,8 @@ static void mistakes_with_parameters(void)
     fold_op_desc op = fold_op_desc_default();
     d.name = "p";
     d.shape = fold_shape1(2);
-    MODEL_SAYS((d.rate_set = 16, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "its rate_set is not in 0..15");
-    MODEL_SAYS((d.rate_set = -1, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "its rate_set is not in 0..15");
+    MODEL_SAYS((d.rate_set = 16, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "rate_set is 16, must be in [0, 15]");
+    MODEL_SAYS((d.rate_set = -1, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "rate_set is -1, must be in [0, 15]");
     d.rate_set = 0;
     MODEL_SAYS((d.uses = FOLD_FOR_LINEAR, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight of linear ops must have rank 2");
     MODEL_SAYS((d.uses = FOLD_FOR_LINEAR_T, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight of linear ops must have rank 2");

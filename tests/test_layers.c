@@ -1805,8 +1805,8 @@ static void test_layers_that_cannot_be(void)
     static const char *const says[] = { "conv 'x': its filter is of rank 2, not 3 or 4", "attention 'x': 4 heads do not divide a width of 6",
                                         "attention 'x': 0 heads do not divide a width of 6", "transformer 'x': no desc",
                                         "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
-                                        "dropout: rate 1 is not in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
-    static const char *const says_ctx[] = { "list_mean: it takes a list", "standardize: epsilon must not be below 0, got -1",
+                                        "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
+    static const char *const says_ctx[] = { "list_mean: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
                                             "sub: shapes differ",
                                             "list_attention: it takes a list, and this is a single value: fold_list_unstack gives its rows" };
     const float x[6] = { 1, 2, 3, 4, 5, 6 };
@@ -2164,7 +2164,7 @@ static void test_values_of_a_stranger(void)
                                         "parameter 1 is 'b' [3], in the other model 'b' [4]",
                                         "parameter 1 is 'b' [3], in the other model 'b' [3 x 1]",
                                         "the model has 2 parameters, the other 1", "the other model is NULL",
-                                        "the share 1.5 is not in [0, 1]", " is not in [0, 1]", "" };
+                                        "share is 1.5, must be in [0, 1]", "share is nan, must be in [0, 1]", "" };
     for (int way = 0; way < 2 * 8; way++) {
         const int wrong = way / 2, average = way % 2;
         fold_model_desc inference = fold_model_desc_default();

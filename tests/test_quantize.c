@@ -390,7 +390,7 @@ static void refusals(void)
     d.least = 1;
     d.bits = 4;
     fold_model_quantize(n.m, &d);
-    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is 4; it is 8 or 16");
+    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is 4, must be 8 or 16");
     d.bits = 16;
     fold_values_write_begin(n.m, n.U)[5] = (float)NAN;
     fold_values_write_end(n.m, n.U);

@@ -552,7 +552,7 @@ static void test_batch_errors(void)
     expect(&b, fold_node_is_null(last[0].h), "lstm: x has [6], wanted [7]");
     s.width = 0;
     CHECK_INT(fold_sequences_input(f, &s, 0, x), 0);
-    expect(&b, 1, "sequences: 6 samples of 40 steps of 0 values, layout 0");
+    expect(&b, 1, "sequences: width is 0, must be in [1, inf)");
     s = b.batch[0];
     s.values = NULL;
     CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
@@ -592,7 +592,7 @@ static void test_step_errors(void)
     expect(&b, fold_node_is_null(last[0]), "unroll: state 0 has neither a beginning nor a shape");
     d.n_states = FOLD_MAX_STATES + 1;
     fold_unroll_steps(b.f, &d);
-    expect(&b, fold_node_is_null(last[0]), "unroll: 9 states, of at most 8");
+    expect(&b, fold_node_is_null(last[0]), "unroll: n_states is 9, must be in [0, 8]");
     d.step = NULL;
     fold_unroll_steps(b.f, &d);
     expect(&b, 1, "unroll_steps: a pointer is NULL");
