@@ -11784,7 +11784,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                 \
     OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))         \
     AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))      \
-    ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))   \
+    ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU))                                                \
+    ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))       \
     ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__FILTER_MOST)) ONE(factor, float, FINITE) \
     ONE(slope, float, FINITE) ONE(alpha, float, FINITE) ONE(exponent, float, FINITE)                      \
     ONE(low, float, FLOATS(0, -INFINITY, INFINITY)) ONE(high, float, FLOATS(0, -INFINITY, INFINITY))      \
@@ -12299,10 +12300,60 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
+/* Counts the bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: it is none. */
+static int fold__utf8(const char *from)
+{
+    const unsigned char *bytes = (const unsigned char *)from;
+    if (bytes[0] < 0x80)
+        return 1;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
+        return 0;
+    const int count = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
+    if (bytes[1] < (bytes[0] == 0xe0   ? 0xa0
+                    : bytes[0] == 0xf0 ? 0x90
+                                       : 0x80) ||
+        bytes[1] > (bytes[0] == 0xed   ? 0x9f
+                    : bytes[0] == 0xf4 ? 0x8f
+                                       : 0xbf))
+        return 0;
+    for (int i = 2; i < count; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return count;
+}
+
+static int fold__is_text(const char *from)
+{
+    for (int count; *from; from += count)
+        if (!(count = fold__utf8(from)))
+            return 0;
+    return 1;
+}
+
+/* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
+#define FOLD__SCALES ".scale"
+
+static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length);
+/* The parameter of bytes alone whose scales have a name in files, or NULL. */
+static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
+{
+    const size_t length = strlen(name), end = strlen(FOLD__SCALES);
+    if (length < end || !fold__same_text(name + length - end, FOLD__SCALES))
+        return NULL;
+    const fold__param_data *param = fold__find_name(m, name, length - end);
+    return param && !fold__has_floats(param) && param->form != FOLD__IN_HALVES ? param : NULL;
+}
+
 static const char *fold__param_problem(const fold_model *m, const fold_param_desc *desc)
 {
     if (!desc->name || !desc->name[0])
         return "a parameter needs a name";
+    if (!fold__is_text(desc->name))
+        return "its name is not UTF-8, as files need";
+    if (!strncmp(desc->name, "optimizer.", 10) || fold__same_text(desc->name, "__metadata__"))
+        return "in files its name stands for something else";
+    if (fold__scales_of(m, desc->name))
+        return "in files its name stands for the scales of another";
     if (!fold__shape_ok(&desc->shape))
         return fold__shape_problem(&desc->shape);
     if (m->span + (size_t)fold__shape_size(&desc->shape) > INT_MAX - FOLD__SPAN_ALIGN)
@@ -12391,7 +12442,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     const char *problem = desc ? fold__param_problem(m, desc) : "no description";
     if (problem)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s",
-                                desc && desc->name ? desc->name : "", problem),
+                                desc && desc->name && fold__is_text(desc->name) ? desc->name : "", problem),
                none;
     fold__param_data param = fold__described_param(m, desc);
     const size_t bytes = m->bytes;
@@ -12995,14 +13046,14 @@ static int fold__states_of(int rule)
     return states[rule];
 }
 
-static int fold__states_ready(fold_model *m, int states)
+static int fold__states_ready(fold_model *m, int states, fold__error *error)
 {
     for (int which = FOLD__M_STATE1; which < FOLD__M_STATE1 + states; which++) {
         fold__array *array = &m->arrays[which];
         const size_t had = array->need, need = m->span * sizeof(float);
         if (!fold__arena_need(&m->arena, which, need))
-            return fold__model_fail(m, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
-                                    fold__when_full(m));
+            return fold__fail_in(error, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
+                                 fold__when_full(m));
         if (need > had)
             memset(array->data + had, 0, need - had);
     }
@@ -26292,7 +26343,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
 {
     if (!fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE, "optimiser: the model was made for inference");
-    if (m->error.status || !fold__states_ready(m, step->states))
+    if (m->error.status || !fold__states_ready(m, step->states, &m->error))
         return m->error.status;
     const fold__fp saved = fold__fp_enter(0);
     fold__settle_step(step);
@@ -26487,14 +26538,6 @@ FOLD__INLINE int fold__layer_there(fold_ctx *f, const void *layer, const char *w
     return fold__no_layer(f, who), 0;
 }
 
-/* Tells whether what a layer says of itself is what its maker can have left. */
-static int fold__layer_has(fold_ctx *f, const char *what, int count, int most)
-{
-    if (count < 1 || count > most)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s is %d, of 1 to %d: the layer was not made", what, count, most);
-    return count >= 1 && count <= most;
-}
-
 static fold_param fold__named_weight(fold_model *m, const char *name, const char *part, int inputs,
                                      int outputs)
 {
@@ -26555,7 +26598,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
     fold_mlp mlp = FOLD__ALL_ZERO;
     if (!m || fold__lacks(m, sizes != NULL, "mlp: its sizes are NULL") ||
         !fold__settings_ok(&m->error, FOLD__SET_layers, "mlp", name, &count) ||
-        !fold__settings_ok(&m->error, FOLD__SET_activation, "mlp", name, &hidden))
+        !fold__settings_ok(&m->error, FOLD__SET_hidden, "mlp", name, &hidden))
         return mlp;
     for (int i = 0; i < count; i++)
         if (!fold__layer_ok(m, "mlp", name, sizes[i], sizes[i + 1]))
@@ -26572,8 +26615,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
 
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
 {
-    if (!fold__layer_there(f, mlp, "mlp") ||
-        !fold__layer_has(f, "mlp: its number of layers", mlp->layers, FOLD_MAX_LAYERS))
+    if (!fold__layer_there(f, mlp, "mlp") || !fold__given_ok(f, FOLD__SET_layers, "mlp", &mlp->layers))
         return fold__null;
     for (int i = 0; i < mlp->layers; i++)
         x = fold_dense_apply(f, &mlp->layer[i], x);
@@ -27448,7 +27490,7 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
 {
     fold_node in[FOLD_MAX_CELL_IN];
     if (!fold__layer_there(f, layer, "tree_lstm") ||
-        !fold__layer_has(f, "tree_lstm: its arity", layer->arity, FOLD_MAX_CELL_IN / 2))
+        !fold__given_ok(f, FOLD__SET_arity, "tree_lstm", &layer->arity))
         return fold__no_state;
     if (!children)
         return fold__missing(f, "tree_lstm"), fold__no_state;
@@ -27536,28 +27578,6 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
     return !file || (count && (!bytes || fwrite(bytes, 1, count, (FILE *)file) != count));
 }
 #endif
-
-/* Counts the bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: it is none. */
-static int fold__utf8(const char *from)
-{
-    const unsigned char *bytes = (const unsigned char *)from;
-    if (bytes[0] < 0x80)
-        return 1;
-    if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
-        return 0;
-    const int count = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-    if (bytes[1] < (bytes[0] == 0xe0   ? 0xa0
-                    : bytes[0] == 0xf0 ? 0x90
-                                       : 0x80) ||
-        bytes[1] > (bytes[0] == 0xed   ? 0x9f
-                    : bytes[0] == 0xf4 ? 0x8f
-                                       : 0xbf))
-        return 0;
-    for (int i = 2; i < count; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    return count;
-}
 
 /* Tells whether a text begins with a character that moves no cursor; `count` gets its bytes, or 1. */
 static int fold__is_plain(const char *from, int *count)
@@ -28622,9 +28642,6 @@ static const char *fold__part_name(int rule, int part)
     return name[part ? rule + part - 1 : 0];
 }
 
-/* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
-#define FOLD__SCALES ".scale"
-
 static int fold__is_little_endian(void)
 {
     const uint16_t one = 1;
@@ -28668,16 +28685,21 @@ static FILE *fold__open_file(const char *path, int to_write)
 static FILE *fold__open_file(const char *path, int to_write) { return fopen(path, to_write ? "wb" : "rb"); }
 #endif
 
-static const char *fold__path_problem(void)
+static void fold__path_fail(fold__error *error, const char *who, const char *path)
 {
-    return errno ? strerror(errno) : "it cannot be read or written";
-}
-#define FOLD__PATH_FAILS "%s: '%.120s': %.60s"
-static void fold__path_fail(fold_model *m, const char *who, const char *path)
-{
-    fold__model_fail(m, FOLD_IO, FOLD__PATH_FAILS, who, path, fold__path_problem());
+    fold__fail_in(error, FOLD_IO, "%s: '%.120s': %.60s", who, path,
+                  errno ? strerror(errno) : "it cannot be read or written");
 }
 #endif
+
+/* Ends a call on a file. What went wrong has lost nothing: it is the model's message, but no error of it. */
+static fold_status fold__file_end(fold_model *m, const fold__error *error)
+{
+    if (m->error.status)
+        return m->error.status;
+    memcpy(m->error.text, error->text, sizeof error->text);
+    return error->status;
+}
 
 #ifndef FOLD_INFERENCE
 /* -- saving ---------------------------------------------------------------------------------- */
@@ -28685,45 +28707,19 @@ static void fold__path_fail(fold_model *m, const char *who, const char *path)
 FOLD__BY_DEFAULT(fold_save_desc, FOLD__ALL_ZERO)
 FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m ? m->steps : 0; }
 
-static int fold__is_text(const char *from)
-{
-    for (int count; *from; from += count)
-        if (!(count = fold__utf8(from)))
-            return 0;
-    return 1;
-}
-
-/* The parameter of bytes alone whose scales have a name in files, or NULL. */
-static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
-{
-    const size_t length = strlen(name), end = strlen(FOLD__SCALES);
-    if (length < end || !fold__same_text(name + length - end, FOLD__SCALES))
-        return NULL;
-    const fold__param_data *param = fold__find_name(m, name, length - end);
-    return param && !fold__has_floats(param) && param->form != FOLD__IN_HALVES ? param : NULL;
-}
-
 /* Returns 0 and an error when there is something that a file cannot hold. */
-static int fold__can_save(fold_model *m, const fold_save_desc *desc)
+static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold__error *error)
 {
     for (uint32_t index = 0; index < m->n_params; index++) {
         const char *name = fold__params(m)[index].name;
         const fold__param_data *in_bytes = fold__scales_of(m, name);
         if (in_bytes)
-            return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                    "save: in files the name '%s' stands for the scales of '%s'", name,
-                                    in_bytes->name);
-        if (!strncmp(name, "optimizer.", 10) || fold__same_text(name, "__metadata__"))
-            return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                    "save: in files the name '%s' stands for something else", name);
-        if (fold__is_text(name))
-            continue;
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: the name of parameter %lu is not UTF-8",
-                                (unsigned long)index);
+            fold__fail_in(error, FOLD_BAD_ARGUMENT,
+                          "save: in files the name '%s' stands for the scales of '%s'", name, in_bytes->name);
     }
     if (desc->config && !fold__is_text(desc->config))
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
-    return !m->error.status;
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
+    return !error->status;
 }
 
 /* How a tensor holds a part of a parameter. A form that takes more bytes comes first in a file, so that all
@@ -28846,23 +28842,25 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are the model's already. */
-static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc)
+/* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are in `error` already. */
+static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
+                                    fold__error *error)
 {
     const fold_save_desc options = desc ? *desc : fold_save_desc_default();
     const int parts = options.state ? fold__parts_of(m->rule) : 1;
     fold__text text;
     size_t length = 0;
-    if (!fold__can_save(m, &options) || !fold__states_ready(m, options.state ? fold__states_of(m->rule) : 0))
-        return m->error.status;
+    if (!fold__can_save(m, &options, error) ||
+        !fold__states_ready(m, options.state ? fold__states_of(m->rule) : 0, error))
+        return error->status;
     fold__text_start(&text, fold__count_bytes, &length, 1);
     fold__put_header(&text, m, &options);
     fold__text_end(&text);
     const size_t padded = fold__round_up(length, 8);
     if (padded > FOLD__HEADER_LIMIT)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
-    if (m->error.status)
-        return m->error.status;
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
+    if (error->status)
+        return error->status;
     fold__text_start(&text, write, user, 1);
     fold__put_number(&text, padded, 8);
     fold__put_header(&text, m, &options);
@@ -28878,11 +28876,14 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc)
 {
-    if (fold__lacks(m, write != NULL, "save: no writer"))
+    fold__error error = FOLD__ALL_ZERO;
+    if (!m || m->error.status)
         return fold_model_status(m);
-    if (fold__write_file(m, write, user, desc) == FOLD_IO)
-        fold__model_fail(m, FOLD_IO, "save: the writer stopped");
-    return m->error.status;
+    if (!write)
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no writer");
+    else if (fold__write_file(m, write, user, desc, &error) == FOLD_IO)
+        fold__fail_in(&error, FOLD_IO, "save: the writer stopped");
+    return fold__file_end(m, &error);
 }
 
 #ifndef FOLD_NO_STDIO
@@ -29032,7 +29033,7 @@ static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 
 /* A draft is the file before it gets its name. Gives its own name, the first of 100 that nobody holds. */
 enum { FOLD__DRAFTS = 100 };
-static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t size)
+static int fold__draft_new(const char *path, char *draft, size_t size, fold__error *error)
 {
     int file = FOLD__TAKEN;
     for (int i = 0; i < FOLD__DRAFTS && file == FOLD__TAKEN; i++) {
@@ -29041,57 +29042,61 @@ static int fold__draft_new(fold_model *m, const char *path, char *draft, size_t 
         file = fold__disk_create(draft);
     }
     if (file == FOLD__TAKEN)
-        fold__model_fail(m, FOLD_IO,
-                         "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
-                         FOLD__DRAFTS - 1);
+        fold__fail_in(error, FOLD_IO,
+                      "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
+                      FOLD__DRAFTS - 1);
     else if (file < 0)
-        fold__path_fail(m, "save", draft);
+        fold__path_fail(error, "save", draft);
     return file;
 }
 
-static void fold__draft_write(fold_model *m, const char *draft, int descriptor, const fold_save_desc *desc)
+static void fold__draft_write(fold_model *m, const char *draft, int descriptor, const fold_save_desc *desc,
+                              fold__error *error)
 {
     errno = 0;
     FILE *file = fold__open_file(draft, 1);
-    const fold_status status = file ? fold__write_file(m, fold_to_file, file, desc) : FOLD_IO;
+    const fold_status status = file ? fold__write_file(m, fold_to_file, file, desc, error) : FOLD_IO;
     const int failed = status == FOLD_IO || (!status && (fflush(file) || fold__disk_sync(descriptor)));
     if ((file && fclose(file)) || failed)
-        fold__path_fail(m, "save", draft);
+        fold__path_fail(error, "save", draft);
 }
 
 /* Writes a draft, held until it gets the file's name. `draft` is memory for the draft's own name. */
 static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
-                          const fold_save_desc *desc)
+                          const fold_save_desc *desc, fold__error *error)
 {
     if (!fold__disk_replaceable(path)) {
-        fold__model_fail(m, FOLD_IO, "save: '%.120s' is no regular file", path);
+        fold__fail_in(error, FOLD_IO, "save: '%.120s' is no regular file", path);
         return;
     }
-    const int descriptor = fold__draft_new(m, path, draft, size);
+    const int descriptor = fold__draft_new(path, draft, size, error);
     if (descriptor < 0)
         return;
-    fold__draft_write(m, draft, descriptor, desc);
-    if (!m->error.status && fold__disk_rename(draft, path))
-        fold__path_fail(m, "save: renaming to", path);
-    if (m->error.status)
+    fold__draft_write(m, draft, descriptor, desc, error);
+    if (!error->status && fold__disk_rename(draft, path))
+        fold__path_fail(error, "save: renaming to", path);
+    if (error->status)
         fold__disk_remove(draft);
     fold__disk_close(descriptor);
-    if (!m->error.status && fold__disk_sync_folder(draft))
-        fold__path_fail(m, "save: the folder of", path);
+    if (!error->status && fold__disk_sync_folder(draft))
+        fold__path_fail(error, "save: the folder of", path);
 }
 
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc)
 {
-    if (fold__lacks(m, path != NULL, "save: no path"))
+    fold__error error = FOLD__ALL_ZERO;
+    if (!m || m->error.status)
         return fold_model_status(m);
-    const size_t size = strlen(path) + sizeof ".99.tmp";
+    const size_t size = (path ? strlen(path) : 0) + sizeof ".99.tmp";
     char *draft = (char *)m->arena.memory.alloc(size, FOLD__ALIGN, m->arena.memory.user);
-    if (draft)
-        fold__save_as(m, path, draft, size, desc);
+    if (!path)
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no path");
+    else if (draft)
+        fold__save_as(m, path, draft, size, desc, &error);
     else
-        fold__model_fail(m, FOLD_NO_MEMORY, "save: out of memory");
+        fold__fail_in(&error, FOLD_NO_MEMORY, "save: out of memory");
     fold__release(m, draft, size);
-    return m->error.status;
+    return fold__file_end(m, &error);
 }
 #endif
 #endif /* FOLD_INFERENCE */
@@ -29312,7 +29317,8 @@ enum { /* arrays of a file */
 /* A file that is being loaded. */
 typedef struct fold_tensors {
     fold_model *model;   /* stays as it is when the file is only listed */
-    fold__error *error;  /* the model's, or that of a listing */
+    fold__error failure; /* why it could not be read */
+    fold__error *error;  /* this, or the model's: of a parameter in an image, and of tensors once it is open */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
@@ -29968,53 +29974,53 @@ static void fold__load_values(fold__file *file)
     fold_values_write_end(m, all);
 }
 
-static fold__file fold__file_of(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size,
-                                const fold_load_desc *desc)
+static void fold__file_begin(fold__file *file, fold_model *m, fold_reader *read, void *user,
+                             const void *bytes, size_t size, const fold_load_desc *desc)
 {
-    fold__file file;
-    memset(&file, 0, sizeof file);
-    file.arena.memory = m->arena.memory;
-    file.arena.count = FOLD__F_COUNT;
-    file.read = read;
-    file.user = user;
-    file.bytes = (const unsigned char *)bytes;
-    file.left = size;
-    file.desc = desc ? *desc : fold_load_desc_default();
-    if (file.desc.loaded)
-        *file.desc.loaded = 0;
-    file.model = m;
-    file.error = &m->error;
-    return file;
+    memset(file, 0, sizeof *file);
+    file->arena.memory = m->arena.memory;
+    file->arena.array = file->arrays;
+    file->arena.count = FOLD__F_COUNT;
+    file->read = read;
+    file->user = user;
+    file->bytes = (const unsigned char *)bytes;
+    file->left = size;
+    file->desc = desc ? *desc : fold_load_desc_default();
+    if (file->desc.loaded)
+        *file->desc.loaded = 0;
+    file->model = m;
+    file->error = &file->failure;
 }
 
 /* Loads a file. With `ends`, nothing may follow it. */
-static fold_status fold__load_file(fold_model *m, fold_reader *read, void *user, const void *bytes,
-                                   size_t size, const fold_load_desc *desc, int ends)
+static fold_status fold__load_file(fold__file *file, int ends)
 {
+    fold_model *m = file->model;
     char more;
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    fold__file file = fold__file_of(m, read, user, bytes, size, desc);
-    file.arena.array = file.arrays;
     const fold__fp saved = fold__fp_enter(0);
-    int good = !m->error.status && fold__load_header(&file) && fold__load_match(&file) &&
-               fold__load_data(&file) && fold__load_check(&file);
-    if (good && ends && read(&more, 1, user))
-        good = fold__load_fail(&file, FOLD_IO, "load: the file has more than its data");
-    if (good && FOLD__TRAINING(file.desc.state))
-        good = fold__states_ready(m, fold__states_of(file.rule));
+    int good = !m->error.status && !file->failure.status && fold__load_header(file) &&
+               fold__load_match(file) && fold__load_data(file) && fold__load_check(file);
+    if (good && ends && file->read(&more, 1, file->user))
+        good = fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
+    if (good && FOLD__TRAINING(file->desc.state))
+        good = fold__states_ready(m, fold__states_of(file->rule), file->error);
     if (good)
-        fold__load_values(&file);
+        fold__load_values(file);
     fold__fp_leave(saved);
-    fold__arena_free(&file.arena);
-    return m->error.status;
+    fold__arena_free(&file->arena);
+    return fold__file_end(m, &file->failure);
 }
 
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc)
 {
-    fold__lacks(m, bytes != NULL, "load: no bytes");
-    return fold__load_file(m, NULL, NULL, bytes, size, desc, 0);
+    fold__file file;
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    fold__file_begin(&file, m, NULL, NULL, bytes, size, desc);
+    if (!bytes)
+        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no bytes");
+    return fold__load_file(&file, 0);
 }
 
 /* -- reading in place ------------------------------------------------------------------------ */
@@ -30022,8 +30028,8 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 /* Reads the header of a file whose tensors stay. They know where they lie; their order is that of names. */
 static int fold__open_tensors(fold__file *file)
 {
-    file->arena.array = file->arrays;
-    if (file->error->status || !fold__load_header(file) || !fold__load_data(file))
+    if (file->model->error.status || file->error->status || !fold__load_header(file) ||
+        !fold__load_data(file))
         return 0;
     fold__sort(file->order, file->count, fold__by_name, file->tensor);
     return 1;
@@ -30110,7 +30116,9 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
 
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
-    fold__file file = fold__file_of(m, NULL, NULL, m->image, m->image_size, NULL);
+    fold__file file;
+    fold__file_begin(&file, m, NULL, NULL, m->image, m->image_size, NULL);
+    file.error = &m->error;
     param->name = (char *)(uintptr_t)name;
     param->at = FOLD__NO_PACK;
     const int found = fold__take_tensor(&file, param);
@@ -30120,6 +30128,7 @@ static int fold__find_in_image(fold_model *m, const char *name, fold__param_data
 
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size)
 {
+    fold__file file;
     if (!m || m->error.status)
         return fold_model_status(m);
     m->image = NULL;
@@ -30130,7 +30139,8 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
         wrong = "the model can be trained: make it with `inference` in its desc";
     if (wrong)
         return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
-    fold__file file = fold__file_of(m, NULL, NULL, image, size, NULL);
+    fold__file_begin(&file, m, NULL, NULL, image, size, NULL);
+    file.error = &m->error;
     if (fold__open_tensors(&file)) {
         m->image = image;
         m->image_size = size;
@@ -30143,8 +30153,13 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc)
 {
-    fold__lacks(m, read != NULL, "load: no reader");
-    return fold__load_file(m, read, user, NULL, 0, desc, 0);
+    fold__file file;
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    fold__file_begin(&file, m, read, user, NULL, 0, desc);
+    if (!read)
+        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no reader");
+    return fold__load_file(&file, 0);
 }
 
 #ifndef FOLD_NO_TEXT
@@ -30181,29 +30196,27 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
 }
 
 /* Prints what a file holds, or what keeps it from being read: an error that is there, or its header's. */
-static fold_status fold__print_file(fold__file *file, fold__error *error, fold_writer *write, void *user)
+static fold_status fold__print_file(fold__file *file, fold_writer *write, void *user)
 {
     fold__text text;
-    file->error = error;
-    file->arena.array = file->arrays;
     fold__text_start(&text, write, user, 0);
-    if (!error->status && fold__load_header(file))
+    if (!file->failure.status && fold__load_header(file))
         fold__put_tensors(&text, file);
     else
-        fold__put(&text, "%s\n", error->text);
+        fold__put(&text, "%s\n", file->failure.text);
     const fold_status status = fold__text_end(&text);
     fold__arena_free(&file->arena);
-    return error->status ? error->status : status;
+    return file->failure.status ? file->failure.status : status;
 }
 
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user)
 {
-    fold__error error = { FOLD_OK, "", NULL, NULL };
+    fold__file file;
     if (!m || !bytes)
         return FOLD_BAD_ARGUMENT;
-    fold__file file = fold__file_of((fold_model *)(uintptr_t)m, NULL, NULL, bytes, size, NULL);
-    return fold__print_file(&file, &error, write, user);
+    fold__file_begin(&file, (fold_model *)(uintptr_t)m, NULL, NULL, bytes, size, NULL);
+    return fold__print_file(&file, write, user);
 }
 #endif /* FOLD_NO_TEXT */
 
@@ -30213,25 +30226,27 @@ static size_t fold__from_file(void *bytes, size_t count, void *file)
     return fread(bytes, 1, count, (FILE *)file);
 }
 
-/* Returns NULL, and an error of the model, when it cannot be opened. */
-static FILE *fold__open_to_load(fold_model *m, const char *path)
+/* Opens a file to be read; returns it, or NULL with an error. */
+static FILE *fold__open_to_load(fold__file *file, const char *path)
 {
-    FILE *stream = NULL;
-    if (!path)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no path");
-    if (m->error.status)
-        return NULL;
     errno = 0;
-    stream = fold__open_file(path, 0);
-    if (!stream)
-        fold__path_fail(m, "load", path);
-    return stream;
+    file->read = fold__from_file;
+    file->user = path ? fold__open_file(path, 0) : NULL;
+    if (!path)
+        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: no path");
+    else if (!file->user)
+        fold__path_fail(file->error, "load", path);
+    return (FILE *)file->user;
 }
 
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc)
 {
-    FILE *stream = m ? fold__open_to_load(m, path) : NULL;
-    const fold_status status = fold__load_file(m, fold__from_file, stream, NULL, 0, desc, 1);
+    fold__file file;
+    if (!m)
+        return FOLD_BAD_ARGUMENT;
+    fold__file_begin(&file, m, NULL, NULL, NULL, 0, desc);
+    FILE *stream = fold__open_to_load(&file, path);
+    const fold_status status = fold__load_file(&file, 1);
     if (stream)
         fclose(stream);
     return status;
@@ -30241,17 +30256,12 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user)
 {
-    fold__error error = { FOLD_OK, "", NULL, NULL };
+    fold__file file;
     if (!m || !path)
         return FOLD_BAD_ARGUMENT;
-    errno = 0;
-    FILE *stream = fold__open_file(path, 0);
-    fold__file file = fold__file_of((fold_model *)(uintptr_t)m, fold__from_file, stream, NULL, 0, NULL);
-    if (!stream) {
-        error.status = FOLD_IO;
-        fold__format(error.text, sizeof error.text, FOLD__PATH_FAILS, "load", path, fold__path_problem());
-    }
-    const fold_status status = fold__print_file(&file, &error, write, user);
+    fold__file_begin(&file, (fold_model *)(uintptr_t)m, NULL, NULL, NULL, 0, NULL);
+    FILE *stream = fold__open_to_load(&file, path);
+    const fold_status status = fold__print_file(&file, write, user);
     if (stream)
         fclose(stream);
     return status;
@@ -30261,35 +30271,51 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 
 /* -- tensors of any program ------------------------------------------------------------------ */
 
-/* Opens a file. If it cannot be read, it has no tensors and the model has an error. */
-static fold_tensors *fold__tensors_open(fold_model *m, fold_reader *read, void *user, const void *bytes,
-                                        size_t size)
+/* Begins to open a file; NULL with an error of the model when there is no memory for a handle. */
+static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_t size)
 {
-    if (m->image)
-        fold__model_fail(m, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
-    fold_tensors *t = (fold_tensors *)m->arena.memory.alloc(sizeof *t, FOLD__ALIGN, m->arena.memory.user);
-    if (!t) {
+    fold_tensors *t =
+        m ? (fold_tensors *)m->arena.memory.alloc(sizeof *t, FOLD__ALIGN, m->arena.memory.user) : NULL;
+    if (m && !t)
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
-        return NULL;
-    }
-    *t = fold__file_of(m, read, user, bytes, size, NULL);
+    if (t)
+        fold__file_begin(t, m, NULL, NULL, bytes, size, NULL);
+    return t;
+}
+
+/* Reads the header and the data. A file that cannot be read has no tensors; the first that is asked for makes
+   that an error of the model. */
+static fold_tensors *fold__tensors_open(fold_tensors *t)
+{
+    if (t->model->image)
+        fold__load_fail(t, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
     t->keeps_all = 1;
     if (!fold__open_tensors(t))
         t->count = 0;
+    fold__file_end(t->model, &t->failure);
+    t->error = &t->model->error;
     return t;
+}
+
+static int fold__tensors_there(const fold_tensors *t)
+{
+    return !t->failure.status || fold__model_fail(t->model, t->failure.status, "%s", t->failure.text);
 }
 
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size)
 {
-    if (m && !bytes)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "load: no bytes");
-    return m ? fold__tensors_open(m, NULL, NULL, bytes, size) : NULL;
+    fold_tensors *t = fold__tensors_begin(m, bytes, size);
+    if (t && !bytes)
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: no bytes");
+    return t ? fold__tensors_open(t) : NULL;
 }
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path)
 {
-    FILE *stream = m ? fold__open_to_load(m, path) : NULL;
-    fold_tensors *t = m ? fold__tensors_open(m, fold__from_file, stream, NULL, 0) : NULL;
+    fold_tensors *t = fold__tensors_begin(m, NULL, 0);
+    FILE *stream = t ? fold__open_to_load(t, path) : NULL;
+    if (t)
+        fold__tensors_open(t);
     if (stream)
         fclose(stream);
     return t;
@@ -30301,9 +30327,10 @@ FOLD_API fold_status fold_tensors_close(fold_tensors *t)
     if (!t)
         return FOLD_BAD_ARGUMENT;
     fold_model *m = t->model;
+    const fold_status failed = t->failure.status;
     fold__arena_free(&t->arena);
     fold__release(m, t, sizeof *t);
-    return m->error.status;
+    return m->error.status ? m->error.status : failed;
 }
 
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t) { return t ? t->model : NULL; }
@@ -30345,7 +30372,7 @@ FOLD_API void fold_tensors_take(fold_tensors *t, int index)
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name)
 {
     const char *const joined[3] = { name ? name : "", "", "" };
-    if (t)
+    if (t && fold__tensors_there(t))
         fold__missing_tensor(t, who ? who : "tensors", joined, "file");
     return t ? t->model->error.status : FOLD_BAD_ARGUMENT;
 }
@@ -30355,7 +30382,8 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
 {
     const fold__tensor *tensor = fold__tensor_at(t, index);
     char shown[FOLD__SHORT];
-    if (fold__lacks(fold_tensors_model(t), tensor && (out || !count), "tensors: no such tensor, or no place"))
+    if (!t || !fold__tensors_there(t) ||
+        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or no place"))
         return fold_model_status(fold_tensors_model(t));
     const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
     const size_t size = width ? (size_t)(tensor->end - tensor->begin) / width : 0;

@@ -359,7 +359,8 @@ static void fit__save(fit__training *training, const char *path, int state)
     fold_save_desc desc = fold_save_desc_default();
     desc.state = state;
     desc.config = training->desc.config;
-    if (path) fold_model_save(training->model, path, &desc);
+    const fold_status status = path ? fold_model_save(training->model, path, &desc) : FOLD_OK;
+    if (status) fold_model_fail(training->model, status, fold_model_message(training->model)); /* it ends the training */
 }
 #endif
 

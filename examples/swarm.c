@@ -913,10 +913,9 @@ static int learn_and_fly(fold_model *m, const net *n, const options *o)
     fold_ctx *thinking = fold_ctx_new(m, NULL);
     if (!thinking) fail("out of memory");
     const double before = examine(thinking, n, o->seed);
-    if (o->load) fold_model_load(m, o->load, NULL);
-    else learn(m, n, o);
-    if (o->save) fold_model_save(m, o->save, NULL);
-    if (fold_model_status(m)) fail(fold_model_message(m));
+    if (o->load && fold_model_load(m, o->load, NULL)) fail(fold_model_message(m));
+    if (!o->load) learn(m, n, o);
+    if (fold_model_status(m) || (o->save && fold_model_save(m, o->save, NULL))) fail(fold_model_message(m));
     const double after = examine(thinking, n, o->seed);
     fold_ctx_free(thinking);
     return run_flight(m, n, o, before, after);

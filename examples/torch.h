@@ -1221,8 +1221,9 @@ static fold_status torch__save(fold_model *m, const char *path, const fold_torch
     if (!m || fold_model_status(m)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     fold_model *out = fold_model_new(&desc);
     if (!out) return fold_model_fail(m, FOLD_NO_MEMORY, "torch: no memory");
-    if (!torch__export(out, m, layers, n, grads)) fold_model_save(out, path, NULL);
-    if (fold_model_status(out)) fold_model_fail(m, fold_model_status(out), fold_model_message(out));
+    fold_status status = torch__export(out, m, layers, n, grads);
+    if (!status) status = fold_model_save(out, path, NULL);
+    if (status) fold_model_fail(m, status, fold_model_message(out));
     fold_model_free(out);
     return fold_model_status(m);
 }

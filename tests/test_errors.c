@@ -1504,7 +1504,8 @@ static void mistakes_with_parameters(void)
         memset(config, 'c', too_much);
         config[too_much - 1] = 0;
         save.config = config;
-        MODEL_SAYS(fold_model_save_to(m, fold_to_file, NULL, &save), FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
+        CHECK_INT(fold_model_save_to(m, fold_to_file, NULL, &save), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(m), "save: names and config take over 100 MB");
     }
     free(config);
     fold_ctx *f = context(m, 1, 0);

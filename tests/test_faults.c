@@ -1020,7 +1020,7 @@ static void names_in_messages(void)
     const fold_memory memory = memory_of(&r);
     fold_model *m = wide_new(&memory, 0, 0).m;
     make_files();
-    fold_bias_new(m, "a\xff\n\xc3\xa4 b\xc3( \xed\xa0\x80!", 3);
+    fold_bias_new(m, "a\x1b\n\xc3\xa4 b\x7f( \t\r\b!", 3);
     CHECK(fold_model_load_memory(m, file_of_floats.byte, file_of_floats.n, NULL) != FOLD_OK);
     CHECK_TEXT(fold_model_message(m), "a??\xc3\xa4 b?( ??\?!");
     fold_model_free(m);
