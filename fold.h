@@ -2570,7 +2570,8 @@ typedef struct fold__hole {
 typedef struct fold__heap {
     fold__hole *first;
     char *block; /* NULL: there is none */
-    size_t used; /* the most bytes of it that were in use */
+    size_t size, used; /* its bytes, and the most that were in use */
+    size_t lacking;    /* so large it would have to be for what did not fit last */
 } fold__heap;
 
 enum { FOLD__GRAIN = sizeof(fold__hole) };
@@ -2606,6 +2607,11 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
         heap->used = fold__max_size(heap->used, (size_t)((char *)hole - heap->block) + bytes);
         return hole;
     }
+    heap->lacking = heap->size;
+    for (fold__hole *hole = heap->first; hole; hole = hole->next)
+        if ((char *)hole + hole->size == heap->block + heap->size) /* it would begin in the last hole */
+            heap->lacking = (size_t)((char *)hole - heap->block);
+    heap->lacking = fold__round_up(heap->lacking, align < FOLD__ALIGN ? FOLD__GRAIN : FOLD__ALIGN) + bytes;
     return NULL;
 }
 
@@ -2640,11 +2646,11 @@ static void fold__heap_give(void *memory, size_t size, void *user)
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
-    fold__heap heap = { NULL, (char *)memory->block + skip, 0 };
+    fold__heap heap = { NULL, (char *)memory->block + skip, 0, 0, 0 };
     if (memory->block_size < skip + FOLD__ALIGN)
         return heap;
     heap.first = (fold__hole *)(void *)heap.block;
-    heap.first->size = (memory->block_size - skip) / FOLD__GRAIN * FOLD__GRAIN;
+    heap.first->size = heap.size = (memory->block_size - skip) / FOLD__GRAIN * FOLD__GRAIN;
     heap.first->next = NULL;
     return heap;
 }
@@ -11710,6 +11716,7 @@ struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
     fold__heap heap; /* shares out a caller's block */
+    char when_full[120];
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
@@ -11880,7 +11887,7 @@ FOLD__BY_DEFAULT(fold_model_desc, FOLD__ALL_ZERO)
 static fold_model *fold__place_model(const fold_memory *given)
 {
     fold_memory memory = fold__memory_or_default(given);
-    fold__heap heap = { NULL, NULL, 0 };
+    fold__heap heap = { NULL, NULL, 0, 0, 0 };
     if (given->block) {
         heap = fold__heap_of(given);
         memory.alloc = fold__heap_take;
@@ -11914,13 +11921,18 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     const fold_model_desc settings = desc ? *desc : fold_model_desc_default();
     const fold__kernels *kernels = fold__kernels_for(settings.isa);
     fold_model *m = fold__place_model(&settings.memory);
+    fold__error none = { FOLD_OK, "", settings.error, settings.error_user };
+    if (!m && settings.memory.block)
+        fold__fail_in(&none, FOLD_NO_MEMORY,
+                      "fold_model_desc: memory.block_size is %.0f, a model alone takes %.0f bytes",
+                      (double)settings.memory.block_size,
+                      (double)(fold__to_align(settings.memory.block) + fold__piece(sizeof *m)));
     if (!m)
         return NULL;
     m->arena.array = m->arrays;
     m->arena.count = FOLD__M_COUNT;
     m->kernels = kernels ? kernels : fold__kernels_for(NULL);
-    m->error.tell = settings.error;
-    m->error.user = settings.error_user;
+    m->error = none;
     if (!kernels)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
                          settings.isa, m->kernels->name);
@@ -11941,9 +11953,14 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 }
 
 /* Tells what an error of memory says of the block. */
-static const char *fold__when_full(const fold_model *m)
+static const char *fold__when_full(fold_model *m)
 {
-    return m->heap.block ? ": the model's block is full: measure in a larger one (fold_model_measure)" : "";
+    if (m->heap.block)
+        fold__format(m->when_full, sizeof m->when_full,
+                     ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
+                     "(fold_model_measure)",
+                     (double)m->heap.size, (double)(m->heap.lacking + FOLD__ALIGN - 1));
+    return m->when_full;
 }
 static int fold__model_full(fold_model *m, const char *what, const char *name)
 {

@@ -1750,6 +1750,13 @@ static fold_status build(fold_model *m, const fold_model_size *size, float *valu
 }
 
 /* A block of the size that is told holds a model, wherever it begins, and one byte less does not. */
+static char said_of_block[300];
+static void note_error(const char *message, void *user)
+{
+    (void)user;
+    snprintf(said_of_block, sizeof said_of_block, "%s", message);
+}
+
 static void model_in_a_block(void)
 {
     enum { LARGE = 1 << 18, FLOATS_OF_IT = 4096 };
@@ -1786,11 +1793,35 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         memset(got, 0, sizeof got);
         CHECK_INT(build(m, &size, got), less ? FOLD_NO_MEMORY : FOLD_OK);
-        if (less) CHECK_TEXT(fold_model_message(m), "the model's block is full: measure in a larger one (fold_model_measure)");
+        if (less) CHECK_TEXT(fold_model_message(m), " or more: measure in a larger one (fold_model_measure)");
         else CHECK_BITS(got, want, FLOATS_OF_IT);
         fold_model_free(m);
         free(block);
     }
+    size_t told = 100; /* a block of as many bytes as the message says comes further, until it is large enough */
+    int turns = 0;
+    for (fold_status status = FOLD_NO_MEMORY; status && turns < 100; turns++) {
+        const size_t room = told;
+        char *block = (char *)malloc(room + 64), *text = said_of_block;
+        d.memory.block = block + (65 - (uintptr_t)block % 64) % 64;
+        d.memory.block_size = room;
+        d.error = note_error;
+        text[0] = 0;
+        m = fold_model_new(&d);
+        status = m ? build(m, &size, got) : FOLD_NO_MEMORY;
+        if (status) {
+            const char *number = strstr(text, m ? "this needs " : "alone takes ");
+            CHECK_INT(status, FOLD_NO_MEMORY);
+            if (!CHECK_SAYS(number != NULL, "\"%s\" tells no bytes", text)) turns = 100;
+            else told = (size_t)strtoul(number + (m ? 11 : 12), NULL, 10);
+            CHECK_SAYS(told > room && told <= bytes[1], "%lu bytes after %lu, of %lu: %s", (unsigned long)told, (unsigned long)room,
+                       (unsigned long)bytes[1], text);
+        }
+        fold_model_free(m);
+        free(block);
+    }
+    CHECK_SAYS(turns > 2 && turns < 100, "%d turns", turns);
+    d.error = NULL;
     int none = 0, full = 0;
     for (size_t room = 0; room < bytes[1]; room += 500) { /* whatever fails, nothing else does */
         char *block = (char *)malloc(room ? room : 1);
