@@ -129,6 +129,11 @@
                  an error all calls take null, and return it.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. Nothing trained is lost.
+               - A setting that is NaN, outside its range or no member of its enum is FOLD_BAD_ARGUMENT, and
+                 nothing has changed: "adam: beta1 is 2, must be in [0, 1)". Data may be anything, such as
+                 values, factors of fold_scale and terms of fold_shift: NaN goes on to the results.
+               - Errors stick where something was lost. A read (8), load or save (13) that fails changes
+                 nothing: it returns a status, the message says why, and everything continues.
                - Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
                  handle, NULL, or a message that there is none.
      Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
@@ -314,17 +319,17 @@ typedef struct fold_model_desc {
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* Makes an empty model; desc NULL is the default. Returns NULL when memory runs out, or when an alloc has no
-   free beside it. An isa that is unknown or not available here is an error of the model, and so are threads
-   without a parallel_for. Nothing can be added until fold_model_clear_error accepts the best that there is,
-   or one thread. */
+   free beside it; desc.error is told how many bytes a block that is too small must have. An isa that is
+   unknown or not available here is an error of the model, and so are threads without a parallel_for. Nothing
+   can be added until fold_model_clear_error accepts the best that there is, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
-FOLD_API const char *fold_model_message(const fold_model *m); /* returns the error's message, or "" */
+FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message, or why a file failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
 /* Makes an error of your own stick in a model that has none, as the library's do: for readers of other files.
    The text is copied, up to 240 bytes; bytes that would move a cursor, or are no UTF-8, become '?'. FOLD_OK
-   is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
+   or no status is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
    %x %lu %llu %g and %.0f, with widths, and %s with a precision. Returns the length of the whole text. */
@@ -354,7 +359,7 @@ typedef struct fold_param_desc {
     const char *name;    /* unique in the model; copied */
     fold_shape shape;
     fold_init init;      /* default FOLD_INIT_ZEROS, for biases: choose another for weights */
-    float init_scale;    /* see fold_init; 0 means 1, but for FOLD_INIT_CONSTANT */
+    float init_scale;    /* finite, see fold_init; 0 means 1, but for FOLD_INIT_CONSTANT */
     const float *values; /* initial values instead of an initialiser; copied */
     unsigned uses;       /* FOLD_FOR_…; 0: FOLD_FOR_LINEAR when rank is 2 */
     int frozen;          /* no gradient, no update; may be changed later by fold_param_freeze */
@@ -422,8 +427,8 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
    that are not zero count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, from the
-   next step on. Both are 1 at first; a later call replaces them. */
+/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, in [0, inf),
+   from the next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 /* Moves every value w to w + share (v - w), towards the other model's v, with share in [0, 1]. Use it for the
    moving average of weights in training: w keeps 1 - share of itself at a step. */
@@ -630,7 +635,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4]; so does [3 x 1] with [4]. The gradient of
    what repeats is the sum over its repetitions, over the last axes that repeat first, each as by fold_sum.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
-   alone batch together. All other numbers are structure. */
+   alone batch together. All other numbers are structure: settings, finite unless said otherwise. */
 
 /* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs], to [.., outputs].
    A concatenation that it reads is never copied. */
@@ -705,7 +710,7 @@ FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x
    1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Keeps x within bounds; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
+/* Keeps x within low <= high; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
@@ -728,8 +733,8 @@ FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multip
 /* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
-   length gain and bias have. epsilon 0: 1e-5. Outside inference models a gain that is all zeros because it
-   was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
+   length gain and bias have. epsilon >= 0; 0: 1e-5. Outside inference models a gain that is all zeros because
+   it was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); the rest is as in layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
@@ -737,7 +742,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    nodes, or parameters by fold_use, whose shapes meet that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Gives 0 x with probability rate, else x / (1 - rate). In inference contexts it gives x itself. */
+/* Gives 0 x with probability rate < 1, else x / (1 - rate). In inference contexts it gives x itself. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
    has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. Call it before each
@@ -779,7 +784,7 @@ FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node targ
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
 /* Sums (a - b)^2; fold_scale by 1 / n makes it the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
-/* Sums, with d = a - b, d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). */
+/* Sums, with d = a - b, d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). delta > 0. */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
@@ -940,7 +945,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 
 /* Zero means the default in all settings, and a rate alone is a good choice. `rate` has no default: 0 is a
    step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
-   default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f, which rounding loses. */
+   default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f, which rounding loses. Rates,
+   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
@@ -975,7 +981,7 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /*
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* makes a step of RMSprop */
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* makes a step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
-/* Scales all gradients so that their global norm is at most `limit` (gradient clipping, Pascanu et al. 2013).
+/* Scales all gradients so that their global norm is at most `limit` >= 0 (clipping, Pascanu et al. 2013).
    Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
@@ -995,11 +1001,11 @@ typedef struct fold_rates {
     int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
     int warm_up;  /* 0: none */
     int steps;    /* counts all of training, with warm_up. 0: there is no end, so that the factor stays 1 */
-    float end;
+    float end;    /* in [0, inf), as factor is */
     int every;    /* 0: never */
     float factor; /* 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step; 1 for NULL:
+/* Returns the factor at a step; 1 for NULL, NaN if a setting is out of range, which the step then refuses:
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1240,7 +1246,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x); /* records the layer */
 
 /* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, but for RMS norm, a
-   bias [width]. epsilon 0: 1e-5. */
+   bias [width]. epsilon >= 0; 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1273,7 +1279,7 @@ typedef struct fold_transformer_desc {
     int norm_first;
     fold_norm_kind norm;        /* both norms have it, and their epsilon */
     float epsilon;
-    float dropout;              /* rate, of A(x), D(x) and what is between inner and outer; 0: none */
+    float dropout;              /* rate below 1, of A(x), D(x) and what is between inner and outer; 0: none */
 } fold_transformer_desc;
 typedef struct fold_transformer {
     fold_attention attention;
@@ -1446,8 +1452,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
 /* ==== 13 files =========================================================================== */
 /* fold_model_save writes the parameters of a model to a file, fold_model_load reads them into a model made by
    the same calls. Files are safetensors (Hugging Face), which Python reads by safetensors.torch.load_file.
-   - A parameter is a tensor of its name and shape, F32. Its name must be UTF-8, and not begin with
-     "optimizer.".
+   - A parameter is a tensor of its name and shape, F32. Names must be UTF-8, not "__metadata__", and not
+     begin with "optimizer.": fold_param_new refuses others.
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; metadata tell `optimizer` and `steps`.
      A parameter that Adam stepped another number of times, such as one thawed later, has that number in
@@ -1456,7 +1462,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      the weight in Python. There is one scale for each value of the last axis, [columns]; in a table or a
      weight of fold_linear_t for each row, [rows x 1]. One in bfloat16 alone is BF16. All others are floats.
    - Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
-   All return the model's status, and do nothing while it holds an error (fold_model_clear_error). Errors:
+   All return a status, and do nothing while the model holds an error (fold_model_clear_error). A load or save
+   that fails is no error of the model: fold_model_message says why until the next load or save. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is no safetensors file.
    - FOLD_BAD_SHAPE: a tensor has another shape than its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that is not read. */
@@ -1535,10 +1542,10 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    bytes saved are weights in bytes at once, with the bits of that model. They take no memory where products
    are plain loops, as on microcontrollers; kernels with vector instructions have a copy of weights, not of
    tables. Each byte is looked at once.
-   Errors are those of loading. An image that is no safetensors file is an error of this call. A parameter
-   that is not there or has another shape is one of its own call, and is not added. Bytes are refused that
-   fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis. It is
-   an error to write such parameters, load into them, copy or average values, or call fold_tensors_open.
+   Errors are those of loading, but stick. An image that is no safetensors file is one of this call. A
+   parameter that is not there or has another shape is one of its own call, and is not added. Bytes are refused
+   that fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis. It
+   is an error to write such parameters, load into them, copy or average values, or call fold_tensors_open.
    fold_model_quantize makes bytes of an image's floats, in the model's memory. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
@@ -1562,9 +1569,10 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   Errors stick in the model: those of loading, an index or values that are not there, and those of your own
-   (fold_model_fail). A file that cannot be read has no tensors. Until it is closed it takes about its size
-   from the model's allocator, and while it is opened half as much again; from memory nothing for the data. */
+   A file that cannot be read has no tensors. Asking for one makes that an error of the model, as an index or
+   values that are not there are, and those of your own (fold_model_fail). Until it is closed it takes about
+   its size from the model's allocator, and while it is opened half as much again; from memory nothing for the
+   data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
@@ -1580,7 +1588,7 @@ FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
 /* Opens a file that lies in memory, which must stay until it is closed. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t, before the model is freed. Returns the model's status. */
+/* Frees t, before the model is freed. Returns the model's status, or else why the file could not be read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
@@ -11705,10 +11713,6 @@ enum {
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
 enum { FOLD__MOST_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
-typedef struct fold__scaled_rates {
-    int rate_set;
-    float rate, decay;
-} fold__scaled_rates;
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11808,8 +11812,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     AND(rmsprop, decay, AMOUNT) OF(adam, rate, AMOUNT) AND(adam, beta1, BELOW_1) AND(adam, beta2, BELOW_1) \
     AND(adam, epsilon, AMOUNT) AND(adam, decay, AMOUNT) OF(rates, kind, UP_TO(FOLD_RATE_STEP))             \
     AND(rates, warm_up, FROM(0)) AND(rates, steps, FROM(0)) AND(rates, end, AMOUNT)                        \
-    AND(rates, every, FROM(0)) AND(rates, factor, AMOUNT) OF(_scaled_rates, rate_set, UP_TO(15))           \
-    AND(_scaled_rates, rate, AMOUNT) AND(_scaled_rates, decay, AMOUNT) ONE(share, float, FLOATS(0, 0, 1))  \
+    AND(rates, every, FROM(0)) AND(rates, factor, AMOUNT) ONE(rate_set, int, UP_TO(15))                    \
+    ONE(share, float, FLOATS(0, 0, 1))                                                                     \
     ONE(limit, float, FLOATS(0, 0, INFINITY))
 #endif
 
@@ -11844,31 +11848,28 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ NULL, 0, 0, 0, 0, 0 }
 };
 
-/* Tells whether the settings of an owner are in their ranges, from the first one on; if not, an error says
-   which is not. `name` is that of the parameter or layer, NULL where there is none. */
+/* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says which
+   is not. `name` is that of the parameter or layer; NULL: it has none. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
     const struct fold__setting *row = &fold__settings[first];
     do {
         const unsigned char *at = (const unsigned char *)settings + row->offset;
-        const int is_float = row->flags & FOLD__A_FLOAT;
-        char shown[FOLD__NUMBER];
+        const int is_float = row->flags & FOLD__A_FLOAT, open_low = row->flags & FOLD__OPEN_LOW,
+                  open_high = row->flags & FOLD__OPEN_HIGH;
         int whole = *at; /* an enum can have a single byte */
         if (row->size == sizeof whole)
             memcpy(&whole, at, sizeof whole);
-        const float value = is_float ? fold__float_of((uint32_t)whole) : (float)whole;
-        if ((row->flags & FOLD__OPEN_LOW ? value > row->low : value >= row->low) &&
-            (row->flags & FOLD__OPEN_HIGH ? value < row->high : value <= row->high))
+        const double value = is_float ? (double)fold__float_of((uint32_t)whole) : whole;
+        const double low = (double)row->low, high = (double)row->high;
+        if ((open_low ? value > low : value >= low) && (open_high ? value < high : value <= high))
             continue;
-        if (is_float)
-            fold__format(shown, sizeof shown, "%g", (double)value);
-        else
-            fold__format(shown, sizeof shown, "%d", whole);
+        char shown[FOLD__NUMBER];
+        fold__format(shown, sizeof shown, is_float ? "%g" : "%.0f", value);
         return fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s%s%.60s%s: %s is %s, must be in %c%g, %g%c", who,
                              name ? " '" : "", name ? name : "", name ? "'" : "", row->name, shown,
-                             "[("[(row->flags & FOLD__OPEN_LOW) != 0], (double)row -> low,
-                             (double)row -> high, "])"[(row->flags & FOLD__OPEN_HIGH) != 0]);
+                             open_low ? '(' : '[', low, high, open_high ? ')' : ']');
     } while ((++row)->flags & FOLD__NEXT);
     return 1;
 }
@@ -11962,6 +11963,7 @@ static const char *fold__when_full(fold_model *m)
                      (double)m->heap.size, (double)(m->heap.lacking + FOLD__ALIGN - 1));
     return m->when_full;
 }
+
 static int fold__model_full(fold_model *m, const char *what, const char *name)
 {
     return fold__model_fail(m, FOLD_NO_MEMORY, "%s '%s': out of memory%s", what, name, fold__when_full(m));
@@ -12737,8 +12739,10 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count)
 
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay)
 {
-    const fold__scaled_rates given = { rate_set, rate, decay };
-    if (m && fold__settings_ok(&m->error, FOLD__SET__scaled_rates, "fold_model_scale_rates", NULL, &given)) {
+    static const char who[] = "fold_model_scale_rates";
+    const fold_sgd given = { rate, 0, decay };
+    if (m && fold__settings_ok(&m->error, FOLD__SET_rate_set, who, NULL, &rate_set) &&
+        fold__settings_ok(&m->error, FOLD__SET_sgd, who, NULL, &given)) {
         m->set_rate[rate_set] = rate;
         m->set_decay[rate_set] = decay;
     }
@@ -26787,24 +26791,25 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
     return fold_cell_new(m, &desc);
 }
 
-/* Tells whether the settings of a layer's parts, which may come from anywhere, are good. */
-static int fold__transformer_ok(fold_model *m, const char *name, const fold_transformer *layer)
+/* Tells whether a layer's parts, which may come from anywhere, have good settings. */
+static int fold__parts_ok(fold_model *m, const char *name, const fold_transformer *layer)
 {
-    const fold_attention *attention = &layer->attention;
-    const fold_dense *const dense[] = { &attention->query,  &attention->key, &attention->value,
-                                        &attention->joined, &layer->inner,   &layer->outer };
-    int fine = fold__settings_ok(&m->error, FOLD__SET_transformer, "transformer", name, layer) &&
-               fold__settings_ok(&m->error, FOLD__SET_norm, "transformer", name, &layer->attention_norm) &&
-               fold__settings_ok(&m->error, FOLD__SET_norm, "transformer", name, &layer->dense_norm);
-    for (size_t i = 0; i < sizeof dense / sizeof *dense && fine; i++)
-        fine = fold__settings_ok(&m->error, FOLD__SET_activation, "transformer", name, &dense[i]->activation);
+    static const char who[] = "transformer";
+    const fold_attention *on = &layer->attention;
+    const fold_dense *dense[] = {
+        &on->query, &on->key, &on->value, &on->joined, &layer->inner, &layer->outer
+    };
+    int fine = fold__settings_ok(&m->error, FOLD__SET_transformer, who, name, layer) &&
+               fold__settings_ok(&m->error, FOLD__SET_norm, who, name, &layer->attention_norm) &&
+               fold__settings_ok(&m->error, FOLD__SET_norm, who, name, &layer->dense_norm);
+    for (int i = 0; i < 6; i++)
+        fine &= fold__settings_ok(&m->error, FOLD__SET_activation, who, name, &dense[i]->activation);
     return fine;
 }
 
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
 {
-    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL") ||
-        !fold__transformer_ok(m, name, layer))
+    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL") || !fold__parts_ok(m, name, layer))
         return fold_model_status(m);
     layer->own.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
     layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
@@ -29335,7 +29340,7 @@ enum { /* arrays of a file */
 typedef struct fold_tensors {
     fold_model *model;   /* stays as it is when the file is only listed */
     fold__error failure; /* why it could not be read */
-    fold__error *error;  /* this, or the model's: of a parameter in an image, and of tensors once it is open */
+    fold__error *error;  /* this, or the model's: in an image, and of tensors once it is open */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;

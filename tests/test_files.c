@@ -963,6 +963,109 @@ static void state_settings(void)
     fold_model_free(inference);
 }
 
+/* -- what fails loses nothing ---------------------------------------------------------------------- */
+
+static int errors_told;
+static void count_errors(const char *message, void *user)
+{
+    (void)message, (void)user;
+    errors_told++;
+}
+static size_t read_nothing(void *bytes, size_t size, void *user)
+{
+    (void)bytes, (void)size, (void)user;
+    return 0;
+}
+static int write_nothing(const void *bytes, size_t size, void *user)
+{
+    (void)bytes, (void)size, (void)user;
+    return 1;
+}
+enum { NO_FILE, NO_FILE_MISSING, NO_PATH, NO_BYTES, NO_READER, CUT, EMPTY, OTHER, UNKNOWN, NO_STATE, READER, SAVE_NOWHERE, SAVE_NO_PATH, SAVE_WRITER,
+       SAVE_CONFIG, OPEN, OPEN_CUT, WAYS_TO_FAIL };
+static fold_status fail_by(int way, fold_model *m, const block *good, const block *other)
+{
+    fold_load_desc load = fold_load_desc_default();
+    fold_save_desc save = fold_save_desc_default();
+    load.allow_missing = way == NO_FILE_MISSING;
+    load.state = way == NO_STATE;
+    save.config = way == SAVE_CONFIG ? "\x80" : NULL;
+    switch (way) {
+    case NO_FILE:
+    case NO_FILE_MISSING: return fold_model_load(m, "build/there is no such file", &load);
+    case NO_PATH: return fold_model_load(m, NULL, NULL);
+    case NO_BYTES: return fold_model_load_memory(m, NULL, 8, NULL);
+    case NO_READER: return fold_model_load_from(m, NULL, NULL, NULL);
+    case CUT: return fold_model_load_memory(m, good->bytes, good->n - 1, NULL);
+    case EMPTY: return fold_model_load_memory(m, "", 0, NULL);
+    case OTHER: return fold_model_load_memory(m, other->bytes, other->n, NULL);
+    case UNKNOWN: load.allow_missing = 1; return fold_model_load_memory(m, other->bytes, other->n, &load);
+    case NO_STATE: return fold_model_load_memory(m, good->bytes, good->n, &load);
+    case READER: return fold_model_load_from(m, read_nothing, NULL, NULL);
+    case SAVE_NOWHERE: return fold_model_save(m, "build/no such folder/x", NULL);
+    case SAVE_NO_PATH: return fold_model_save(m, NULL, NULL);
+    case SAVE_WRITER: return fold_model_save_to(m, write_nothing, NULL, NULL);
+    case SAVE_CONFIG: return fold_model_save(m, "build/files_config.safetensors", &save);
+    case OPEN: return fold_tensors_close(fold_tensors_open(m, "build/there is no such file"));
+    default: return fold_tensors_close(fold_tensors_open_memory(m, good->bytes, good->n - 1));
+    }
+}
+
+/* The call returns its status and the model has its message, but no error: it and its contexts go on. */
+static void failing_loses_nothing(void)
+{
+    static block good, other;
+    static const float x[2] = { 1, -2 };
+    fold_model *of = fold_model_new(NULL);
+    fold_bias_new(of, "other", 2);
+    CHECK_INT(fold_model_save_to(of, to_block, empty_block(&other), NULL), FOLD_OK);
+    fold_model_free(of);
+    for (int way = 0; way < WAYS_TO_FAIL; way++) {
+        fold_model_desc desc = fold_model_desc_default();
+        fold_ctx_desc training = fold_ctx_desc_default();
+        fold_sgd sgd = { 0.1f, 0, 0 };
+        desc.error = count_errors;
+        errors_told = 0;
+        fold_model *m = fold_model_new(&desc);
+        const fold_param W = fold_weight_new(m, "W", 2, 2);
+        training.training = 1;
+        fold_ctx *f = fold_ctx_new(m, &training);
+        CHECK_INT(fold_model_save_to(m, to_block, empty_block(&good), NULL), FOLD_OK);
+        const fold_node y = fold_linear(f, fold_input(f, x, 2), W, FOLD_NULL_PARAM); /* recorded before it, and goes on */
+        const fold_status status = fail_by(way, m, &good, &other);
+        CHECK_SAYS(status != FOLD_OK, "way %d", way);
+        CHECK_SAYS(strlen(fold_model_message(m)) > 10, "way %d: \"%s\"", way, fold_model_message(m));
+        CHECK_SAYS(!fold_model_status(m) && !fold_ctx_status(f) && !errors_told, "way %d: %s", way, fold_model_message(m));
+        CHECK_INT(fold_backward(f, fold_sum(f, fold_tanh(f, y), FOLD_ALL)), FOLD_OK);
+        CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
+        CHECK(!fold_param_is_null(fold_bias_new(m, "b", 2)));
+        CHECK_INT(fold_model_save_to(m, to_block, empty_block(&good), NULL), FOLD_OK);
+        CHECK_INT(strlen(fold_model_message(m)), 0); /* of the last call */
+        fold_model_fail(m, FOLD_BAD_STATE, "mine");
+        CHECK_INT(fail_by(way, m, &good, &other), FOLD_BAD_STATE); /* an error that is there stays */
+        CHECK_INT(strcmp(fold_model_message(m), "mine"), 0);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+/* Whoever needs a tensor of a file that could not be opened has lost something: that is an error, with the reason. */
+static void tensors_of_no_file(void)
+{
+    for (int way = 0; way < 2; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_tensors *t = fold_tensors_open(m, "build/there is no such file");
+        float x;
+        CHECK_INT(fold_tensors_count(t), 0);
+        CHECK_INT(fold_model_status(m), FOLD_OK);
+        CHECK_INT(way ? fold_tensors_missing(t, "audio", "mean") : fold_tensors_read(t, 0, 0, 1, &x, 1), FOLD_IO);
+        CHECK_INT(fold_model_status(m), FOLD_IO);
+        CHECK_TEXT(fold_model_message(m), "load: 'build/there is no such file': ");
+        CHECK_INT(fold_tensors_close(t), FOLD_IO);
+        fold_model_free(m);
+    }
+}
+
 /* -- saving that fails ---------------------------------------------------------------------------- */
 
 static void cannot_save(void)
@@ -2172,6 +2275,8 @@ int main(int argc, char **argv)
     check_run("files: names of states", names_of_states);
     check_run("files: how many were loaded", counts);
     check_run("files: listing", listing);
+    check_run("files: what fails loses nothing", failing_loses_nothing);
+    check_run("files: tensors of no file", tensors_of_no_file);
     check_run("files: saving that fails", cannot_save);
     check_run("files: paths", paths);
 #ifdef WATCHED_DISK
