@@ -16012,8 +16012,9 @@ FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits)
 }
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
 {
-    const fold_node away = fold_mul(f, fold_sub(f, x, mean), fold_exp(f, fold_neg(f, log_deviation)));
-    const fold_node cost = fold_add(f, fold_scale(f, fold_square(f, away), 0.5f), log_deviation);
+    const fold_node away = fold_sub(f, x, mean), inverse = fold_exp(f, fold_neg(f, log_deviation));
+    const fold_node square = fold_square(f, fold_mul(f, away, inverse));
+    const fold_node cost = fold_add(f, fold_scale(f, square, 0.5f), log_deviation);
     return fold_neg(f, fold_sum(f, fold_shift(f, cost, 0.918938533204673f), FOLD_ALL)); /* log(2 pi) / 2 */
 }
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation)
@@ -16055,8 +16056,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     if (count < 1)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: needs at least one node, got %d", count);
     if (count > FOLD_MAX_IN) { /* in two halves */
-        const fold_node half[2] = { fold_concat(f, x, count / 2, axis),
-                                    fold_concat(f, x + count / 2, count - count / 2, axis) };
+        fold_node half[2];
+        half[0] = fold_concat(f, x, count / 2, axis);
+        half[1] = fold_concat(f, x + count / 2, count - count / 2, axis);
         return fold_concat(f, half, 2, axis);
     }
     if (!fold__inputs_of(f, x, count, "concat", operands))

@@ -56,8 +56,10 @@ static uint64_t decode_all(decode *d, const char *path)
     for (int i = 0; i < d->sequences; i++) fold_cache_keep(&d->cache[i], 0);
     for (int step = 0; step < DECODE_STEPS; step++) {
         fold_ctx_reset(d->f);
-        for (int i = 0; i < d->sequences; i++)
-            found[i] = fold_attention_step(d->f, &d->cache[i], decode_row(d, step, 0), decode_row(d, step, 1), decode_row(d, step, 2));
+        for (int i = 0; i < d->sequences; i++) {
+            const fold_node q = decode_row(d, step, 0), k = decode_row(d, step, 1), v = decode_row(d, step, 2);
+            found[i] = fold_attention_step(d->f, &d->cache[i], q, k, v);
+        }
         if (fold_run(d->f, found, d->sequences)) die(fold_ctx_message(d->f), "");
     }
     if (path) {

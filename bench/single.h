@@ -68,7 +68,9 @@ static fold_node single_record(const single_net *net, fold_ctx *f, fold_node x, 
     }
     for (int i = 0; i < SINGLE_LAYERS; i++) {
         const int channels = i ? SINGLE_CHANNELS : 1, rows = net->state_size[i] / channels;
-        const fold_node parts[2] = { fold_reshape(f, state[i], fold_shape2(rows, channels)), fold_reshape(f, x, fold_shape2(1, channels)) };
+        fold_node parts[2];
+        parts[0] = fold_reshape(f, state[i], fold_shape2(rows, channels));
+        parts[1] = fold_reshape(f, x, fold_shape2(1, channels));
         const fold_node all = fold_concat(f, parts, 2, 0);
         next[i] = fold_reshape(f, fold_slice(f, all, 0, 1, rows), fold_shape1(net->state_size[i]));
         x = fold_conv_apply(f, &net->conv[i], all);

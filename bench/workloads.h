@@ -164,8 +164,8 @@ static fold_state tree_inner(fold_ctx *f, const net *n, const fold_state *childr
     fold_node gate[5]; /* i o f f u */
     if (n->s.cells) return fold_tree_lstm_apply_inner(f, &n->tree, children);
     plain_gates(f, fold_linear_n(f, hs, 2, n->W, n->b), n->s.hidden, 5, gate);
-    const fold_node kept = fold_add(f, fold_mul(f, gate[2], children[0].c), fold_mul(f, gate[3], children[1].c));
-    return plain_out(f, gate[0], gate[1], gate[4], kept);
+    const fold_node left = fold_mul(f, gate[2], children[0].c), right = fold_mul(f, gate[3], children[1].c);
+    return plain_out(f, gate[0], gate[1], gate[4], fold_add(f, left, right));
 }
 static fold_state lstm_step(fold_ctx *f, const net *n, int layer, fold_node x, fold_state s)
 {
@@ -247,7 +247,8 @@ static fold_state sick_tree(fold_ctx *f, const net *n, const recording *r, int i
 static void sick_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
     const fold_node a = sick_tree(f, n, r, x->root[0]).h, b = sick_tree(f, n, r, x->root[1]).h;
-    const fold_node features = fold_concat2(f, fold_mul(f, a, b), fold_abs(f, fold_sub(f, a, b)));
+    const fold_node product = fold_mul(f, a, b), distance = fold_abs(f, fold_sub(f, a, b));
+    const fold_node features = fold_concat2(f, product, distance);
     const fold_node y = fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
     push(out, training ? fold_softmax_kl(f, y, fold_input(f, x->target, n->s.classes)) : fold_softmax(f, y));
 }
@@ -1111,7 +1112,9 @@ static void ppo_record(fold_ctx *f, const net *n, const recording *r, const samp
     const float *senses = r->values + (size_t)x->root[0] * ppo_values(&n->s), *advantage = senses + steps * n->s.input;
     const float *target = advantage + steps, *old = target + steps, *state = old + steps;
     const fold_state zeros = fold_recurrent_zeros(f, &n->learner.memory);
-    fold_state s = { fold_input_ref(f, state, fold_shape1(n->s.hidden)), fold_input_ref(f, state + n->s.hidden, fold_shape1(n->s.hidden)) };
+    fold_state s;
+    s.h = fold_input_ref(f, state, fold_shape1(n->s.hidden));
+    s.c = fold_input_ref(f, state + n->s.hidden, fold_shape1(n->s.hidden));
     fold_node actor[MAX_NODES], critic[MAX_NODES];
     if (steps > MAX_NODES) die("ppo: a segment has too many steps", "");
     for (int i = 0; i < steps; i++) {

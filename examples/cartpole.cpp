@@ -189,7 +189,8 @@ fold_node loss_of(fold_ctx *f, const net &n, const episode &e, const steps &s, s
     const fold_node x = fold_list_input_ref(f, e.seen.data(), e.steps(), fold_shape1(senses));
     const fold_node logits = fold_mlp_apply(f, &n.policy, x);
     const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), e.action.data(), e.steps());
-    return fold_rl_ppo_loss(f, &ppo, &was, now, fold_softmax_entropy(f, logits), fold_mlp_apply(f, &n.value, x));
+    const fold_node entropy = fold_softmax_entropy(f, logits);
+    return fold_rl_ppo_loss(f, &ppo, &was, now, entropy, fold_mlp_apply(f, &n.value, x));
 }
 
 /* Makes several passes over the episodes, some of them at a time. */

@@ -121,7 +121,9 @@ static int record_and_run(void)
     of_context.memory.block = context_block;
     of_context.memory.block_size = sizeof context_block;
     fold_ctx *f = firmware.f = fold_ctx_new(firmware.m, &of_context);
-    const fold_node in[2] = { fold_input_ref(f, observed, fold_shape1(OBSERVED)), fold_input_ref(f, memory, fold_shape1(HIDDEN)) };
+    fold_node in[2];
+    in[0] = fold_input_ref(f, observed, fold_shape1(OBSERVED));
+    in[1] = fold_input_ref(f, memory, fold_shape1(HIDDEN));
     const fold_node call = fold_call(f, firmware.p.cell, in, 2);
     firmware.action = fold_out(f, call, 0);
     fold_output_ref(f, fold_out(f, call, 1), memory);

@@ -104,11 +104,12 @@ static fold_node record_loss(fold_ctx *f, const net *n, const pair *p)
     float target[CLASSES] = { 0 };
     const int low = p->score < 5 ? (int)p->score : 4;
     const fold_node l = record_tree(f, n, &p->side[0]), r = record_tree(f, n, &p->side[1]);
-    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
+    const fold_node product = fold_mul(f, l, r), distance = fold_abs(f, fold_sub(f, l, r));
+    const fold_node features = fold_concat2(f, product, distance);
     target[low] = p->score - (float)low;
     target[low - 1] = 1 - target[low];
-    return fold_softmax_kl(f, fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features)),
-                           fold_input(f, target, CLASSES));
+    const fold_node logits = fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
+    return fold_softmax_kl(f, logits, fold_input(f, target, CLASSES));
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */

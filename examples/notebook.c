@@ -106,7 +106,9 @@ static fold_node doubled(fold_ctx *f, const net *n, fold_node x, int times)
 /* Records d = D(bd, C(bc, a3)) with bc, bd = B(a1, a2). The arguments are integers, which are looked up. */
 static fold_node record_d(fold_ctx *f, const net *n, int a1, int a2, int a3)
 {
-    const fold_node a[2] = { fold_lookup(f, n->numbers, a1), fold_lookup(f, n->numbers, a2) };
+    fold_node a[2];
+    a[0] = fold_lookup(f, n->numbers, a1);
+    a[1] = fold_lookup(f, n->numbers, a2);
     const fold_node b = fold_call(f, n->B, a, 2), c[2] = { fold_out(f, b, 0), fold_lookup(f, n->numbers, a3) };
     const fold_node d[2] = { fold_out(f, b, 1), fold_call(f, n->C, c, 2) };
     return fold_call(f, n->D, d, 2);

@@ -2329,8 +2329,10 @@ static void onnx__lstm_step(fold_ctx *f, const onnx__layer *l, const fold_param 
                     gates = l->peeps ? all : fold_sigmoid(f, onnx__part(f, all, 0, 3 * n)),
                     in = onnx__lstm_gate(f, l, param, gates, state[1], 0),
                     keep = onnx__lstm_gate(f, l, param, gates, state[1], 2);
-    state[1] = fold_add(f, fold_mul(f, keep, state[1]), fold_mul(f, in, update));
-    state[0] = fold_mul(f, onnx__lstm_gate(f, l, param, gates, state[1], 1), fold_tanh(f, state[1]));
+    const fold_node kept = fold_mul(f, keep, state[1]);
+    state[1] = fold_add(f, kept, fold_mul(f, in, update));
+    const fold_node out = onnx__lstm_gate(f, l, param, gates, state[1], 1);
+    state[0] = fold_mul(f, out, fold_tanh(f, state[1]));
 }
 /* ONNX's gates are z r h. The reset comes after the product with h, as in PyTorch, or before. */
 static void onnx__gru_step(fold_ctx *f, const onnx__layer *l, const fold_param *param, fold_node x,
@@ -2339,13 +2341,14 @@ static void onnx__gru_step(fold_ctx *f, const onnx__layer *l, const fold_param *
     const int n = l->hidden;
     const fold_node h = state[0], a = fold_linear(f, x, param[0], param[1]),
                     b = fold_linear(f, h, param[2], param[3]);
-    const fold_node gates =
-        fold_sigmoid(f, fold_add(f, onnx__part(f, a, 0, 2 * n), onnx__part(f, b, 0, 2 * n)));
+    const fold_node of_x = onnx__part(f, a, 0, 2 * n), of_h = onnx__part(f, b, 0, 2 * n);
+    const fold_node gates = fold_sigmoid(f, fold_add(f, of_x, of_h));
     const fold_node reset = onnx__part(f, gates, n, n),
                     seen = l->resets_late ? fold_mul(f, reset, onnx__part(f, b, 2 * n, n))
                                           : fold_linear(f, fold_mul(f, reset, h), param[4], param[5]),
                     fresh = fold_tanh(f, fold_add(f, onnx__part(f, a, 2 * n, n), seen));
-    state[0] = fold_add(f, fresh, fold_mul(f, onnx__part(f, gates, 0, n), fold_sub(f, h, fresh)));
+    const fold_node update = onnx__part(f, gates, 0, n);
+    state[0] = fold_add(f, fresh, fold_mul(f, update, fold_sub(f, h, fresh)));
 }
 
 /* Every sequence of a batch is a chain of its own, in each direction. */

@@ -79,8 +79,9 @@ int main(int argc, char **argv)
     const unsigned char *bytes = (const unsigned char *)fold_model_values(m, &count);
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t i = 0; i < (size_t)count * sizeof(float); i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    const double short_ones = examine(m, &n, LONGEST), long_ones = examine(m, &n, TEST_LENGTH);
     printf("RESULT parity right_before=%.1f right_of_12=%.1f right_of_100=%.1f hash=%016llx\n", before,
-           examine(m, &n, LONGEST), examine(m, &n, TEST_LENGTH), (unsigned long long)hash);
+           short_ones, long_ones, (unsigned long long)hash);
     fold_model_free(m);
     return 0;
 }

@@ -130,7 +130,9 @@ static void decide(fold_ctx *f, const fold_rl_policy *policy, table *t)
     fold_ctx_reset(f);
     for (int i = 0; i < t->games; i++) {
         const fold_node x = fold_input_ref(f, &t->senses[i * SENSES], fold_shape1(SENSES));
-        const fold_state before = { fold_input_ref(f, &t->h[i * t->width], width), fold_input_ref(f, &t->c[i * t->width], width) };
+        fold_state before;
+        before.h = fold_input_ref(f, &t->h[i * t->width], width);
+        before.c = fold_input_ref(f, &t->c[i * t->width], width);
         const fold_rl_step step = fold_rl_policy_apply(f, policy, x, before);
         fold_output_ref(f, step.actor, &t->logits[i * ACTIONS]);
         fold_output_ref(f, step.critic, &t->value[i]);
@@ -278,7 +280,8 @@ static fold_node loss_of(fold_ctx *f, const fold_rl_policy *policy, const memory
     const fold_rl_steps steps = { &m->log_prob[at], &m->advantage[at], &m->target[at], n };
     const fold_node logits = fold_list_join(f, actor, n);
     const fold_node log_prob = fold_list_pick(f, fold_log_softmax(f, logits), &m->action[at], n);
-    return fold_rl_ppo_loss(f, &ppo, &steps, log_prob, fold_softmax_entropy(f, logits), fold_list_join(f, critic, n));
+    const fold_node entropy = fold_softmax_entropy(f, logits);
+    return fold_rl_ppo_loss(f, &ppo, &steps, log_prob, entropy, fold_list_join(f, critic, n));
 }
 
 /* Makes passes over the pieces, a part of them at a time. */

@@ -478,7 +478,8 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
     const fold_node target = fold_list_input_ref(f, steps->target, n, fold_shape1(1));
     const fold_node ratio = fold_exp(f, fold_sub(f, log_prob, old));
     const fold_node careful = fold_mul(f, fold_clip(f, ratio, 1 - o->clip, 1 + o->clip), advantage);
-    const fold_node gain = fold_add(f, fold_minimum(f, fold_mul(f, ratio, advantage), careful), fold_scale(f, entropy, o->entropy_share));
+    const fold_node worse = fold_minimum(f, fold_mul(f, ratio, advantage), careful);
+    const fold_node gain = fold_add(f, worse, fold_scale(f, entropy, o->entropy_share));
     const fold_node error = fold_scale(f, fold_squared_error(f, value, target), o->value_share);
     return fold_list_sum(f, fold_sub(f, error, gain));
 }

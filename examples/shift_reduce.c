@@ -78,8 +78,10 @@ static void track_body(fold_ctx *f, const fold_node *in, fold_node *out, const v
     fold_node g[4]; /* forget, input, output, new */
     fold_split(f, fold_linear_n(f, in, 4, n->W_track, n->b_track), 4, g);
     const fold_node kept = fold_mul(f, fold_sigmoid(f, g[0]), in[4]);
-    out[1] = fold_add(f, kept, fold_mul(f, fold_sigmoid(f, g[1]), fold_tanh(f, g[3])));
-    out[0] = fold_mul(f, fold_sigmoid(f, g[2]), fold_tanh(f, out[1]));
+    const fold_node open = fold_sigmoid(f, g[1]), added = fold_mul(f, open, fold_tanh(f, g[3]));
+    out[1] = fold_add(f, kept, added);
+    const fold_node shown = fold_sigmoid(f, g[2]);
+    out[0] = fold_mul(f, shown, fold_tanh(f, out[1]));
 }
 
 /* Takes the h of left, right and tracker, and the c of left and right. Gives h and c of both together. */
@@ -89,9 +91,10 @@ static void compose_body(fold_ctx *f, const fold_node *in, fold_node *out, const
     fold_node g[5]; /* forget left, forget right, input, output, new */
     fold_split(f, fold_linear_n(f, in, 3, n->W_compose, n->b_compose), 5, g);
     const fold_node left = fold_mul(f, fold_sigmoid(f, g[0]), in[3]), right = fold_mul(f, fold_sigmoid(f, g[1]), in[4]);
-    const fold_node added = fold_mul(f, fold_sigmoid(f, g[2]), fold_tanh(f, g[4]));
+    const fold_node open = fold_sigmoid(f, g[2]), added = fold_mul(f, open, fold_tanh(f, g[4]));
     out[1] = fold_add(f, fold_add(f, left, right), added);
-    out[0] = fold_mul(f, fold_sigmoid(f, g[3]), fold_tanh(f, out[1]));
+    const fold_node shown = fold_sigmoid(f, g[3]);
+    out[0] = fold_mul(f, shown, fold_tanh(f, out[1]));
 }
 
 /* Makes the biases of a cell: 1 for its forget gates, which are the first `forget` values, else 0. */

@@ -161,8 +161,9 @@ static void record(fold_ctx *f, const net *n, const view *v, fold_state *state, 
     const fold_node asked = fold_call(f, n->listen, &state->h, 1);
     const fold_node heard = fold_list_attention_to(f, fold_out(f, asked, 0), fold_out(f, asked, 1), fold_out(f, asked, 2),
                                                    2, v->from, v->to, v->pairs);
-    const fold_node pair[2] = { fold_list_input_ref(f, v->pair, v->pairs, fold_shape1(PAIR)),
-                                fold_list_take(f, fold_out(f, asked, 3), v->to, v->pairs) };
+    fold_node pair[2];
+    pair[0] = fold_list_input_ref(f, v->pair, v->pairs, fold_shape1(PAIR));
+    pair[1] = fold_list_take(f, fold_out(f, asked, 3), v->to, v->pairs);
     const fold_node watched = fold_call(f, n->watch, pair, 2);
     const fold_node seen = fold_list_softmax_mean_to(f, fold_out(f, watched, 0), fold_out(f, watched, 1), v->to, v->pairs, v->n);
     const fold_node known[3] = { senses, seen, heard };
@@ -356,7 +357,8 @@ static void populate(world *w, int n, fold_random chance)
 static void resize(world *w, float *state, int n, fold_random *chance)
 {
     for (int i = w->n; i < n; i++) {
-        const agent one = { width * fold_random_uniform(chance), height * fold_random_uniform(chance), cruise, 0, 0 };
+        const float x = width * fold_random_uniform(chance), y = height * fold_random_uniform(chance);
+        const agent one = { x, y, cruise, 0, 0 };
         w->agents[i] = i && fold_random_below(chance, 4) ? w->agents[i - 1] : one;
         w->agents[i].x += fold_random_uniform(chance);
         w->agents[i].y += fold_random_uniform(chance);
@@ -937,7 +939,8 @@ static void change_size(world *w, float *state, fold_random *chance)
 static float record_odd(fold_ctx *f, fold_random chance)
 {
     float values[ODD * ODD];
-    const fold_shape shape = fold_shape2(1 + fold_random_below(&chance, ODD), 1 + fold_random_below(&chance, ODD));
+    const int rows = 1 + fold_random_below(&chance, ODD), columns = 1 + fold_random_below(&chance, ODD);
+    const fold_shape shape = fold_shape2(rows, columns);
     fold_random_gaussian(&chance, NULL, NULL, shape.dim[0] * shape.dim[1], values);
     fold_ctx_reset(f);
     const fold_node x = fold_tanh(f, fold_input_shaped(f, values, shape));

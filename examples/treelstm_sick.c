@@ -110,7 +110,8 @@ static fold_state record_tree(fold_ctx *f, const net *n, const corpus *c, int i)
 static fold_node record_pair(fold_ctx *f, const net *n, const corpus *c, const pair *p)
 {
     const fold_node l = record_tree(f, n, c, p->root[0]).h, r = record_tree(f, n, c, p->root[1]).h;
-    const fold_node features = fold_concat2(f, fold_mul(f, l, r), fold_abs(f, fold_sub(f, l, r)));
+    const fold_node product = fold_mul(f, l, r), distance = fold_abs(f, fold_sub(f, l, r));
+    const fold_node features = fold_concat2(f, product, distance);
     return fold_dense_apply(f, &n->classes, fold_dense_apply(f, &n->head, features));
 }
 
@@ -121,7 +122,8 @@ static fold_node record_loss(fold_ctx *f, const net *n, const corpus *c, const p
     const int low = p->score < 5 ? (int)p->score : 4;
     target[low] = p->score - (float)low;
     target[low - 1] = 1 - target[low];
-    return fold_softmax_kl(f, record_pair(f, n, c, p), fold_input(f, target, CLASSES));
+    const fold_node logits = record_pair(f, n, c, p);
+    return fold_softmax_kl(f, logits, fold_input(f, target, CLASSES));
 }
 
 /* Adds the gradients of the mean loss over pairs order[0 .. count), so many recorded together. */

@@ -58,7 +58,9 @@ int main(void)
     desc.in[1] = fold_shape1(HIDDEN);
     const fold_cell policy = fold_cell_new(m, &desc);
     fold_ctx *f = fold_ctx_new(m, NULL);
-    const fold_node in[2] = { fold_input_ref(f, observed, desc.in[0]), fold_input_ref(f, memory, desc.in[1]) };
+    fold_node in[2];
+    in[0] = fold_input_ref(f, observed, desc.in[0]);
+    in[1] = fold_input_ref(f, memory, desc.in[1]);
     const fold_node call = fold_call(f, policy, in, 2), action = fold_out(f, call, 0);
     fold_output_ref(f, fold_out(f, call, 1), memory);
     int failed = fold_run(f, &action, 1) != FOLD_OK;

@@ -1252,7 +1252,8 @@ static void print_all(fold_ctx *f) {
 CODE(by_torch,
 static fold_node by_torch(fold_ctx *f, const torch *t, fold_node x, int word) {
     fold_node each[3];
-    each[0] = fold_add(f, fold_dense_apply(f, &t->linear, x), fold_lookup(f, t->words, word));
+    const fold_node said = fold_dense_apply(f, &t->linear, x);
+    each[0] = fold_add(f, said, fold_lookup(f, t->words, word));
     each[1] = fold_mul(f, x, fold_use(f, t->extra));
     each[2] = fold_neg(f, x);
     const fold_node line = fold_mean(f, fold_conv_apply(f, &t->conv, fold_stack(f, each, 3)), 0);

@@ -727,8 +727,9 @@ static void fade_in_runs(fold_ctx *f, fold_param tiny, fold_param zero, fold_par
         const fold_node both = fold_add(f, roots[row], fold_use(f, zero));
         const fold_node zeros = fold_zeros(f, fold_shape1(FADES_INNER)), /* that are multiplied to give threads work */
                         work = way == FADES_SHARED ? fold_linear(f, zeros, W, FOLD_NULL_PARAM) : zeros;
-        losses[row] = fold_add(f, fold_scale(f, fold_sum(f, both, FOLD_ALL), 1e-20f), fold_sum(f, work, FOLD_ALL));
-        small[row] = fold_add(f, fold_pick(f, in, 0), fold_sum(f, work, FOLD_ALL));
+        const fold_node faint = fold_scale(f, fold_sum(f, both, FOLD_ALL), 1e-20f), first = fold_pick(f, in, 0);
+        losses[row] = fold_add(f, faint, fold_sum(f, work, FOLD_ALL));
+        small[row] = fold_add(f, first, fold_sum(f, work, FOLD_ALL));
         fold_keep(f, losses[row]);
     }
     const fold_node loss = fold_sum_n(f, losses, FADES_ROWS);

@@ -142,7 +142,9 @@ static to_c_result policy_of(fold_model *m, const policy *net, trace *t, float (
     fold_ctx *f = fold_ctx_new(m, &desc);
     memset(memory, 0, sizeof memory);
     memset(&result, 0, sizeof result);
-    const fold_node in[2] = { fold_input_ref(f, seen, fold_shape1(OBSERVED)), fold_input_ref(f, memory, fold_shape1(HIDDEN)) };
+    fold_node in[2];
+    in[0] = fold_input_ref(f, seen, fold_shape1(OBSERVED));
+    in[1] = fold_input_ref(f, memory, fold_shape1(HIDDEN));
     const fold_node step = fold_call(f, net->cell, in, 2), actions = fold_out(f, step, 0), next = fold_out(f, step, 1);
     if (file) {
         const to_c_port from = { "observed", in[0], { 0, 0 } }, to = { "actions", actions, { 0, 0 } }, state = { "memory", in[1], next };
@@ -371,7 +373,11 @@ static void grow_reduction(grown *g)
     case 7: add(g, fold_cumsum(f, x, axis == FOLD_ALL ? 0 : axis)); break;
     case 8: add(g, fold_softmax(f, x)); break;
     case 9: add(g, fold_log_softmax(f, x)); break;
-    case 10: add(g, fold_layer_norm(f, x, param(g, fold_shape1(width), 0), param(g, fold_shape1(width), 0), 1e-5f)); break;
+    case 10: {
+        const fold_param gain = param(g, fold_shape1(width), 0);
+        add(g, fold_layer_norm(f, x, gain, param(g, fold_shape1(width), 0), 1e-5f));
+        break;
+    }
     default: add(g, fold_rms_norm(f, x, param(g, fold_shape1(width), 0), 1e-3f)); break;
     }
 }
@@ -440,7 +446,10 @@ static void grow(grown *g, fold_ctx *f, uint64_t seed)
     g->n = g->params = g->n_in = g->n_out = g->n_state = 0;
     input(g, fold_shape1(any_width(g)));
     if (below(g, 2)) input(g, fold_shape1(g->inputs));
-    if (below(g, 2)) input(g, below(g, 2) ? fold_shape2(2 + below(g, 9), any_width(g)) : fold_shape3(5, 5, 1 + below(g, 3)));
+    if (below(g, 2)) {
+        const int flat = below(g, 2), rows = flat ? 2 + below(g, 9) : 5;
+        input(g, flat ? fold_shape2(rows, any_width(g)) : fold_shape3(rows, 5, 1 + below(g, 3)));
+    }
     const int has_lstm = below(g, 4) == 0, has_gru = below(g, 4) == 0, ops = 3 + below(g, 14);
     for (int i = 0; i < ops && g->n < NODES - 8; i++) {
         const int kind = below(g, 12);
