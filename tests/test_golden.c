@@ -9,6 +9,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define RL_IMPLEMENTATION
+#include "../examples/rl.h"
 #include "check.h"
 #include "kernel_sets.h"
 #include <fenv.h>
@@ -22,11 +24,14 @@
 #define WINDOWS_PLAIN UINT64_C(0xd12196f5ed51e321)
 #define LISTS_FUSED UINT64_C(0x0918a80c08088a68)
 #define LISTS_PLAIN UINT64_C(0x9f6aea071558ef87)
+#define ALIASES_FUSED UINT64_C(0x3bdc4f14b184ed8d)
+#define ALIASES_PLAIN UINT64_C(0xf24023f421415e48)
 #define GOLDEN_OPS_FUSED UINT64_C(0x9930306ff6f9600f)
 #define GOLDEN_OPS_PLAIN UINT64_C(0xac05da82979b7b69)
 #define GOLDEN_HALVES_FUSED UINT64_C(0xda02a72d679eb92e)
 #define GOLDEN_HALVES_PLAIN UINT64_C(0xadcf4100b13e344d)
 #define GOLDEN_BYTES UINT64_C(0x4343ef43b48f6bff) /* no fused operations either */
+#define ALIASES_ORDER UINT64_C(0x2ed58a24deb2b55e) /* of names alone */
 #define GOLDEN_CHANCE UINT64_C(0xc58cc6544d19b53d) /* has no fused operations: the same everywhere */
 
 enum { WORDS = 40, IN = 12, H = 18, TIED = 21, CLASSES = 5, SAMPLES = 9, STEPS = 3, RULES = 6 };
@@ -376,16 +381,121 @@ static fold_node list_loss(fold_ctx *f, const void *layers, int at)
     return fold_sum_n(f, part, count);
 }
 
+/* Calls that record several others, whose operands are one node h, or windows of it: its gradient is a sum in the order in
+   which they record, and the same under every compiler only if they leave none of it open (tests/check_order.py). */
+enum { ALIAS = 8, TURNS = 5 };
+typedef struct alias_net {
+    fold_param W;
+    fold_recurrent lstm, gru;
+    fold_tree_lstm tree;
+    fold_child_sum sum;
+    fold_transformer block;
+} alias_net;
+static void make_aliases(fold_model *m, void *layers)
+{
+    alias_net *n = (alias_net *)layers;
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.width = ALIAS;
+    d.heads = 2;
+    d.inner = 6;
+    n->W = fold_weight_new(m, "W", IN, ALIAS);
+    n->lstm = fold_lstm_new(m, "lstm", ALIAS, ALIAS);
+    n->gru = fold_gru_new(m, "gru", ALIAS, ALIAS);
+    n->tree = fold_tree_lstm_new(m, "tree", ALIAS, ALIAS, 2);
+    n->sum = fold_child_sum_new(m, "sum", ALIAS, ALIAS);
+    n->block = fold_transformer_new(m, "block", &d);
+}
+static int alias_layers(fold_ctx *f, const alias_net *n, fold_node h, fold_node *part)
+{
+    fold_state both[2];
+    fold_node each[TURNS];
+    int count = 0;
+    for (int i = 0; i < TURNS; i++) each[i] = h;
+    both[0].h = both[0].c = h;
+    both[1] = fold_recurrent_apply(f, &n->lstm, h, both[0]);
+    part[count++] = fold_recurrent_apply(f, &n->gru, h, both[0]).h;
+    part[count++] = fold_tree_lstm_apply_inner(f, &n->tree, both).h;
+    part[count++] = fold_child_sum_apply(f, &n->sum, h, both, 2).c;
+    part[count++] = fold_unroll(f, &n->gru, each, TURNS, 1, NULL, NULL).h;
+    const fold_node list = fold_list_join(f, each, TURNS);
+    part[count++] = fold_list_sum(f, fold_transformer_apply(f, &n->block, list, 1));
+    part[count++] = fold_list_mean(f, fold_list_standardize(f, fold_mul(f, list, list), 0));
+    const fold_node score = fold_slice(f, list, 0, 2, 1);
+    part[count++] = fold_list_softmax_entropy(f, score);
+    part[count++] = fold_list_choice_xent(f, score, 3);
+    return count;
+}
+static fold_node alias_policy(fold_ctx *f, fold_node h)
+{
+    static const int action[TURNS] = { 0, 3, 7, 1, 3 };
+    static const float old[TURNS] = { -2, -1.5f, -2.5f, -2, -3 }, advantage[TURNS] = { 1, -2, 0.5f, 3, -0.25f };
+    const fold_rl_ppo o = { 0.2f, 0.5f, 0.01f };
+    fold_rl_steps steps;
+    fold_node each[TURNS];
+    memset(&steps, 0, sizeof steps);
+    steps.n = TURNS;
+    steps.old_log_prob = old;
+    steps.advantage = steps.target = advantage;
+    for (int i = 0; i < TURNS; i++) each[i] = fold_scale(f, h, (float)(i + 1));
+    const fold_node logits = fold_list_join(f, each, TURNS), now = fold_list_pick(f, fold_log_softmax(f, logits), action, TURNS);
+    const fold_node entropy = fold_softmax_entropy(f, logits);
+    return fold_rl_ppo_loss(f, &o, &steps, now, entropy, fold_mean(f, logits, FOLD_ALL));
+}
+static fold_node alias_loss(fold_ctx *f, const void *layers, int at)
+{
+    const alias_net *n = (const alias_net *)layers;
+    float x[IN];
+    fold_node many[FOLD_MAX_IN + TURNS], part[20];
+    for (int i = 0; i < IN; i++) x[i] = draw() + (float)at / 8;
+    const fold_node h = fold_tanh(f, fold_linear(f, fold_input(f, x, IN), n->W, FOLD_NULL_PARAM));
+    for (int i = 0; i < FOLD_MAX_IN + TURNS; i++) many[i] = i % 3 ? h : fold_slice(f, h, 0, i % 5, 3);
+    int count = alias_layers(f, n, h, part);
+    const fold_node seen = fold_input(f, x, ALIAS);
+    part[count++] = fold_gaussian_log_prob(f, seen, h, h);
+    part[count++] = fold_rl_squashed(f, seen, h, h);
+    part[count++] = fold_square(f, fold_concat(f, many, FOLD_MAX_IN + TURNS, 0));
+    part[count++] = fold_standardize(f, h, h, fold_square(f, h), 0.25f);
+    part[count++] = fold_select(f, h, fold_clip(f, h, -0.5f, 0.5f), h);
+    part[count++] = fold_softmax_kl(f, h, fold_softmax(f, h));
+    part[count++] = fold_softmax_entropy(f, h);
+    part[count++] = alias_policy(f, h);
+    for (int i = 0; i < count; i++) part[i] = fold_mean(f, fold_square(f, part[i]), FOLD_ALL);
+    return fold_sum_n(f, part, count);
+}
+
+/* The names of all calls of such a recording, in their order. */
+static int hash_name(const fold_seen *s, void *user)
+{
+    (void)user;
+    for (const char *at = s->what == FOLD_SEEN_CALL ? s->name : ""; *at; at++) hash = (hash ^ (uint64_t)*at) * UINT64_C(0x100000001b3);
+    return 0;
+}
+static void order_of_aliases(void)
+{
+    alias_net n;
+    fold_model *m = fold_model_new(NULL);
+    make_aliases(m, &n);
+    fold_ctx *f = fold_ctx_new(m, NULL);
+    hash = UINT64_C(0xcbf29ce484222325);
+    alias_loss(f, &n, 0);
+    CHECK_INT(fold_ctx_visit(f, hash_name, NULL), FOLD_OK);
+    CHECK_SAYS(hash == ALIASES_ORDER, "the order of aliases: 0x%016llx, want 0x%016llx", (unsigned long long)hash,
+               (unsigned long long)ALIASES_ORDER);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 typedef struct program {
     const char *name;
     void (*make)(fold_model *m, void *layers);
     fold_node (*loss)(fold_ctx *f, const void *layers, int at);
 } program;
-static const program windows = { "windows", make_windows, window_loss }, lists = { "lists", make_lists, list_loss };
+static const program windows = { "windows", make_windows, window_loss }, lists = { "lists", make_lists, list_loss },
+                     aliases = { "aliases", make_aliases, alias_loss };
 
 static void train_program(const char *isa, const program *p, int mode)
 {
-    static union { window_net windows; list_net lists; } layers;
+    static union { window_net windows; list_net lists; alias_net aliases; } layers;
     fold_model_desc desc = fold_model_desc_default();
     const fold_ctx_desc training = ctx_of(mode);
     int count;
@@ -869,12 +979,14 @@ int main(int argc, char **argv)
         golden(kernel_set[i], GOLDEN_FUSED);
         golden_program(kernel_set[i], &windows, WINDOWS_FUSED);
         golden_program(kernel_set[i], &lists, LISTS_FUSED);
+        golden_program(kernel_set[i], &aliases, ALIASES_FUSED);
         golden_ops(kernel_set[i], GOLDEN_OPS_FUSED);
         golden_quantized(kernel_set[i], &halves, GOLDEN_HALVES_FUSED);
 #else
         golden(kernel_set[i], i ? GOLDEN_FUSED : GOLDEN_PLAIN);
         golden_program(kernel_set[i], &windows, i ? WINDOWS_FUSED : WINDOWS_PLAIN);
         golden_program(kernel_set[i], &lists, i ? LISTS_FUSED : LISTS_PLAIN);
+        golden_program(kernel_set[i], &aliases, i ? ALIASES_FUSED : ALIASES_PLAIN);
         golden_ops(kernel_set[i], i ? GOLDEN_OPS_FUSED : GOLDEN_OPS_PLAIN);
         golden_quantized(kernel_set[i], &halves, i ? GOLDEN_HALVES_FUSED : GOLDEN_HALVES_PLAIN);
 #endif
@@ -885,6 +997,7 @@ int main(int argc, char **argv)
         }
         check_end();
     }
+    check_run("order of aliases", order_of_aliases);
     check_run("chance", chance);
     check_run("jobs of the host", jobs_of_the_host);
     return check_finish();
