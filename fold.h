@@ -86,7 +86,9 @@
                              tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
+     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic; these void the numerics contract.
+                             Other unsafe flags change no bit, but for clang's -ffp-contract=fast (part of
+                             its -Ofast): it fuses where kernels have fused multiply-adds
      FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
                              instruction set
      FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
@@ -144,9 +146,10 @@
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
                  depend on the sequence recorded and on nothing else.
-               - All that computes rounds to nearest and keeps subnormal numbers, whatever the host has set
-                 the processor to, and puts its settings back. A host that flushes subnormal numbers to zero
-                 (one linked with -ffast-math does) flushes them where it computes or prints itself.
+               - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
+                 host has set the processor to, and puts its settings and exception flags back. So a host may
+                 trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
+                 to zero (linked with -ffast-math) flushes them where it computes or prints itself.
                - With fold_model_desc.flush_subnormals runs and steps flush them, too: batched and eager still
                  give the same bits, two kinds of processors need not. A subnormal number of your own is 0
                  where it is computed with and stays where it is copied, which batches may do in other places.
@@ -2033,8 +2036,10 @@ FOLD_API int fold_finite(const float *values, int n);
 /* ==== room: configuration and platform ======================================================
    Owns: compiler differences, small helpers on numbers. Calls: libc. Must not know anything of fold.h. */
 
-#if (defined(__FAST_MATH__) || defined(_M_FP_FAST)) && !defined(FOLD_ALLOW_FAST_MATH)
-#error "fold.h: -ffast-math or /fp:fast voids the numerics contract; FOLD_ALLOW_FAST_MATH accepts that"
+#if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
+    !defined(FOLD_ALLOW_FAST_MATH)
+#error "fold.h: -ffast-math, -ffinite-math-only or /fp:fast voids the numerics contract; \
+FOLD_ALLOW_FAST_MATH accepts that"
 #endif
 #if defined(_MSVC_LANG) && _MSVC_LANG < 201703L
 #error "fold.h: C++ must be C++17 at least: compile with /std:c++17"
@@ -2107,14 +2112,24 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #pragma warning(disable : 4996) /* it wants fopen_s, which C99 lacks; /sdl makes that an error */
 #endif
 
-/* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. */
+/* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. So is
+   all that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #define FOLD__NO_CONTRACT _Pragma("STDC FP_CONTRACT OFF")
+#if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
+#define FOLD__PRECISE
+#pragma float_control(precise, on, push)
+#pragma clang fp contract(off)
+#elif __clang_major__ > 12 /* older clangs ignore float_control here; this holds to the end of the file */
+#pragma clang fp reassociate(off)
+#endif
 #elif defined(__GNUC__)
 #define FOLD__NO_CONTRACT
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
                      "no-inline-functions") /* the latter: a third less to compile, as fast */
+#pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
+#pragma GCC optimize("signed-zeros", "no-finite-math-only")
 #ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
@@ -2128,6 +2143,8 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #else
 #define FOLD__NO_CONTRACT
 #ifdef _MSC_VER
+#define FOLD__PRECISE
+#pragma float_control(precise, on, push)
 #pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
 #endif
 #endif
@@ -2324,12 +2341,13 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     char digits[FOLD__NUMBER];
     fold__line line = { text, FOLD__NUMBER, 0 };
     int exponent, count = 6, at = 0;
-    if (value < 0)
+    const int number = value == value; /* <, unlike ==, traps NaN in some hosts */
+    if (number && value < 0) {
         fold__line_add(&line, '-');
-    if (value < 0)
         value = -value;
-    if (!(value <= DBL_MAX)) {
-        for (const char *from = value > DBL_MAX ? "inf" : "nan"; *from; from++)
+    }
+    if (!number || value > DBL_MAX) {
+        for (const char *from = number ? "inf" : "nan"; *from; from++)
             fold__line_add(&line, *from);
         return line.length;
     }
@@ -2682,20 +2700,20 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     const size_t wanted = array->brief ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
     if (array->data && array->brief) { /* freed first: the peak is one of them */
-        arena->memory.free(array->data, array->capacity, arena->memory.user);
+        (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
         array->capacity = 0;
     }
     char *bytes = arena->memory.alloc
-                      ? (char *)arena->memory.alloc(capacity, fold__alignment(capacity), arena->memory.user)
+                      ? (char *)(arena->memory.alloc)(capacity, fold__alignment(capacity), arena->memory.user)
                       : NULL;
     if (!bytes)
         return 0;
     fold__arena_account(arena, capacity, 0);
     if (array->data) {
         memcpy(bytes, array->data, array->capacity);
-        arena->memory.free(array->data, array->capacity, arena->memory.user);
+        (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
     }
     array->data = bytes;
@@ -2813,7 +2831,7 @@ static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
         !fold__grow_allocated(arena, &smaller, fold__max_size(need, 1)))
         return;
     memcpy(smaller.data, array->data, need);
-    arena->memory.free(array->data, array->capacity, arena->memory.user);
+    (arena->memory.free)(array->data, array->capacity, arena->memory.user);
     fold__arena_account(arena, 0, array->capacity);
     array->data = smaller.data;
     array->capacity = smaller.capacity;
@@ -2823,7 +2841,7 @@ static void fold__arena_free(fold__arena *arena)
 {
     for (int i = 0; i < arena->count; i++)
         if (arena->array[i].data)
-            arena->memory.free(arena->array[i].data, arena->array[i].capacity, arena->memory.user);
+            (arena->memory.free)(arena->array[i].data, arena->array[i].capacity, arena->memory.user);
 }
 
 /* ==== room: shapes ==========================================================================
@@ -4761,7 +4779,7 @@ static void fold__byte_read(const fold__byte_block *block)
             continue;
         }
         memset(to, 0, 4 * size);
-        block->start[line] = -(int32_t)kernels->flip * kernels->round(from, inner, factor, to + lead);
+        block->start[line] = -(int32_t)kernels->flip * (kernels->round)(from, inner, factor, to + lead);
     }
 }
 
@@ -5279,56 +5297,61 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Stand around all that computes: it rounds to nearest and keeps subnormal numbers, or flushes them to zero
-   where the model asks, whatever the program had. Draws, files and first values keep them for every model. */
+/* Stand around all that computes: it rounds to nearest, traps nothing and keeps subnormal numbers, or flushes
+   them to zero where the model asks, whatever the program had. Draws, files and first values keep them for
+   every model. The program finds its settings and its exception flags again, so that nothing fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
+typedef uint64_t fold__fp;
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__TINYC__)
 #define FOLD__FPCR 1
+typedef uint64_t fold__fp;
+#else
+typedef fenv_t fold__fp;
 #endif
-static uint64_t fold__fp_enter(int flush)
+static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, and 0x6000 tells the rounding */
-    const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | (flush ? 0x8040u : 0);
+    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, 0x6000 is the rounding, 0x1f80 masks */
+    const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted; /* 0x01000000 flushes, 0x00080000 flushes halves, 0x00c00000 tells the rounding */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 halves, too; 0x00c00000 rounds; */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
-    wanted = (saved & ~(uint64_t)0x01c80000u) | (flush ? 0x01000000u : 0);
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
     if (wanted != saved)
         __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
-    return saved;
-#elif defined(FE_UPWARD)
-    const int saved = fegetround(); /* C knows no flushing to zero: what sets it here stays */
-    if (saved >= 0 && saved != FE_TONEAREST)
-        fesetround(FE_TONEAREST);
-    (void)flush;
-    return (uint64_t)saved;
+    return saved | flags << 32;
 #else
+    fenv_t saved;
+    memset(&saved, 0, sizeof saved);
+#ifdef FE_UPWARD
+    feholdexcept(&saved); /* C knows no flushing to zero: what sets it here stays */
+    if (fegetround() != FE_TONEAREST)
+        fesetround(FE_TONEAREST);
+#endif
     (void)flush;
-    return 0;
+    return saved;
 #endif
 }
 
-static void fold__fp_leave(uint64_t saved)
+static void fold__fp_leave(fold__fp saved)
 {
 #ifdef FOLD__MXCSR
     if (_mm_getcsr() != (unsigned)saved)
         _mm_setcsr((unsigned)saved);
 #elif defined(FOLD__FPCR)
-    __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+    __asm__ volatile("msr fpsr, %0" : : "r"(saved >> 32));
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved & 0xffffffffu));
 #elif defined(FE_UPWARD)
-    if (fegetround() != (int)saved)
-        fesetround((int)saved);
+    fesetenv(&saved);
 #else
     (void)saved;
 #endif
 }
-
-typedef uint64_t fold__fp;
 
 /* ---- Kernels that only some ops need, of the set that others are of. ---- */
 
@@ -9693,11 +9716,12 @@ static void fold__norm_line_grad(const fold_op_call *call, float *din, const flo
 {
     FOLD__NO_CONTRACT
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / (float)count : 0,
-                slope = fold__reducer_of(kernels)->dot(work, target, count) / (float)count;
+    const float minus = -(float)count; /* a quotient is not negated: clang 14 lets unsafe flags in there */
+    const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
+                slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
-        FOLD__RUN_MAP(kernels, shift, work, work, NULL, NULL, -mean, count);
-    FOLD__RUN_MAP(kernels, axpy, din, target, NULL, work, -slope, count);
+        FOLD__RUN_MAP(kernels, shift, work, work, NULL, NULL, mean, count);
+    FOLD__RUN_MAP(kernels, axpy, din, target, NULL, work, slope, count);
     FOLD__RUN_MAP(kernels, scale, din, din, NULL, NULL, inverse, count);
 }
 
@@ -11683,8 +11707,8 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
 FOLD_API int fold_finite(const float *values, int n)
 {
     int at = 0;
-    while (values && at < n && fabsf(values[at]) <= FLT_MAX)
-        at++;
+    while (values && at < n && (fold__bits_of(values[at]) & 0x7f800000u) != 0x7f800000u)
+        at++; /* by bits: a host may trap a comparison with NaN */
     return values && at >= n;
 }
 
@@ -11897,7 +11921,7 @@ static fold_model *fold__place_model(const fold_memory *given)
     }
     if (!memory.alloc || !memory.free)
         return NULL;
-    fold_model *m = (fold_model *)memory.alloc(sizeof *m, FOLD__ALIGN, memory.user);
+    fold_model *m = (fold_model *)(memory.alloc)(sizeof *m, FOLD__ALIGN, memory.user);
     if (!m)
         return NULL;
     memset(m, 0, sizeof *m);
@@ -11971,12 +11995,12 @@ static int fold__model_full(fold_model *m, const char *what, const char *name)
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
     if (memory)
-        m->arena.memory.free(memory, size, m->arena.memory.user);
+        (m->arena.memory.free)(memory, size, m->arena.memory.user);
 }
 static char *fold__copy_name(fold_model *m, const char *name)
 {
     const size_t size = strlen(name) + 1;
-    char *copy = (char *)m->arena.memory.alloc(size, sizeof(uint64_t), m->arena.memory.user);
+    char *copy = (char *)(m->arena.memory.alloc)(size, sizeof(uint64_t), m->arena.memory.user);
     return copy ? (char *)memcpy(copy, name, size) : NULL;
 }
 static void fold__release_name(fold_model *m, char *name)
@@ -12000,7 +12024,7 @@ FOLD_API void fold_model_free(fold_model *m)
     fold__arena_free(&m->arena);
     const fold_memory memory = m->arena.memory;
     if (!m->heap.block)
-        memory.free(m, sizeof *m, memory.user);
+        (memory.free)(m, sizeof *m, memory.user);
 }
 
 FOLD_API fold_status fold_model_status(const fold_model *m)
@@ -12818,7 +12842,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     const int columns = fold__matrix_columns(param), first = (int)(from / (size_t)columns);
     for (int line = first; line < first + count / columns; line++, to += columns) {
         if (kernels->halves) {
-            kernels->halves->read(kernels->halves, &weight, fold__matrix_rows(param), columns, transposed,
+            (kernels->halves->read)(kernels->halves, &weight, fold__matrix_rows(param), columns, transposed,
                                   line, to);
             continue;
         }
@@ -15028,7 +15052,7 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
     const fold_memory memory =
         settings->memory.block || settings->memory.alloc ? settings->memory : m->arena.memory;
     void *place = memory.block ? (char *)memory.block + fold__to_align(memory.block)
-                               : memory.alloc(size, FOLD__ALIGN, memory.user);
+                               : (memory.alloc)(size, FOLD__ALIGN, memory.user);
     fold_ctx *f = (fold_ctx *)place;
     if (!f)
         return NULL;
@@ -15078,7 +15102,7 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
         return;
     const fold_memory memory = f->arena.memory;
     fold__arena_free(&f->arena);
-    memory.free(f, fold__ctx_bytes(), memory.user);
+    (memory.free)(f, fold__ctx_bytes(), memory.user);
 }
 
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f ? f->model : NULL; }
@@ -17518,7 +17542,7 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     size_t at[PARTS + 1] = { 0 };
     for (int part = 0; part < PARTS; part++)
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
-    char *block = (char *)m->arena.memory.alloc(at[PARTS], sizeof(uint64_t), m->arena.memory.user);
+    char *block = (char *)(m->arena.memory.alloc)(at[PARTS], sizeof(uint64_t), m->arena.memory.user);
     if (!block)
         return fold__model_full(m, "cell", desc->name);
     memset(block, 0, at[PARTS]);
@@ -24328,7 +24352,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user)
 
 static uint64_t fold__now(const fold_ctx *f)
 {
-    return fold__has_clock(f) ? f->desc.clock(f->desc.clock_user) : 0;
+    return fold__has_clock(f) ? (f->desc.clock)(f->desc.clock_user) : 0;
 }
 
 static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, const fold__group *group,
@@ -27655,7 +27679,7 @@ static void fold__text_start(fold__text *text, fold_writer *write, void *user, i
 static fold_status fold__text_end(fold__text *text)
 {
     if (text->count && !text->stopped)
-        text->stopped = text->write(text->buffer, text->count, text->user);
+        text->stopped = (text->write)(text->buffer, text->count, text->user);
     text->count = 0;
     return text->stopped ? FOLD_IO : FOLD_OK;
 }
@@ -29112,7 +29136,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
     if (!m || m->error.status)
         return fold_model_status(m);
     const size_t size = (path ? strlen(path) : 0) + sizeof ".99.tmp";
-    char *draft = (char *)m->arena.memory.alloc(size, FOLD__ALIGN, m->arena.memory.user);
+    char *draft = (char *)(m->arena.memory.alloc)(size, FOLD__ALIGN, m->arena.memory.user);
     if (!path)
         fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no path");
     else if (draft)
@@ -29484,7 +29508,7 @@ static uint64_t fold__number_at(const unsigned char *from, int width)
 /* Reads the next `count` bytes into `to`. */
 static int fold__file_read(fold__file *file, void *to, size_t count)
 {
-    if (file->read ? file->read(to, count, file->user) != count : count > file->left)
+    if (file->read ? (file->read)(to, count, file->user) != count : count > file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early, or cannot be read");
     if (file->read)
         return 1;
@@ -29760,7 +29784,7 @@ static int fold__take_stream(fold__file *file, uint64_t size)
     char more;
     if (!bytes)
         return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
-    if (file->read(&more, 1, file->user))
+    if ((file->read)(&more, 1, file->user))
         return fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
     file->read = NULL;
     file->bytes = (const unsigned char *)bytes;
@@ -30299,7 +30323,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_t size)
 {
     fold_tensors *t =
-        m ? (fold_tensors *)m->arena.memory.alloc(sizeof *t, FOLD__ALIGN, m->arena.memory.user) : NULL;
+        m ? (fold_tensors *)(m->arena.memory.alloc)(sizeof *t, FOLD__ALIGN, m->arena.memory.user) : NULL;
     if (m && !t)
         fold__model_fail(m, FOLD_NO_MEMORY, "load: out of memory");
     if (t)
@@ -30431,6 +30455,9 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
+#endif
+#ifdef FOLD__PRECISE
+#pragma float_control(pop)
 #endif
 #ifdef _MSC_VER
 #pragma warning(pop)

@@ -76,7 +76,7 @@ static draw__text draw__text_of(fold_writer *write, void *user, int quote)
 
 static fold_status draw__end(draw__text *text)
 {
-    if (text->count && !text->stopped) text->stopped = text->write(text->buffer, text->count, text->user);
+    if (text->count && !text->stopped) text->stopped = (text->write)(text->buffer, text->count, text->user);
     text->count = 0;
     return text->stopped ? FOLD_IO : FOLD_OK;
 }

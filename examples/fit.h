@@ -159,13 +159,13 @@ static fit__memory fit__take(const fold_model *m, size_t count, size_t size)
 {
     const fold_memory memory = fold_model_memory(m);
     fit__memory taken = { NULL, count * size };
-    if (count && count <= SIZE_MAX / size) taken.data = memory.alloc(taken.size, 64, memory.user);
+    if (count && count <= SIZE_MAX / size) taken.data = (memory.alloc)(taken.size, 64, memory.user);
     return taken;
 }
 static void fit__give(const fold_model *m, fit__memory taken)
 {
     const fold_memory memory = fold_model_memory(m);
-    if (taken.data) memory.free(taken.data, taken.size, memory.user);
+    if (taken.data) (memory.free)(taken.data, taken.size, memory.user);
 }
 
 /* ---- training -------------------------------------------------------------------------------- */

@@ -327,7 +327,7 @@ static size_t onnx__release(fold_onnx *o, onnx__arena *arena)
     while (chunk) {
         onnx__chunk *next = chunk->next;
         freed += chunk->size;
-        memory.free(chunk, chunk->size, memory.user);
+        (memory.free)(chunk, chunk->size, memory.user);
         chunk = next;
     }
     return freed;
@@ -341,7 +341,7 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
     const size_t bytes = count > o->budget / size ? SIZE_MAX / 2 : (count * size + 15) / 16 * 16;
     if (!arena->first || arena->first->size - arena->used < bytes) {
         const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
-        onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)memory.alloc(room, 64, memory.user);
+        onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)(memory.alloc)(room, 64, memory.user);
         if (!chunk && room > o->budget)
             onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
                        (unsigned long)o->most);
@@ -2704,7 +2704,7 @@ static int onnx__open_node(fold_onnx *o)
     if (!node->op) return ONNX__REFUSE(o, "this op is not read");
     while (node->n_in && !node->in[node->n_in - 1]) node->n_in--; /* those that are left out at the end */
     return onnx__node_fits(o) &&
-           (node->op->open(o, node->n_in ? onnx__in(o, 0) : NULL) || ONNX__REFUSE(o, "it cannot be read"));
+           ((node->op->open)(o, node->n_in ? onnx__in(o, 0) : NULL) || ONNX__REFUSE(o, "it cannot be read"));
 }
 /* Opens all nodes, each behind those that make what it reads, in whatever order the file has them. */
 static int onnx__open_nodes(fold_onnx *o, onnx__span graph)

@@ -854,7 +854,7 @@ static int to_c__size(const fold_shape *shape)
 
 static void to_c__flush(to_c__printer *p)
 {
-    if (p->count && !p->stopped) p->stopped = p->write(p->buffer, p->count, p->user) != 0;
+    if (p->count && !p->stopped) p->stopped = (p->write)(p->buffer, p->count, p->user) != 0;
     p->count = 0;
 }
 

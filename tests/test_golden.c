@@ -716,9 +716,35 @@ static void golden_quantized(const char *isa, const fold_quantize_desc *all, uin
     }
 }
 
-/* What a host may ask of the processor: to round elsewhere, and to flush what is subnormal, as a program does that is
-   linked with -ffast-math. Not all can be had everywhere. */
+/* What a host may ask of the processor: to round elsewhere, to flush what is subnormal, as a program does that is
+   linked with -ffast-math, and to trap exceptions, as Delphi's and some debug builds do. Not all can be had everywhere. */
 enum { HOST_NEAREST, HOST_UP, HOST_DOWN, HOST_TO_ZERO, HOST_FLUSHES, HOST_MODES };
+/* Invalid operations, divisions by zero and overflows; returns whether what is trapped can be set. */
+static int trapping(int on)
+{
+#if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
+    _mm_setcsr((_mm_getcsr() & ~0x3fu & ~0x0680u) | (on ? 0 : 0x0680u));
+    return 1;
+#elif defined(__aarch64__) && defined(__GNUC__)
+    uint64_t was, now;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(was));
+    __asm__ volatile("msr fpcr, %0" : : "r"((was & ~(uint64_t)0x0700u) | (on ? 0x0700u : 0)));
+    __asm__ volatile("mrs %0, fpcr" : "=r"(now));
+    __asm__ volatile("msr fpsr, %0" : : "r"((uint64_t)0));
+    return !on || (now & 0x0700u); /* few processors trap */
+#else
+    return !on;
+#endif
+}
+/* Whether the host still traps as it did, and no exception of the library's is left to be found. */
+static int traps_still(void)
+{
+#if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
+    return !(_mm_getcsr() & 0x0680u) && !(_mm_getcsr() & 0x0du);
+#else
+    return !fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT);
+#endif
+}
 static int flushing(int on) /* whether it can be set */
 {
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
@@ -750,6 +776,13 @@ static int host_now(void)
     return above > 1 ? HOST_UP : minus < -1 ? HOST_DOWN : below < 1 ? HOST_TO_ZERO : seen > 0 ? HOST_NEAREST : HOST_FLUSHES;
 }
 
+static void format_now(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold_format(text, size, format, args);
+    va_end(args);
+}
 static void whatever_the_host_has_set(const char *isa)
 {
     uint64_t want = 0;
@@ -764,6 +797,20 @@ static void whatever_the_host_has_set(const char *isa)
         CHECK_SAYS(hash == want, "other bits when the host has mode %d", mode);
     }
     set_host(HOST_NEAREST);
+    static const float numbers[4] = { 1, INFINITY, -2, NAN };
+    char text[64];
+    if (!trapping(1)) return;
+    hash = UINT64_C(0xcbf29ce484222325);
+    train(isa, 4, 0);
+    edges(isa);
+    CHECK_SAYS(hash == want, "other bits when the host traps");
+    CHECK(traps_still());
+    CHECK(!fold_finite(numbers, 4) && !fold_finite(numbers, 2) && fold_finite(numbers, 1));
+    CHECK_INT(fold_argmax(numbers, 4), 1);
+    format_now(text, sizeof text, "%g %g", (double)numbers[1], (double)numbers[3]);
+    CHECK_TEXT(text, "inf nan");
+    CHECK(traps_still());
+    trapping(0);
 }
 
 static void golden(const char *isa, uint64_t want)
