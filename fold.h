@@ -78,7 +78,10 @@
      FOLD_IMPLEMENTATION     compiles the implementation here
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
      FOLD_API *              stands before every public function, to export or import it, such as
-                             __declspec(dllexport) or __attribute__((visibility("default"))). Default extern
+                             __declspec(dllexport) or __attribute__((visibility("hidden"))). Default extern;
+                             a shared library exports the functions and, on ELF systems with gcc or clang,
+                             calls its own even if others have some, too. A program of -no-pie that takes
+                             their addresses needs a library with -DFOLD_API=extern
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other too
@@ -199,10 +202,17 @@
 #else
 #define FOLD_API static
 #endif
-#elif defined(__cplusplus)
-#define FOLD_API extern "C"
 #else
-#define FOLD_API extern
+#if defined(FOLD_IMPLEMENTATION) && defined(__ELF__) && defined(__GNUC__) && !defined(__TINYC__)
+#define FOLD__BOUND __attribute__((visibility("protected")))
+#else
+#define FOLD__BOUND
+#endif
+#ifdef __cplusplus
+#define FOLD_API extern "C" FOLD__BOUND
+#else
+#define FOLD_API extern FOLD__BOUND
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -586,7 +596,8 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 /* Makes a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; parallel_for is fold_pool_for.
    `threads`, 1 to 64, counts the caller's own, which works too. One context at a time may run on a pool.
-   Returns NULL when there are no threads to be had. */
+   After a fork the child's copy starts threads again when it is used. Returns NULL when there are no threads
+   to be had. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool; NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
@@ -2055,6 +2066,9 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #include <string.h>
 #ifdef FOLD_USE_THREADS
 #include <pthread.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 #endif
 #ifdef FOLD_HAS_CLOCK
 #include <time.h>
@@ -26125,7 +26139,8 @@ struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    int started, stop;
+    long process;          /* whose threads they are: a fork's child has none */
+    int wanted, started, stop;
     unsigned round;        /* counts calls of fold_pool_for */
     int next, count, left; /* tasks handed out, all, not finished */
     fold_task *task;
@@ -26165,6 +26180,28 @@ static void *fold__pool_thread(void *pool)
     }
 }
 
+static long fold__process(void)
+{
+#ifdef _WIN32
+    return 0;
+#else
+    return (long)getpid();
+#endif
+}
+
+static void fold__pool_start(fold_pool *pool)
+{
+    pool->process = fold__process();
+    pool->round = 0;
+    pool->next = pool->count = pool->started = 0;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    while (pool->started < pool->wanted &&
+           !pthread_create(&pool->thread[pool->started], NULL, fold__pool_thread, pool))
+        pool->started++;
+}
+
 FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
 {
     fold_pool *own_pool = (fold_pool *)pool;
@@ -26172,6 +26209,8 @@ FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
         task(i, user);
     if (!task || count < 1 || !own_pool)
         return;
+    if (own_pool->process != fold__process())
+        fold__pool_start(own_pool); /* a lock may have been held when the process was copied */
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
     own_pool->user = user;
@@ -26197,13 +26236,9 @@ FOLD_API fold_pool *fold_pool_new(int threads)
     fold_pool *pool = (fold_pool *)calloc(1, sizeof *pool);
     if (!pool)
         return NULL;
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->wake, NULL);
-    pthread_cond_init(&pool->done, NULL);
-    while (pool->started < threads - 1 &&
-           !pthread_create(&pool->thread[pool->started], NULL, fold__pool_thread, pool))
-        pool->started++;
-    if (pool->started == threads - 1)
+    pool->wanted = threads - 1;
+    fold__pool_start(pool);
+    if (pool->started == pool->wanted)
         return pool;
     fold_pool_free(pool);
     return NULL;
@@ -26211,8 +26246,10 @@ FOLD_API fold_pool *fold_pool_new(int threads)
 
 FOLD_API void fold_pool_free(fold_pool *pool)
 {
-    if (!pool)
+    if (!pool || pool->process != fold__process()) { /* a fork's child has no threads to wait for */
+        free(pool);
         return;
+    }
     pthread_mutex_lock(&pool->lock);
     pool->stop = 1;
     pthread_cond_broadcast(&pool->wake);

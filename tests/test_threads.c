@@ -439,8 +439,51 @@ static void test_pool_without_room(void)
         CHECK_SAYS(WIFEXITED(status) && !WEXITSTATUS(status), "way %d: status %d", way, status);
     }
 }
+
+/* A fork right behind a run, when a thread may hold the lock: the child uses the pool, or not, and frees it. */
+static int done_by_child[8], seen_threads;
+static void mark_done(int i, void *user)
+{
+    const struct timespec moment = { 0, 100000 };
+    done_by_child[i]++;
+    if (!pthread_equal(pthread_self(), *(pthread_t *)user)) __atomic_store_n(&seen_threads, 1, __ATOMIC_RELAXED);
+    for (int wait = 0; wait < 1000 && !__atomic_load_n(&seen_threads, __ATOMIC_RELAXED); wait++)
+        nanosleep(&moment, NULL);
+}
+static int child_of_fork(fold_pool *pool, int uses)
+{
+    pthread_t self = pthread_self();
+    alarm(10);
+    memset(done_by_child, 0, sizeof done_by_child);
+    seen_threads = 0;
+    for (int i = 0; i < uses; i++) fold_pool_for(8, mark_done, &self, pool);
+    for (int i = 0; i < 8; i++)
+        if (done_by_child[i] != uses) return 1;
+    fold_pool_free(pool);
+    return uses && !seen_threads ? 2 : 0; /* it has threads of its own */
+}
+static void test_fork(void)
+{
+    fold_pool *pool = fold_pool_new(4);
+    pthread_t self = pthread_self();
+    for (int i = 0; i < 60; i++) {
+        int status = -1;
+        seen_threads = 1;
+        fold_pool_for(8, mark_done, &self, pool);
+        fflush(stdout);
+        const pid_t child = fork();
+        if (!child) _exit(child_of_fork(pool, i % 3));
+        waitpid(child, &status, 0);
+        if (status) CHECK_SAYS(0, "fork %d: status %d", i, status);
+        if (status) break;
+    }
+    seen_threads = 1;
+    fold_pool_for(8, mark_done, &self, pool);
+    fold_pool_free(pool);
+}
 #else
 static void test_pool_without_room(void) { check_skip("a pool without room (not on this system)"); }
+static void test_fork(void) { check_skip("a fork with a pool (not on this system)"); }
 #endif
 
 /* -- saving to one path -------------------------------------------------------------------------- */
@@ -658,6 +701,7 @@ int main(int argc, char **argv)
     check_run("a pool with nothing to do", test_nothing);
     check_run("no pool", test_no_pool);
     check_run("a pool without room", test_pool_without_room);
+    check_run("a fork with a pool", test_fork);
     check_run("replicas train to the same bits", test_replicas);
     check_run("threads save to one path", test_savers);
     return check_finish();
