@@ -163,6 +163,7 @@ int data_load_trees(data_set *s, data_trees *t, const data_ptb *desc, data_vocab
 #ifdef DATA_IMPLEMENTATION
 
 #include <limits.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -546,6 +547,29 @@ static char *data__cell(char **at, char separator)
     return cell;
 }
 
+/* strtof with a point, whatever the locale: that of a German host wants a comma there. */
+static float data__real(const char *cell, char **end)
+{
+    const char *point = localeconv()->decimal_point, *at = strchr(cell, '.');
+    const size_t width = strlen(point), before = at ? (size_t)(at - cell) : 0;
+    char text[512], *stop;
+    size_t length = strcspn(cell, point);
+    if (strcmp(point, ".") == 0) return strtof(cell, end);
+    if (length + width >= sizeof text) length = 0;
+    memcpy(text, cell, length);
+    text[length] = 0;
+    if (at && before < length) {
+        memmove(text + before + width, text + before + 1, length - before);
+        memcpy(text + before, point, width);
+    }
+    const float x = strtof(text, &stop);
+    size_t used = (size_t)(stop - text);
+    if (at && before < length && used > before) used -= width - 1;
+    memcpy(end, &cell, sizeof cell);
+    *end += used;
+    return x;
+}
+
 /* Writes a cell's number to values[i] of its type. */
 static const char *data__number(const char *cell, data_type type, void *values, size_t i)
 {
@@ -555,7 +579,7 @@ static const char *data__number(const char *cell, data_type type, void *values, 
         ((int32_t *)values)[i] = (int32_t)x;
         if (x < INT32_MIN || x > INT32_MAX) return "is out of range";
     } else {
-        const float x = strtof(cell, &end);
+        const float x = data__real(cell, &end);
         ((float *)values)[i] = x;
         if (end != cell && !isfinite(x)) return "is not finite";
     }

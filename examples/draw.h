@@ -99,7 +99,7 @@ static void draw__put(draw__text *text, const char *format, ...)
     char buffer[300];
     va_list args;
     va_start(args, format);
-    const int count = vsnprintf(buffer, sizeof buffer, format, args);
+    const int count = fold_format(buffer, sizeof buffer, format, args);
     va_end(args);
     if (count > 0) draw__bytes(text, buffer, (size_t)count < sizeof buffer ? (size_t)count : sizeof buffer - 1);
 }
@@ -152,11 +152,8 @@ static void draw__count(draw__text *text, int count, const char *one, const char
 /* Writes a number with a point, whatever the locale. */
 static void draw__number(draw__text *text, double number, int is_float)
 {
-    char buffer[40];
-    snprintf(buffer, sizeof buffer, is_float ? "%g" : "%.0f", number);
-    for (char *at = buffer; *at; at++)
-        if (*at == ',') *at = '.';
-    draw__bytes(text, buffer, strlen(buffer));
+    if (is_float) draw__put(text, "%g", number);
+    else draw__put(text, "%s%.0f", number < 0 ? "-" : "", number < 0 ? -number : number);
 }
 
 /* Writes "linear(W, b)", "sum(axis 0)", "compose". */

@@ -16,7 +16,8 @@
        void lstm_reset(lstm_state *s);
        void lstm_step(lstm_state *s, const float *x, float *y);
 
-   It needs no fold.h, no libm and no memory but its stack. It is C99 and C++17, and gives no warning. It takes vectors
+   It needs no fold.h, no libm and no memory but its stack, and keeps its bits under flags of unsafe mathematics, or does
+   not compile. It is C99 and C++17, and gives no warning. It takes vectors
    as wide as the compiler was told of (-march=native), and plain loops where there are none. To use it, compile it and
    include it in other files behind `#define lstm_DECLARATIONS`, or include it in one file alone.
 
@@ -24,8 +25,8 @@
    voices or robots at once fold_replay of all of them is faster, since it reads a weight once for all.
 
    Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
-   has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities in weights cannot be printed. Weights must be
-   floats: print before fold_model_quantize, with to_c_desc.bytes if they should become bytes.
+   has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities are printed, but not in weights
+   that become bytes. Weights must be floats: print before fold_model_quantize, with to_c_desc.bytes if they should become bytes.
    Ops of lists, losses and random ops are refused by name; so are ops of your own, unless to_c_desc.own prints them.
 
    There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
@@ -85,6 +86,8 @@ to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *u
 #endif /* TO_C_H */
 
 #if defined(TO_C_IMPLEMENTATION) && !defined(FOLD_NO_TEXT)
+#include <float.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -96,14 +99,40 @@ to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *u
 
 /* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I its bits. */
 static const char *const to_c__head[] = {
-    "#if defined(__FAST_MATH__)\n"
-    "#error \"-ffast-math changes the results\"\n"
+    "#if defined(__FAST_MATH__) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)\n"
+    "#error \"-ffast-math and -ffinite-math-only change the results\"\n"
     "#endif\n"
     "#if defined(__clang__)\n"
+    "#if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))\n"
+    "#pragma float_control(precise, on) /* whatever -funsafe-math-optimizations and such allow */\n"
+    "#elif __clang_major__ > 12\n"
+    "#pragma clang fp reassociate(off)\n"
+    "#endif\n"
     "#pragma STDC FP_CONTRACT OFF\n"
     "#elif defined(__GNUC__)\n"
     "#pragma GCC push_options\n"
-    "#pragma GCC optimize(\"fp-contract=off\")\n"
+    "#pragma GCC optimize(\"fp-contract=off\", \"no-unsafe-math-optimizations\", \"no-associative-math\")\n"
+    "#pragma GCC optimize(\"no-reciprocal-math\", \"signed-zeros\", \"no-finite-math-only\")\n"
+    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* gcc 12 makes other sums of x * y + z by it */\n"
+    "#if defined(__i386__) && !defined(__SSE2_MATH__) && !defined(__TINYC__)\n"
+    "#pragma GCC target(\"sse2,fpmath=sse\") /* x87 registers would round twice */\n"
+    "#endif\n"
+    "#endif\n\n",
+
+    "#include <float.h>\n"
+    "#include <math.h> /* INFINITY, NAN */\n"
+    "#include <stdint.h>\n"
+    "#include <string.h> /* memcpy */\n"
+    "#if defined(__GNUC__) && !defined(__TINYC__) && defined(__AVX__)\n"
+    "#include <immintrin.h>\n"
+    "#elif defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)\n"
+    "#include <emmintrin.h>\n"
+    "#elif defined(__aarch64__) && defined(__ARM_NEON)\n"
+    "#include <arm_neon.h>\n"
+    "#endif\n"
+    "#if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \\\n"
+    "    !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))\n"
+    "#error \"floats are computed in a wider type here, which changes the results: use SSE2\"\n"
     "#endif\n\n",
 
     "/* Vectors of so many floats, as the compiler was told of; 1: plain loops. */\n"
@@ -131,7 +160,7 @@ static const char *const to_c__head[] = {
 
     "#if @WIDTH > 1\n"
     "typedef float @V __attribute__((vector_size(4 * @WIDTH)));\n"
-    "typedef unsigned @I __attribute__((vector_size(4 * @WIDTH)));\n"
+    "typedef uint32_t @I __attribute__((vector_size(4 * @WIDTH)));\n"
     "typedef float @L __attribute__((vector_size(4 * @WIDTH), aligned(4), may_alias)); /* wherever it lies */\n"
     "#define @LOAD(from) ((@V)*(const @L *)(const void *)(from))\n"
     "#define @STORE(to, x) (*(@L *)(void *)(to) = (@L)(x))\n"
@@ -139,7 +168,7 @@ static const char *const to_c__head[] = {
     "#define @FLOATS(x) ((@V)(x))\n"
     "#else\n"
     "typedef float @V;\n"
-    "typedef unsigned @I;\n"
+    "typedef uint32_t @I;\n"
     "#define @LOAD(from) (*(from))\n"
     "#define @STORE(to, x) (*(to) = (x))\n"
     "#define @BITS(x) @bits(x)\n"
@@ -215,7 +244,7 @@ static const to_c__helper to_c__helpers[] = {
     { "floats", "@WIDTH == 1",
       "@INLINE @V @floats(@I bits)\n{\n    @V x;\n    memcpy(&x, &bits, sizeof x);\n    return x;\n}\n" },
     { "all", "@WIDTH == 4", "@INLINE @V @all(float x)\n{\n    const @V v = { x, x, x, x };\n    return v;\n}\n" },
-    { "iall", "@WIDTH == 4", "@INLINE @I @iall(unsigned x)\n{\n    const @I v = { x, x, x, x };\n    return v;\n}\n" },
+    { "iall", "@WIDTH == 4", "@INLINE @I @iall(uint32_t x)\n{\n    const @I v = { x, x, x, x };\n    return v;\n}\n" },
     { "choose", "@WIDTH == 4",
       "@INLINE @V @choose(@I mask, @V x, @V y)\n{\n    return (@V)((mask & (@I)x) | (~mask & (@I)y));\n}\n" },
     { "magnitude", NULL, "@INLINE @V @magnitude(@V x)\n{\n    return @FLOATS(@BITS(x) & @IALL(0x7fffffffu));\n}\n" },
@@ -234,7 +263,7 @@ static const to_c__helper to_c__helpers[] = {
       "#else\n"
       "static float @root_of(float x)\n"
       "{\n"
-      "    unsigned bits, root = 0, rest = 0;\n"
+      "    uint32_t bits, root = 0, rest = 0;\n"
       "    int exponent, i;\n"
       "    memcpy(&bits, &x, sizeof bits);\n"
       "    if (!(x > 0.0f) || bits >= 0x7f800000u) return x < 0.0f ? (x - x) / (x - x) : x;\n"
@@ -245,13 +274,13 @@ static const to_c__helper to_c__helpers[] = {
       "    exponent -= 127;\n"
       "    if (exponent & 1) bits <<= 1, exponent--;\n"
       "    for (i = 0; i < 25; i++) { /* a bit of the root from two bits of the number, from the first on */\n"
-      "        const unsigned step = root * 4 + 1;\n"
+      "        const uint32_t step = root * 4 + 1;\n"
       "        rest = rest * 4 + (i < 12 ? bits >> (23 - 2 * i) & 3u : i == 12 ? (bits & 1u) << 1 : 0u);\n"
       "        root *= 2;\n"
       "        if (rest >= step) rest -= step, root++;\n"
       "    }\n"
       "    root = (root >> 1) + (root & 1u);\n"
-      "    bits = root + ((unsigned)(exponent / 2 + 126) << 23);\n"
+      "    bits = root + ((uint32_t)(exponent / 2 + 126) << 23);\n"
       "    memcpy(&x, &bits, sizeof x);\n"
       "    return x;\n"
       "}\n"
@@ -433,7 +462,7 @@ static const to_c__helper to_c__helpers[] = {
       "}\n" },
     { "sine", NULL,
       "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, with pi / 2 in three parts */\n"
-      "@INLINE @V @sine(@V x, unsigned quarters)\n"
+      "@INLINE @V @sine(@V x, uint32_t quarters)\n"
       "{\n"
       "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.45f306p-1f), magic), n = rounded - magic;\n"
       "    const @V part = @ALL(0x1.777a5cp-25f), middle = n * part;\n"
@@ -588,7 +617,7 @@ static const to_c__helper to_c__helpers[] = {
       "}\n" },
     { "infinity", NULL,
       "@INLINE float @infinity(float sign)\n"
-      "{\n    const unsigned bits = 0x7f800000u;\n    float x;\n    memcpy(&x, &bits, sizeof x);\n    return sign * x;\n}\n" },
+      "{\n    const uint32_t bits = 0x7f800000u;\n    float x;\n    memcpy(&x, &bits, sizeof x);\n    return sign * x;\n}\n" },
     { "few", NULL,
       "/* y[j] = from[j] + the sum of x[k] w[j][k], for few columns: w has them one behind the other. */\n"
       "@INLINE void @few(float *y, const float *from, int n, const float *x, int inner, const float *w)\n"
@@ -600,7 +629,7 @@ static const to_c__helper to_c__helpers[] = {
       "/* Makes bytes of x: the largest magnitude becomes 127. Returns what 1 stands for, NaN where x has an infinity or a NaN. */\n"
       "@INLINE float @to_bytes(signed char *bytes, const float *x, int count)\n"
       "{\n"
-      "    unsigned most = 0, bits;\n"
+      "    uint32_t most = 0, bits;\n"
       "    float largest, factor;\n"
       "    int k;\n"
       "    for (k = 0; k < count; k++) {\n"
@@ -623,7 +652,7 @@ static const to_c__helper to_c__helpers[] = {
       "{\n"
       "    int j, k;\n"
       "    for (j = 0; j < n; j++, w += inner) {\n"
-      "        int sum = 0;\n"
+      "        int32_t sum = 0;\n"
       "        for (k = 0; k < inner; k++) sum += x[k] * w[k];\n"
       "        y[j] = (from ? from[j] : 0.0f) + (float)sum * unit * units[j];\n"
       "    }\n"
@@ -812,6 +841,7 @@ typedef struct to_c__printer {
     to_c__item *item;
     to_c__slot *slot;
     to_c__weight *weight;
+    int not_eager; /* the context: what cannot be printed says so first */
     char buffer[400];
 } to_c__printer;
 
@@ -821,8 +851,9 @@ static void to_c__fail(to_c__printer *p, fold_status status, const char *format,
     va_list args;
     if (p->result.status) return;
     p->result.status = status;
+    const int before = p->not_eager ? snprintf(p->result.message, sizeof p->result.message, "to_c: the context is not eager; ") : 0;
     va_start(args, format);
-    vsnprintf(p->result.message, sizeof p->result.message, format, args);
+    vsnprintf(p->result.message + before, sizeof p->result.message - (size_t)before, format + (before ? strlen("to_c: ") : 0), args);
     va_end(args);
 }
 
@@ -907,15 +938,18 @@ static void to_c__comment(to_c__printer *p, const char *name)
     }
 }
 
-/* The shortest text that is the same float. */
+/* The shortest text that is the same float, with a point whatever the locale has. */
 static const char *to_c__float(float value, char text[32])
 {
+    const char *point = localeconv()->decimal_point;
+    if (value != value || fabsf(value) > FLT_MAX) return strcpy(text, value != value ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, 30, "%.*g", digits, (double)value);
-        for (char *at = text; *at; at++)
-            if (*at == ',') *at = '.';
         if (strtof(text, NULL) == value) break;
     }
+    char *at = strstr(text, point);
+    if (at) memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
+    if (at) *at = '.';
     strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
     return text;
 }
@@ -991,6 +1025,7 @@ static void to_c__see_call(to_c__printer *p, const fold_seen *seen)
 static int to_c__see(const fold_seen *seen, void *user)
 {
     to_c__printer *p = (to_c__printer *)user;
+    if (seen->what == FOLD_SEEN_RUN) p->not_eager = !seen->name || strcmp(seen->name, "eager") != 0;
     if (seen->what == FOLD_SEEN_CALL) to_c__see_call(p, seen);
     if (seen->what == FOLD_SEEN_LEAF) {
         const int value = to_c__value_of(p, seen->node.id, seen->out[0], TO_C__CONSTANT);
@@ -1045,9 +1080,13 @@ static int to_c__locate(to_c__printer *p, fold_node node, const char *what, cons
             found->offset = (int)(at - p->value[i].constant);
         }
     to_c__behind_copy(p, found);
+    if (at && shape.rank && found->value < 0 && fold_list_length(p->f, node) < 0) { /* no call reads it: a parameter, a constant */
+        found->value = to_c__value_of(p, node.id, &shape, TO_C__CONSTANT);
+        if (found->value >= 0) p->value[found->value].constant = at;
+        if (found->value >= 0) p->value[found->value].node = node;
+    }
     if (at && shape.rank && found->value >= 0) return 1;
-    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that a call of this recording makes or reads", what,
-               name ? name : "");
+    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
     return 0;
 }
 
@@ -1069,15 +1108,23 @@ static void to_c__port(to_c__printer *p, const to_c_port *port, int is, int inde
 
 static int to_c__is_name(const char *name)
 {
-    static const char used[] = " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
-                               "factor shift gain bias bytes unit a b ";
+    static const char used[] =
+        " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
+        "factor shift gain bias bytes unit a b memcpy memmove memset size_t int32_t uint32_t " /* C's words, and those of C++ */
+        "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict "
+        "return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false nullptr asm typeof "
+        "alignas alignof constexpr static_assert thread_local catch class const_cast delete dynamic_cast explicit export friend mutable "
+        "namespace new operator private protected public reinterpret_cast static_cast template this throw try typeid typename using "
+        "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq char8_t char16_t char32_t concept consteval "
+        "constinit co_await co_return co_yield decltype noexcept requires INFINITY NAN linux unix ";
     char word[TO_C__NAME];
     const char *at = name;
     if (!name || !*name || (*name >= '0' && *name <= '9')) return 0;
     for (; *at; at++)
         if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_')) return 0;
     snprintf(word, sizeof word, " %.40s ", name);
-    return at - name < TO_C__NAME / 2 && !strstr(used, word);
+    if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9') return 0; /* values and their room */
+    return at - name < TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) && strncmp(name, "__", 2);
 }
 
 static void to_c__check_names(to_c__printer *p)
@@ -1091,6 +1138,10 @@ static void to_c__check_names(to_c__printer *p)
             if (!to_c__is_name(all[which][i].name))
                 to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses",
                            all[which][i].name ? all[which][i].name : "");
+            else
+                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0); k++) /* states are members, apart from arguments */
+                    if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
+                        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: two ports have the name '%.60s'", all[which][i].name);
 }
 
 /* Makes operands values, and finds what ports need. */
@@ -2190,12 +2241,12 @@ static float to_c__weight_at(const to_c__printer *p, const to_c__weight *w, int 
     return to_c__param_at(p, w, w->from + row, column);
 }
 
-/* A weight that is to be printed, or 0 and an error when it is an infinity or a NaN. */
+/* A weight that is to become bytes, or 0 and an error when it is an infinity or a NaN. */
 static float to_c__finite_at(to_c__printer *p, const to_c__weight *w, int row, int column)
 {
     const float value = to_c__weight_at(p, w, row, column);
     if (value - value == 0.0f) return value;
-    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN",
+    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN, of which bytes have none",
                w->param.id ? fold_param_name(p->m, w->param) : "a constant");
     return 0.0f;
 }
@@ -2213,7 +2264,7 @@ static void to_c__put_floats(to_c__printer *p, const to_c__weight *w, int row, i
 {
     char text[32];
     for (int i = 0; i < count; i++) {
-        const float value = to_c__finite_at(p, w, down ? row + i : row, down ? column : column + i);
+        const float value = to_c__weight_at(p, w, down ? row + i : row, down ? column : column + i);
         to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", to_c__float(value, text));
     }
     if (down) for (int i = count; i % 16; i++) to_c__put(p, " 0.0f,");
@@ -2309,9 +2360,6 @@ static void to_c__put_declarations(to_c__printer *p)
     to_c__put(p, "/* Makes a step. */\nvoid @step(");
     to_c__put_arguments(p);
     to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
-    to_c__put(
-        p, "#include <string.h> /* memcpy */\n#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)\n#include <immintrin.h>\n");
-    to_c__put(p, "#elif defined(__aarch64__) && defined(__ARM_NEON)\n#include <arm_neon.h>\n#endif\n\n");
 }
 
 static void to_c__put_step(to_c__printer *p)
