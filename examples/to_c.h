@@ -782,6 +782,7 @@ enum { TO_C__NOTHING, TO_C__INPUT, TO_C__STATE, TO_C__CONSTANT, TO_C__MADE }; /*
    parts alone is one map for each part: then it is itself nothing, and its parts are values from `part` on. */
 typedef struct to_c__value {
     int is, port, size, block, part;
+    int span;               /* floats of all rows of a list; else its size */
     int copy_of;            /* the operand of the copy that it is, or -1 */
     fold_shape shape;
     int line;               /* a state that moves on: so many floats come in at its end. Its concat, too: it lies in the state */
@@ -964,7 +965,7 @@ static int to_c__value_of(to_c__printer *p, uint32_t id, const fold_shape *shape
     p->id[id] = value + 1;
     v->is = is;
     v->shape = *shape;
-    v->size = v->block = to_c__size(shape);
+    v->size = v->block = v->span = to_c__size(shape);
     v->copy_of = v->port = v->part = v->call = v->made = v->last = v->slot = -1;
     v->number = (int)id;
     return value;
@@ -998,6 +999,7 @@ static void to_c__see_call(to_c__printer *p, const fold_seen *seen)
     if (made < 0 || !to_c__grow(p, &p->operand, &p->operands_room, p->n_operands + (size_t)seen->n_operands, sizeof *p->operand)) return;
     to_c__call *call = &p->call[made];
     p->value[value].call = made;
+    if (seen->rows > 0) p->value[value].span *= seen->rows;
     call->op = seen->is_cell || seen->n_list || seen->rows >= 0 || seen->n_out != 1 ? NULL : op;
     call->name = seen->name;
     call->cell = seen->cell;
@@ -1030,7 +1032,7 @@ static int to_c__see(const fold_seen *seen, void *user)
     if (seen->what == FOLD_SEEN_LEAF) {
         const int value = to_c__value_of(p, seen->node.id, seen->out[0], TO_C__CONSTANT);
         if (value >= 0 && seen->row < 0) p->value[value].param = seen->param[0];
-        if (value >= 0 && seen->rows >= 0) p->value[value].is = TO_C__NOTHING;
+        if (value >= 0 && seen->rows >= 0) p->value[value].is = TO_C__NOTHING, p->value[value].span *= seen->rows;
         if (value >= 0) {
             p->value[value].node = seen->node;
             p->value[value].is_ref = !strcmp(seen->name, "input_ref");
@@ -1075,7 +1077,7 @@ static int to_c__locate(to_c__printer *p, fold_node node, const char *what, cons
     found->size = to_c__size(&shape);
     found->value = (size_t)node.id < p->ids_room ? p->id[node.id] - 1 : -1;
     for (size_t i = 0; at && found->value < 0 && i < p->n_values; i++)
-        if (p->value[i].constant && at >= p->value[i].constant && at + found->size <= p->value[i].constant + p->value[i].size) {
+        if (p->value[i].constant && at >= p->value[i].constant && at + found->size <= p->value[i].constant + p->value[i].span) {
             found->value = (int)i;
             found->offset = (int)(at - p->value[i].constant);
         }
@@ -1085,7 +1087,7 @@ static int to_c__locate(to_c__printer *p, fold_node node, const char *what, cons
         if (found->value >= 0) p->value[found->value].constant = at;
         if (found->value >= 0) p->value[found->value].node = node;
     }
-    if (at && shape.rank && found->value >= 0) return 1;
+    if (at && shape.rank && found->value >= 0 && p->value[found->value].is != TO_C__NOTHING) return 1;
     to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
     return 0;
 }
@@ -1139,7 +1141,7 @@ static void to_c__check_names(to_c__printer *p)
                 to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses",
                            all[which][i].name ? all[which][i].name : "");
             else
-                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0); k++) /* states are members, apart from arguments */
+                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++) /* states are members, apart from arguments */
                     if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
                         to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: two ports have the name '%.60s'", all[which][i].name);
 }
@@ -1157,6 +1159,7 @@ static void to_c__resolve(to_c__printer *p)
     }
     for (size_t i = 0; i < p->n_values; i++) {
         to_c__value *v = &p->value[i];
+        if (v->is == TO_C__NOTHING) v->constant = fold_value(p->f, v->node);
         if (v->is != TO_C__CONSTANT) continue;
         v->constant = v->param.id ? fold_param_value(p->m, v->param) : fold_value(p->f, v->node);
         if (!v->constant) v->is = TO_C__NOTHING;

@@ -3,6 +3,7 @@
 #define DATA_IMPLEMENTATION
 #include "../examples/data.h"
 #include "check.h"
+#include <locale.h>
 
 static const char *path = "build/test_data.tmp"; /* where there is a build folder, else beside us */
 
@@ -348,6 +349,22 @@ static void csv(void)
     }
 }
 
+/* Numbers have a point whatever the locale of the host. */
+static void csv_locale(void)
+{
+    data_set s;
+    data_error e;
+    if (!setlocale(LC_ALL, "de_DE.UTF-8")) {
+        check_skip("csv in a locale with commas (no de_DE.UTF-8)");
+        return;
+    }
+    csv();
+    CHECK(load_csv(&s, ';', 1, "one;two;name;class;score\n1;2,5;a,b;3;,5\n", &e));
+    CHECK_TEXT(e.text, "\"2,5\" is not a number");
+    CHECK(load_csv(&s, ';', 1, "one;two;name;class;score\n1;2.5.5;a,b;3;.5\n", &e));
+    setlocale(LC_ALL, "C");
+}
+
 static void csv_wrong(void)
 {
     static const struct { const char *text, *why; long line; } rows[] = {
@@ -668,6 +685,7 @@ int main(int argc, char **argv)
     check_run("idx that is wrong", idx_wrong);
     check_run("idx: compressed, missing, a folder, of another length", idx_others);
     check_run("csv", csv);
+    check_run("csv in a locale with decimal commas", csv_locale);
     check_run("csv that is wrong", csv_wrong);
     check_run("csv beside other fields", csv_beside);
     check_run("vocabulary", vocabulary);

@@ -16,6 +16,7 @@
 #include "../examples/policy.h"
 #include "../examples/options.h"
 #include "check.h"
+#include <locale.h>
 #include "printed.h"
 
 enum { STEPS = 12, PORTS = 4, NODES = 64, WIDE = 600 };
@@ -634,7 +635,10 @@ static void refused(void)
     expect(f, x, fold_sum_n(f, pair, 2), FOLD_BAD_ARGUMENT, "sum_n cannot be printed: lists are of any length");
     expect(f, x, fold_list_sum(f, fold_list_input(f, ones, 2, fold_shape1(2))), FOLD_BAD_ARGUMENT, "sum_n cannot be printed");
     expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 0), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists are of any length");
-    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 1), FOLD_BAD_ARGUMENT, "output 'y' is of a list");
+    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 1), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists are of any length");
+    const fold_node rows = fold_list_input(f, ones, 2, fold_shape1(2));
+    fold_list_sum(f, rows); /* a call reads it */
+    expect(f, x, fold_list_at(f, rows, 1), FOLD_BAD_ARGUMENT, "output 'y' is of a list");
     expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is an op of your own");
     const to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
     to_c_desc desc = to_c_desc_default();
@@ -643,7 +647,10 @@ static void refused(void)
     desc.out = &y;
     desc.n_in = desc.n_out = 1;
     CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: to_c_desc.own does not know it") != NULL);
-    expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_BAD_ARGUMENT, "'huge' has an infinity or a NaN");
+    expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_OK, "");
+    expect(f, x, fold_use(f, huge), FOLD_OK, ""); /* outputs that no call makes */
+    expect(f, x, fold_reshape(f, fold_use(f, wide), fold_shape1(64)), FOLD_OK, "");
+    expect(f, x, fold_constant(f, 3), FOLD_OK, "");
     for (int nan = 0; nan < 2; nan++) {
         fold_values_write_begin(m, wide)[5] = nan ? (float)NAN : (float)HUGE_VAL;
         fold_values_write_end(m, wide);
@@ -662,7 +669,7 @@ static void refused(void)
     const fold_node h = fold_recurrent_apply(batched, &gru, z, zeros).h;
     fold_keep(batched, h);
     CHECK(fold_run(batched, NULL, 0) == FOLD_OK);
-    expect(batched, z, h, FOLD_BAD_ARGUMENT, "is a cell: record in an eager context");
+    expect(batched, z, h, FOLD_BAD_ARGUMENT, "to_c: the context is not eager; gru is a cell: record in an eager context");
     fold_ctx_free(batched);
     fold_ctx_free(f);
     fold_model_free(m);
@@ -688,6 +695,13 @@ static void arguments(void)
     CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'no name' is no name of C") != NULL);
     in.name = "unit"; /* of bytes */
     CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'unit' is no name of C, or one that the printed code uses") != NULL);
+    static const char *const words[] = { "int", "class", "xor", "inline", "t0", "m1", "own_in0", "NAN", "memcpy", "uint32_t" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        out.name = words[i];
+        CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "is no name of C, or one that the printed code uses") != NULL);
+    }
+    in.name = out.name = "twice";
+    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "two ports have the name 'twice'") != NULL);
     in.name = NULL;
     CHECK(to_c(f, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
     desc.n_in = 0;
@@ -696,6 +710,56 @@ static void arguments(void)
     CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "state 'h' has 4 floats, and the next 3") != NULL);
     fold_ctx_free(f);
     fold_model_free(m);
+}
+
+/* What is printed, as text. */
+typedef struct printed_text { char text[1 << 16]; size_t length; } printed_text;
+static int into_text(const void *bytes, size_t size, void *user)
+{
+    printed_text *to = (printed_text *)user;
+    if (size >= sizeof to->text - to->length) return 1;
+    memcpy(to->text + to->length, bytes, size);
+    to->text[to->length += size] = 0;
+    return 0;
+}
+static void print_numbers(printed_text *to)
+{
+    static const float ones[4] = { 1, 1, 1, 1 }, masked[4] = { 0.3f, -(float)HUGE_VAL, 1e-7f, 0.123456789f };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx_desc eager = fold_ctx_desc_default();
+    eager.eager = 1;
+    fold_ctx *f = fold_ctx_new(m, &eager);
+    const fold_node x = fold_input_ref(f, ones, fold_shape1(4)), line = fold_input(f, masked, 4);
+    const fold_node clipped = fold_clip(f, fold_scale(f, x, -(float)HUGE_VAL), 0, (float)HUGE_VAL);
+    const to_c_port in = { "x", x, { 0, 0 } }, state = { "h", line, clipped };
+    const to_c_port out[3] = { { "y", fold_add(f, fold_shift(f, clipped, (float)NAN), line), { 0, 0 } },
+                               { "mask", fold_softmax(f, fold_add(f, x, fold_input(f, masked, 4))), { 0, 0 } },
+                               { "constant", fold_input(f, masked, 4), { 0, 0 } } };
+    to_c_desc desc = to_c_desc_default();
+    desc.in = &in;
+    desc.out = out;
+    desc.state = &state;
+    desc.n_in = desc.n_state = 1;
+    desc.n_out = 3;
+    const to_c_result printed = to_c(f, &desc, into_text, to);
+    CHECK_SAYS(!printed.status, "%s", printed.message);
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+static void numbers(void)
+{
+    static printed_text plain, german;
+    print_numbers(&plain);
+    CHECK(strstr(plain.text, "@") == NULL && strstr(plain.text, "inf.0f") == NULL);
+    CHECK(strstr(plain.text, "s->h[1] = -INFINITY;") != NULL);
+    CHECK(strstr(plain.text, "NAN") != NULL && strstr(plain.text, "0.12345679f") != NULL);
+    if (!setlocale(LC_ALL, "de_DE.UTF-8")) {
+        check_skip("numbers in a locale with commas (no de_DE.UTF-8)");
+        return;
+    }
+    print_numbers(&german);
+    setlocale(LC_ALL, "C");
+    CHECK_TEXT(german.text, plain.text);
 }
 
 /* A weight of 16, 16 states and no room but for values: as large as the sums of their floats. What a loop makes lies over what it
@@ -727,6 +791,7 @@ int main(int argc, char **argv)
     check_start(argc, argv);
     check_run("what is refused, and its message", refused);
     check_run("arguments", arguments);
+    check_run("numbers as text", numbers);
     check_run("sizes", sizes);
     return check_finish();
 }
