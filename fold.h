@@ -89,8 +89,8 @@
                              tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic; these void the numerics contract.
-                             Other unsafe flags change no bit, but for clang's -ffp-contract=fast (part of
+     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic: they void the numerics contract;
+                             other unsafe flags change no bit, but for clang's -ffp-contract=fast (part of
                              its -Ofast): it fuses where kernels have fused multiply-adds
      FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
                              instruction set
@@ -2129,16 +2129,14 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 /* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. So is
    all that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
 #if defined(__clang__)
-#define FOLD__NO_CONTRACT _Pragma("STDC FP_CONTRACT OFF")
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#pragma clang fp contract(off)
-#elif __clang_major__ > 12 /* older clangs ignore float_control here; this holds to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this holds to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
+#pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
-#define FOLD__NO_CONTRACT
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
                      "no-inline-functions") /* the latter: a third less to compile, as fast */
@@ -2154,13 +2152,10 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if defined(__i386__) && !defined(__SSE2_MATH__)
 #pragma GCC target("sse2,fpmath=sse") /* x87 registers would round twice */
 #endif
-#else
-#define FOLD__NO_CONTRACT
-#ifdef _MSC_VER
+#elif defined(_MSC_VER)
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
 #pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
-#endif
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
@@ -4743,7 +4738,6 @@ static size_t fold__byte_floats(const fold__byte_kernels *kernels, size_t rows, 
 /* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
 FOLD__INLINE float fold__byte_factor(uint32_t largest, float *scale)
 {
-    FOLD__NO_CONTRACT
     float most;
     memcpy(&most, &largest, sizeof most);
     *scale = most < 0x1p-119f ? 0.0f : most / 127.0f;
@@ -4883,7 +4877,6 @@ static float fold__worse(float worst, double lost, double whole)
 static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
-    FOLD__NO_CONTRACT
     const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float *scales = (float *)(uintptr_t)weight.scales, worst = 0;
@@ -5109,7 +5102,6 @@ static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
    first (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
-    FOLD__NO_CONTRACT
     const double product = (double)a * (double)b, addend = (double)c;
     double sum = product + addend;
     uint64_t bits;
@@ -5592,7 +5584,6 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
 /* Computes fold__fmaf in four lanes: all go the long way if one is half-way or a subnormal that is not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
-    FOLD__NO_CONTRACT
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
     const __m128d lo = _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(av), _mm_cvtps_pd(bv)), _mm_cvtps_pd(cv));
     const __m128d hi =
@@ -5616,7 +5607,6 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 
 FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 {
-    FOLD__NO_CONTRACT
 #ifdef FOLD__FMA_BY_DOUBLES
     return fold__f4_fma_doubles(a, b, c);
 #elif defined(FOLD_REPRODUCIBLE)
@@ -5766,7 +5756,6 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
  * number's. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.715476p+0f), magic), whole = FOLD__VSUB(rounded, magic), r;
     *number = FOLD__ISUB(FOLD__VBITS(rounded), FOLD__ISET(0x4b400000u));
@@ -5778,7 +5767,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *numb
 /* (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
 {
-    FOLD__NO_CONTRACT
     FOLD__V q = FOLD__VSET(0x1.6a2312p-10f);
     q = FOLD__VFMA(q, r, FOLD__VSET(0x1.123a8ep-7f));
     q = FOLD__VFMA(q, r, FOLD__VSET(0x1.5558f6p-5f));
@@ -5789,7 +5777,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
 /* exp(r) 2^n. 2^n is applied in two factors: it overflows to infinity and rounds once into the denormals. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
     FOLD__V p;
     FOLD__I half;
@@ -5820,7 +5807,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp)(FOLD__V x)
 /* log(1 + fraction) + exponent ln 2 for a fraction in [sqrt(1/2) - 1, sqrt(2) - 1]. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V fraction, FOLD__V exponent)
 {
-    FOLD__NO_CONTRACT
     FOLD__V square = FOLD__VMUL(fraction, fraction), p = FOLD__VSET(-0x1.38c1a2p-4f);
     p = FOLD__VFMA(p, fraction, FOLD__VSET(0x1.056496p-3f));
     p = FOLD__VFMA(p, fraction, FOLD__VSET(-0x1.0d875ap-3f));
@@ -5838,7 +5824,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_core)(FOLD__V fraction, FOLD__V 
 /* Splits x = 2^exponent (1 + fraction), fraction in [sqrt(1/2) - 1, sqrt(2) - 1], for finite x > 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_split)(FOLD__V x, FOLD__V *exponent_float)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V tiny = FOLD__VSET(0x1p-126f);
     FOLD__M denormal = FOLD__VLT(x, tiny);
     FOLD__V up = FOLD__VMUL(x, FOLD__VSET(8388608.0f)), scaled = FOLD__VSEL(denormal, up, x);
@@ -5854,7 +5839,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log_split)(FOLD__V x, FOLD__V *expon
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V zero = FOLD__VZERO(), inf = FOLD__VSET(INFINITY);
     FOLD__V exponent, fraction = FOLD__ISA(log_split)(x, &exponent);
     FOLD__V result = FOLD__ISA(log_core)(fraction, exponent);
@@ -5866,7 +5850,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
 /* Computes sigmoid from e = exp(-|x|), which cannot overflow. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid_of)(FOLD__V x, FOLD__V e)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
     return FOLD__VDIV(FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), e, one), FOLD__VADD(one, e));
 }
@@ -5886,7 +5869,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 /* Computes exp(x) - 1 for |x| up to some 80. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     FOLD__I number;
     FOLD__V r = FOLD__ISA(exp_reduce)(x, &number), q, power;
     q = FOLD__VFMA(FOLD__VMUL(r, r), FOLD__ISA(exp_tail)(r), r);
@@ -5897,7 +5879,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 /* Computes q / (q + 2) with q = exp(2|x|) - 1, then gives it the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
     FOLD__V magnitude = FOLD__VABS(x), bounded = FOLD__VMIN(ten, magnitude);
     FOLD__I sign = FOLD__IAND(FOLD__VBITS(x), FOLD__ISET(0x80000000u));
@@ -5909,7 +5890,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 /* max(x, 0) + log(1 + u), u = exp(-|x|) in [0, 1]; above sqrt(2) - 1, 1 + u = 2 (1 + (u - 1) / 2). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V zero = FOLD__VZERO(), one = FOLD__VSET(1.0f);
     FOLD__V u = FOLD__ISA(exp_low)(FOLD__VNEG(FOLD__VABS(x)));
     FOLD__M large = FOLD__VLT(FOLD__VSET(0.41421356f), u);
@@ -5921,7 +5901,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
 /* Computes a b - c rounded once, where c is near a b. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, FOLD__V c)
 {
-    FOLD__NO_CONTRACT
 #if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
     return FOLD__VFMA(a, b, FOLD__VNEG(c));
 #else
@@ -5947,7 +5926,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
    exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
     const FOLD__V b = FOLD__VSET(0x1.a5a7dp-4f), b_rest = FOLD__VSET(-0x1.151aaep-29f);
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* as for exp */
@@ -5968,7 +5946,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_sigmoid)(FOLD__V x)
 }
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     return FOLD__VMUL(FOLD__ISA(gelu_tanh_low)(x), FOLD__ISA(gelu_tanh_sigmoid)(x));
 }
 
@@ -5976,7 +5953,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 /* d gelu_tanh / dx = s + x s (1 - s) z'(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V high = FOLD__VSET(12.0f);
     FOLD__V sigmoid = FOLD__ISA(gelu_tanh_sigmoid)(x), slope;
     x = FOLD__VMIN(high, FOLD__ISA(gelu_tanh_low)(x));
@@ -5991,7 +5967,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
    [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f);
     FOLD__V u = FOLD__VDIV(one, FOLD__VFMA(t, FOLD__VSET(0x1.333334p-2f), one)), p;
     FOLD__V v = FOLD__VSUB(u, FOLD__VSET(0.75f)); /* its powers are small where R changes most */
@@ -6010,7 +5985,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 /* exp(-t^2 / 2): what t^2 loses in rounding is subtracted from the rest that exp_reduce leaves. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V half = FOLD__VSET(-0.5f);
     FOLD__V square = FOLD__VMUL(t, t), rest = FOLD__ISA(product_rest)(t, t, square);
     FOLD__I number;
@@ -6020,7 +5994,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
     return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
@@ -6029,7 +6002,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
@@ -6040,7 +6012,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 /* silu(x) = x sigmoid(x), 0 from -104 on. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V low = FOLD__VSET(-104.0f);
     x = FOLD__VMAX(low, x);
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
@@ -6049,7 +6020,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 /* s (1 + x (1 - s)), s = sigmoid(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
     x = FOLD__VMIN(high, FOLD__VMAX(low, x));
     FOLD__V sigmoid = FOLD__ISA(sigmoid)(x);
@@ -6061,7 +6031,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 /* x > 0 ? x : alpha (e^x - 1). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
     FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)));
     return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
@@ -6078,7 +6047,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
    the first of which leaves x - n pi/2 exact. |r| <= 0.81, since n is rounded from a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
     FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.45f306p-1f), magic), n = FOLD__VSUB(rounded, magic);
     FOLD__V middle = FOLD__VMUL(n, FOLD__VSET(0x1.777a5cp-25f)), r, square, even, odd;
@@ -6104,7 +6072,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t q
 /* Returns the largest integer that is not above x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V whole = FOLD__VSET(8388608.0f), zero = FOLD__VZERO();
     FOLD__V size = FOLD__VABS(x), rounded = FOLD__VSUB(FOLD__VADD(size, whole), whole);
     rounded =
@@ -6117,7 +6084,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
    logarithm of a number near 1 is multiplied by p: p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
                   one = FOLD__VSET(1.0f); /* as for exp */
     const FOLD__V low = FOLD__VSET(-160.0f), high = FOLD__VSET(140.0f), inf = FOLD__VSET(INFINITY);
@@ -6140,7 +6106,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 /* x^p; of x below 0 only where p is an integer, else NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), zero = FOLD__VZERO();
     FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), below;
     below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VNEG(power));
@@ -6151,7 +6116,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 /* p x^(p - 1), 0 when p is 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
-    FOLD__NO_CONTRACT
     FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
     return FOLD__VSEL(FOLD__VEQ(p, FOLD__VZERO()), FOLD__VZERO(), slope);
 }
@@ -6195,7 +6159,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
                            float scalar, size_t count, size_t rows, const fold_rows *all)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V scalars = FOLD__VSET(scalar);
     size_t row = 0, at;
     FOLD__MAP_BEGIN(out, in_a, in_b, in_c)
@@ -6259,7 +6222,6 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
                                                    const float *in_c, float scalar, size_t count,      \
                                                    size_t rows, const fold_rows *all)                  \
     {                                                                                                  \
-        FOLD__NO_CONTRACT                                                                              \
         const FOLD__MASK last = FOLD__SOME(count % FOLD__W);                                           \
         const FOLD__V scalars = FOLD__VSET(scalar);                                                    \
         size_t row = 0, at = 0;                                                                        \
@@ -6344,7 +6306,6 @@ FOLD__TARGET FOLD__INLINE void FOLD__ISA(lanes_store)(float *to, const FOLD__L *
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_fma)(FOLD__L a, FOLD__L b, FOLD__L c)
 {
-    FOLD__NO_CONTRACT
 #define FOLD__PART_FMA(index) c.part##index = FOLD__VFMA(a.part##index, b.part##index, c.part##index);
     FOLD__PARTS(FOLD__PART_FMA)
     return c;
@@ -6352,7 +6313,6 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_fma)(FOLD__L a, FOLD__L b, FOL
 
 FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_add)(FOLD__L a, FOLD__L b)
 {
-    FOLD__NO_CONTRACT
 #define FOLD__PART_ADD(index) a.part##index = FOLD__VADD(a.part##index, b.part##index);
     FOLD__PARTS(FOLD__PART_ADD)
     return a;
@@ -6395,7 +6355,6 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN(name, op, joined)                                     \
     static float FOLD__ISA(name)(FOLD__L lanes)                          \
     {                                                                    \
-        FOLD__NO_CONTRACT                                                \
         float all[FOLD__LANES];                                          \
         FOLD__ISA(lanes_store)(all, &lanes);                             \
         for (int half = FOLD__LANES / 2; half > 0; half /= 2)            \
@@ -6470,7 +6429,6 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
 /* Sets to = exp(from - largest). */
 FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float largest, size_t count)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V lowest = FOLD__VSET(largest);
     size_t at = 0;
     for (; at + FOLD__W <= count; at += FOLD__W)
@@ -6523,7 +6481,6 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
     FOLD__TARGET static void FOLD__ISA(rule_##name)(const fold__step *step, float *values, float *grads, \
                                                     float *states1, float *states2, size_t count)        \
     {                                                                                                    \
-        FOLD__NO_CONTRACT                                                                                \
         const FOLD__V rate = FOLD__VSET(step->rate), decay = FOLD__VSET(step->decay),                    \
                       shrink = FOLD__VSET(step->shrink), epsilon = FOLD__VSET(step->epsilon);            \
         const FOLD__V keep1 = FOLD__VSET(step->keep1), add1 = FOLD__VSET(step->add1),                    \
@@ -6655,7 +6612,6 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                               \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__span *at)                                       \
     {                                                                                                    \
-        FOLD__NO_CONTRACT                                                                                \
         const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col,        \
                      to_col = at->to_col;                                                                \
         const float *const *from = at->from, *const * inputs;                                            \
@@ -6789,7 +6745,6 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
         const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
     {                                                                                                      \
-        FOLD__NO_CONTRACT                                                                                  \
         const int whole = seg->inner - seg->inner % FOLD__LANES;                                           \
         int lane, element;                                                                                 \
         FOLD__ROWS_##ROWS(FOLD__NARROW_X, COLUMNS)                                                         \
@@ -6898,7 +6853,6 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
                                                     const fold_rows *dy, int from, int columns,              \
                                                     const fold__pass *pass)                                  \
     {                                                                                                        \
-        FOLD__NO_CONTRACT                                                                                    \
         FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) const float *sums;                                        \
         float *to;                                                                                           \
         const size_t from_apart = pass->from_apart, to_apart = pass->to_apart;                               \
@@ -6998,7 +6952,6 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 /* exp(x), but 0 below -87: denormals would slow down what follows. One scaling is enough then. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
     FOLD__I number;
     FOLD__V r = FOLD__ISA(exp_reduce)(FOLD__VMIN(high, x), &number);
@@ -7014,7 +6967,6 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(turn_##name)(float *scores, float *slopes, FOLD__V scale,    \
                                                              FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
     {                                                                                                        \
-        FOLD__NO_CONTRACT                                                                                    \
         (void)slopes, (void)scale, (void)lowered, (void)factor;                                              \
         FOLD__PARTS(body)                                                                                    \
         return lanes;                                                                                        \
@@ -7063,7 +7015,6 @@ FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
 #define FOLD__WEIGH(ROWS, name, start)                                                             \
     FOLD__TARGET static void FOLD__ISA(weigh_##name)(const fold__weighing *with)                   \
     {                                                                                              \
-        FOLD__NO_CONTRACT                                                                          \
         const FOLD__V scale = FOLD__VSET(with->scale);                                             \
         int line, at;                                                                              \
         for (line = 0; line < with->rows; line += ROWS) {                                          \
@@ -7089,7 +7040,6 @@ FOLD__WEIGH_ALL(slopes, 0.0f)
 #define FOLD__WEIGH_UNEVEN(name, start)                                                                   \
     FOLD__TARGET static void FOLD__ISA(weigh_##name##_uneven)(const fold__weighing *with)                 \
     {                                                                                                     \
-        FOLD__NO_CONTRACT                                                                                 \
         const FOLD__V scale = FOLD__VSET(with->scale);                                                    \
         const int *first = with->first;                                                                   \
         float *scores = with->scores, *slopes = with->slopes;                                             \
@@ -7185,7 +7135,6 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
-        FOLD__NO_CONTRACT                                                                                   \
         enum { vectors = VECTORS, end_apart = 1 };                                                          \
         const int last = at->last;                                                                          \
         const FOLD__MASK tail = FOLD__SOME(last);                                                           \
@@ -7231,7 +7180,6 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
-    FOLD__NO_CONTRACT
     FOLD__ISA(exps)(values, values, largest, (size_t)count);
     for (int at = 0; at < count; at++)
         sum = sum + values[at];
@@ -7301,7 +7249,6 @@ FOLD__TARGET static void FOLD__ISA(take_rows)(const int *index, int rows, const 
 FOLD__TARGET static void FOLD__ISA(add_rows)(const int *index, int rows, const fold_rows *from,
                                              const fold_rows *to, size_t width)
 {
-    FOLD__NO_CONTRACT
     for (int row = 0; row < rows; row++) {
         const float *part = fold__at(from, row);
         float *sum = fold__at(to, index[row]);
@@ -7377,7 +7324,6 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
     {                                                                                                       \
-        FOLD__NO_CONTRACT                                                                                   \
         enum { vectors = VECTORS, end_apart = 1 };                                                          \
         const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                       \
@@ -7464,7 +7410,6 @@ FOLD__TARGET static void FOLD__ISA(sixteen_products)(const float *query, const f
 static void FOLD__ISA(eight_products)(const float *query, const float *const *src, int first, int last,
                                       float *to)
 {
-    FOLD__NO_CONTRACT
     float panel[FOLD__LANES * 8];
     for (int column = first, count; column < last; column += count) {
         const float *const part[8] = { src[0] + column, src[1] + column, src[2] + column, src[3] + column,
@@ -7529,7 +7474,6 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
-    FOLD__NO_CONTRACT
     size_t at = 0;
     for (; at < count; at += 2 * FOLD__W) {
         const size_t have0 = count - at < FOLD__W ? count - at : FOLD__W;
@@ -7762,7 +7706,6 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
 /* Whole numbers are the bits above those of the magic number. */
 FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
 {
-    FOLD__NO_CONTRACT
     const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
     const FOLD__I base = FOLD__ISET(0x4b400000u);
     FOLD__I total = FOLD__ISET(0u), numbers;
@@ -7877,7 +7820,6 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 #define FOLD__BYTE_TILE(ROWS, VECTORS)                                                                  \
     FOLD__BYTE_TARGET static void FOLD__BYTE_AT(ROWS, VECTORS)(const fold__byte_span *at)               \
     {                                                                                                   \
-        FOLD__NO_CONTRACT                                                                               \
         const uint8_t *weights = at->weights;                                                           \
         const int end = at->quads * 4 * FOLD__BYTE_SIZE, columns = at->columns;                         \
         const float *scales = at->scales;                                                               \
@@ -7936,7 +7878,6 @@ FOLD__NOINLINE static void fold__byte_sums__portable(const fold__byte_span *at, 
 
 static void fold__byte_tile__portable(const fold__byte_span *at)
 {
-    FOLD__NO_CONTRACT
     int32_t sums[FOLD__BYTE_GROUP];
     for (int column = 0; column < at->columns; column += 4)
         fold__byte_sums__portable(at, column, sums + column);
@@ -8047,7 +7988,6 @@ FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__half_group *group, in
 FOLD__TARGET static void FOLD__ISA(half_line)(const fold__half_group *group, const fold__seg *seg,
                                               const float *input, const float *from, float *to)
 {
-    FOLD__NO_CONTRACT
     const int inner = seg->inner;
     int element;
     for (int at = 0; at < group->width; at += FOLD__HALF_VECTORS * FOLD__W) {
@@ -8761,7 +8701,6 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
 /* Masks depend on the key and the element alone. x - x is what 0 times x is, but for a zero's sign. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
-    FOLD__NO_CONTRACT
     const int count = fold__out_size(call);
     const float rate = fold__attr_float(call->attr[0]), keep = 1.0f / (1.0f - rate);
     const uint64_t limit = (uint64_t)((double)rate * 4294967296.0);
@@ -9451,7 +9390,6 @@ static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, li
 /* Gives every value of the lines the gradient of their sum, times a factor. */
 static void fold__spread_lines(const fold__lines *lines, float factor)
 {
-    FOLD__NO_CONTRACT
     const size_t length = (size_t)lines->axis.length, inner = (size_t)lines->axis.inner;
     const fold_rows dout = { lines->dout, 0, NULL },
                     all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
@@ -9545,7 +9483,6 @@ static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 
 
 static void fold__logsumexp_lines(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *exps = lines->scratch, *shift = exps + size;
     for (size_t column = 0; column < inner; column++)
@@ -9627,7 +9564,6 @@ static void fold__softmax_row(const fold__kernels *kernels, float *out, const fl
 /* Returns the log of the sum of exp(x). */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
-    FOLD__NO_CONTRACT
     const float largest = fold__reducer_of(kernels)->largest(in, count);
     float sum = fold__reducer_of(kernels)->exp_sum(scratch, in, largest, count, 0);
     FOLD__RUN_MAP(kernels, log, &sum, &sum, NULL, NULL, 0, 1);
@@ -9681,7 +9617,6 @@ static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
-    FOLD__NO_CONTRACT
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const float scale = 1.0f / (float)count, epsilon = fold__attr_float(call->attr[0]),
                 *from = power != 1 ? target : in;
@@ -9728,7 +9663,6 @@ static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
-    FOLD__NO_CONTRACT
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const float minus = -(float)count; /* a quotient is not negated: clang 14 lets unsafe flags in there */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
@@ -9827,7 +9761,6 @@ static int fold__short_lists(const fold_op_call *call, int row)
 
 static void fold__list_total(const fold_op_call *call, int mean)
 {
-    FOLD__NO_CONTRACT
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0, rows; row < call->rows; row += rows + !rows) {
@@ -10013,7 +9946,6 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
    more than on average. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
-    FOLD__NO_CONTRACT
     const fold_op_call *call = at->call;
     for (int head = 0, count = at->to - at->from; head < at->heads; head++) {
         const ptrdiff_t col = head * (ptrdiff_t)at->width;
@@ -10206,14 +10138,12 @@ static void fold__loss_grad(const fold__lines *lines)
 }
 static void fold__softmax_xent_lines(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const float log_sum =
         fold__log_sum_row(lines->kernels, lines->scratch, lines->in, (size_t)lines->axis.length);
     lines->out[0] = log_sum - lines->in[fold__label_of(lines)];
 }
 static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     fold__softmax_row(lines->kernels, lines->din, lines->in, (size_t)lines->axis.length);
     lines->din[fold__label_of(lines)] -= 1.0f;
     fold__loss_grad(lines);
@@ -10222,7 +10152,6 @@ static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 FOLD__OVER_ALL(softmax_xent)
 static void fold__softmax_kl_lines(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
     const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
@@ -10236,7 +10165,6 @@ static void fold__softmax_kl_lines(const fold__lines *lines)
 
 static void fold__softmax_kl_lines_grad(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
     fold__softmax_row(lines->kernels, lines->din, lines->in, count);
@@ -10248,7 +10176,6 @@ static void fold__softmax_kl_lines_grad(const fold__lines *lines)
 FOLD__OVER_ALL(softmax_kl)
 static void fold__bce_lines(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const size_t count = (size_t)lines->axis.length;
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, count);
     lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) -
@@ -10283,7 +10210,6 @@ static void fold__squared_error_lines_grad(const fold__lines *lines)
 FOLD__OVER_ALL(squared_error)
 static void fold__huber_lines(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const float delta = fold__attr_float(lines->call->attr[0]), *target = fold__target_of(lines);
     for (int at = 0; at < lines->axis.length; at++) {
         const float difference = lines->in[at] - target[at], size = difference < 0 ? -difference : difference;
@@ -10305,7 +10231,6 @@ static void fold__huber_lines_grad(const fold__lines *lines)
 FOLD__OVER_ALL(huber)
 static void fold__hinge_lines(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const size_t label = fold__label_of(lines);
     float loss = 0;
     for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
@@ -10318,7 +10243,6 @@ static void fold__hinge_lines(const fold__lines *lines)
 
 static void fold__hinge_lines_grad(const fold__lines *lines)
 {
-    FOLD__NO_CONTRACT
     const size_t label = fold__label_of(lines);
     float violations = 0;
     for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
@@ -11460,7 +11384,6 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
-    FOLD__NO_CONTRACT
     uint64_t bits, exponent;
     double mantissa, ratio, square;
     double series = 1.0 / 11;
@@ -11482,7 +11405,6 @@ FOLD__INLINE double fold__minus_2_log(double value)
 /* Takes an angle within an eighth of a turn either side of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
-    FOLD__NO_CONTRACT
     const double square = angle * angle;
     double odd = 1.0 / 362880;
     double even = -1.0 / 3628800;
@@ -11502,7 +11424,6 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
    each turns it by half and exchanges the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
-    FOLD__NO_CONTRACT
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
     const double angle = ((double)(uint32_t)(bits & 0x3fffffffu) + 0.5 - 536870912.0) *
                          (1.57079632679489661923 / 1073741824.0);
@@ -11518,7 +11439,6 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
-    FOLD__NO_CONTRACT
     float two[2];
     for (int i = 0; i < count; i++) {
         if (!(i & 1))
@@ -11552,7 +11472,6 @@ FOLD_API float fold_random_normal(fold_random *random)
    in these bits and stays one. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
-    FOLD__NO_CONTRACT
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
@@ -11576,7 +11495,6 @@ FOLD__INLINE double fold__exp_shortly(double x)
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
-    FOLD__NO_CONTRACT
     double sum = 0;
     for (int i = 0; i < count; i++)
         sums[i >> by] = sum += fold__exp_shortly((double)logits[i] - less);
@@ -11588,7 +11506,6 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
    draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
-    FOLD__NO_CONTRACT
     enum { SUMS = 64 };
     double sums[SUMS], less = 0;
     int part = 0, by = 0;
@@ -11639,7 +11556,6 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
 /* Returns the last index whose weights before it leave something of the point on the line of all weights. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
-    FOLD__NO_CONTRACT
     int chosen = -1;
     double sum = 0;
     for (int i = 0; i < count; i++) {
@@ -12150,7 +12066,6 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 /* Makes orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
-    FOLD__NO_CONTRACT
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
     const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
@@ -12181,7 +12096,6 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
 FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values, const fold_param_desc *desc,
                                              uint64_t stream)
 {
-    FOLD__NO_CONTRACT
     const size_t size = (size_t)fold__shape_size(&desc->shape);
     const size_t columns = (size_t)fold__shape_last(&desc->shape);
     const size_t rows = size / columns;
@@ -12742,7 +12656,6 @@ FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from)
 #ifndef FOLD_INFERENCE
 FOLD__NOINLINE static void fold__average(float *values, const float *from, size_t count, float share)
 {
-    FOLD__NO_CONTRACT
     for (size_t i = 0; i < count; i++)
         values[i] += share * (from[i] - values[i]);
 }
@@ -12849,7 +12762,6 @@ static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_d
 static void fold__read_lines(const fold_model *m, const fold__param_data *param, size_t from, int count,
                              float *to)
 {
-    FOLD__NO_CONTRACT
     const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
     const int transposed = param->bytes == FOLD__NO_PACK, lines = kernels->as_saved;
     const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
@@ -12857,7 +12769,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     for (int line = first; line < first + count / columns; line++, to += columns) {
         if (kernels->halves) {
             (kernels->halves->read)(kernels->halves, &weight, fold__matrix_rows(param), columns, transposed,
-                                  line, to);
+                                    line, to);
             continue;
         }
         const float scale = weight.scales[line];
@@ -26495,7 +26407,6 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
 /* Returns the sum of n squares, by the dot kernel; chunks that may leave the range of float go by double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
-    FOLD__NO_CONTRACT
     double sum = 0;
     for (size_t at = 0, chunk; at < count; at += chunk) {
         chunk = fold__min_size(count - at, FOLD__NORM_CHUNK);
@@ -26546,7 +26457,6 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
 /* Not inlined, as other settings that are computed: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
-    FOLD__NO_CONTRACT
     const uint64_t warm_up = (uint64_t)rates->warm_up;
     const uint64_t steps = rates->steps ? (uint64_t)rates->steps : UINT64_MAX;
     double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
@@ -29913,7 +29823,6 @@ static float fold__scale_at(const fold__tensor *tensor, size_t at)
 FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *tensor, size_t from,
                                              size_t count)
 {
-    FOLD__NO_CONTRACT
     const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
     if (!tensor->scales)
         fold__read_floats(out, 1, tensor->data + from * width, count, tensor->dtype);
@@ -30495,6 +30404,8 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
 #endif
 #ifdef FOLD__PRECISE
 #pragma float_control(pop)
+#elif defined(__clang__)
+#pragma STDC FP_CONTRACT DEFAULT
 #endif
 #ifdef _MSC_VER
 #pragma warning(pop)

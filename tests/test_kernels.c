@@ -8,6 +8,11 @@
 #include "check.h"
 #include "reference.h"
 #include <time.h>
+#ifdef __clang__
+#define NO_CONTRACT _Pragma("STDC FP_CONTRACT OFF")
+#else
+#define NO_CONTRACT
+#endif
 
 /* A test is named by its function and by the kernel set that it tests, such as "test_product [avx2]". */
 static int begin(const char *call, const char *isa)
@@ -52,7 +57,7 @@ static int fused(const fold__kernels *f)
 }
 static float ma(const fold__kernels *f, float a, float b, float c)
 {
-    FOLD__NO_CONTRACT
+    NO_CONTRACT
     volatile float p;
     if (fused(f)) return fmaf(a, b, c);
     p = a * b;
@@ -60,7 +65,7 @@ static float ma(const fold__kernels *f, float a, float b, float c)
 }
 static float tree(const float *lane)
 {
-    FOLD__NO_CONTRACT
+    NO_CONTRACT
     float t[16];
     int h, i;
     memcpy(t, lane, sizeof t);
@@ -169,7 +174,7 @@ static void test_product(const fold__kernels *f, int tries)
 /* What the contract says of a row and of a column in bytes, in its plainest form. Returns the scale. */
 static float bytes_of(const float *x, ptrdiff_t step, int n, int *q)
 {
-    FOLD__NO_CONTRACT
+    NO_CONTRACT
     float most = 0;
     int i, finite = 1;
     for (i = 0; i < n; i++) {
@@ -891,7 +896,7 @@ static void forward_reference(const fold__kernels *f, const fold__attention_call
 /* Adds what query i contributes to the chains of d_key and d_value, and writes its d_query. */
 static void backward_row_reference(const fold__kernels *f, const fold__attention_call *c, int head, int i, float *weight, float *slope)
 {
-    FOLD__NO_CONTRACT
+    NO_CONTRACT
     const int seen = seen_by(c, i), qk = head * c->width, vo = head * c->value_width;
     const float scale = c->scale != 0.0f ? c->scale : 1.0f / sqrtf((float)c->width), *d_out = row_of(&c->d_out, i, vo);
     float lane[16] = { 0.0f }, *norm = row_of(&c->norms, i, 2 * head), mean;
