@@ -1254,7 +1254,8 @@ static void weighed_rows(fold_ctx *f, const fold_node *in, fold_node *out, const
     out[0] = fold_add(f, in[1], fold_linear(f, in[0], *W, none));
 }
 /* A call with an empty list leaves out what its elements alone need, and adds nothing of it to a weight's gradient, batched or
-   eager. The gradient of the first call underflows to -0. It would become 0 if the second call added anything. */
+   eager. The gradient of the first call underflows to -0. It would become 0 if the second call added anything. Portable kernels round
+   the product before they add it to a sum of 0, so that it is 0 anyway, and no sign can show. */
 static void sums_of_no_rows(void)
 {
     static const float tiny[2] = { -1e-30f, 1 }, row = 1;
@@ -1280,7 +1281,8 @@ static void sums_of_no_rows(void)
         }
         CHECK_INT(fold_backward(f, fold_scale(f, fold_sum_n(f, part, 2), 1e-30f)), FOLD_OK);
         const float *grad = fold_param_grad(m, W);
-        CHECK_SAYS(*grad == 0 && signbit(*grad), "way %d: %g", way, (double)*grad);
+        const int shows = strcmp(fold_model_isa(m), "portable") != 0;
+        CHECK_SAYS(*grad == 0 && (signbit(*grad) || !shows), "way %d: %g", way, (double)*grad);
         fold_ctx_free(f);
         fold_model_free(m);
     }
