@@ -733,7 +733,7 @@ FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x 
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
 /* Reduce one axis, which disappears, or all by FOLD_ALL, which gives [1]. amax and amin are NaN if there is
    one; their gradient goes to the first that is. Sums and means of many values are accurate, here and in
-   fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean. At most 32 values are added one after the other.
+   fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: they add at most 32 one after the other.
    Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
    interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
    the number of values alone. */
@@ -1072,8 +1072,9 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
      …_to, fold_list_pick and so on).
    - A sample runs some rows at a time, on all threads, if its lists have one length of 128 rows or more. All
-     its calls must be row-wise, up to sums and means. In a backward each cell or layer must be called once,
-     and inputs need no gradients. A call of any other sample runs on one thread.
+     its calls must be row-wise, up to sums and means of rows of one value. These may be added to each other,
+     or scaled by a number, but a product with a node, say, is no such call. In a backward each cell or layer
+     must be called once, and inputs need no gradients. A call of any other sample runs on one thread.
    - fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
      of a window, and of fold_list_lookup, do not lie so: fold_read copies them. */
 
