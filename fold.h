@@ -1558,9 +1558,9 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    are plain loops, as on microcontrollers; kernels with vector instructions have a copy of weights, not of
    tables. Each byte is looked at once.
    Errors are those of loading, but stick. An image that is no safetensors file is one of this call. A
-   parameter that is not there or has another shape is one of its own call, and is not added. Bytes are refused
-   that fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis. It
-   is an error to write such parameters, load into them, copy or average values, or call fold_tensors_open.
+   parameter that is not there or has another shape is one of its own call, and is not added. Bytes that
+   fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis, are
+   refused. It is an error to write such parameters, load into them, copy or average values, or call fold_tensors_open.
    fold_model_quantize makes bytes of an image's floats, in the model's memory. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
@@ -11768,8 +11768,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     AND(adam, epsilon, AMOUNT) AND(adam, decay, AMOUNT) OF(rates, kind, UP_TO(FOLD_RATE_STEP))             \
     AND(rates, warm_up, FROM(0)) AND(rates, steps, FROM(0)) AND(rates, end, AMOUNT)                        \
     AND(rates, every, FROM(0)) AND(rates, factor, AMOUNT) ONE(rate_set, int, UP_TO(15))                    \
-    ONE(share, float, FLOATS(0, 0, 1))                                                                     \
-    ONE(limit, float, FLOATS(0, 0, INFINITY))
+    ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, INFINITY))
 #endif
 
 /* Ranges of floats and of whole numbers: flags and ends. */
@@ -11803,8 +11802,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ NULL, 0, 0, 0, 0, 0 }
 };
 
-/* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says which
-   is not. `name` is that of the parameter or layer; NULL: it has none. */
+/* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says
+   which is not. `name` is that of the parameter or layer; NULL: it has none. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11821,7 +11820,10 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
         if ((open_low ? value > low : value >= low) && (open_high ? value < high : value <= high))
             continue;
         char shown[FOLD__NUMBER];
-        fold__format(shown, sizeof shown, is_float ? "%g" : "%.0f", value);
+        if (is_float)
+            fold__format(shown, sizeof shown, "%g", value);
+        else
+            fold__format(shown, sizeof shown, "%d", whole);
         return fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s%s%.60s%s: %s is %s, must be in %c%g, %g%c", who,
                              name ? " '" : "", name ? name : "", name ? "'" : "", row->name, shown,
                              open_low ? '(' : '[', low, high, open_high ? ')' : ']');
@@ -26765,26 +26767,22 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
     return fold_cell_new(m, &desc);
 }
 
-/* Tells whether a layer's parts, which may come from anywhere, have good settings. */
-static int fold__parts_ok(fold_model *m, const char *name, const fold_transformer *layer)
+FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
 {
     static const char who[] = "transformer";
-    const fold_attention *on = &layer->attention;
+    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
+        return fold_model_status(m);
+    const fold_attention *on = &layer->attention; /* parts come from anywhere */
     const fold_dense *dense[] = {
         &on->query, &on->key, &on->value, &on->joined, &layer->inner, &layer->outer
     };
-    int fine = fold__settings_ok(&m->error, FOLD__SET_transformer, who, name, layer) &&
-               fold__settings_ok(&m->error, FOLD__SET_norm, who, name, &layer->attention_norm) &&
-               fold__settings_ok(&m->error, FOLD__SET_norm, who, name, &layer->dense_norm);
+    fold__settings_ok(&m->error, FOLD__SET_transformer, who, name, layer);
+    fold__settings_ok(&m->error, FOLD__SET_norm, who, name, &layer->attention_norm);
+    fold__settings_ok(&m->error, FOLD__SET_norm, who, name, &layer->dense_norm);
     for (int i = 0; i < 6; i++)
-        fine &= fold__settings_ok(&m->error, FOLD__SET_activation, who, name, &dense[i]->activation);
-    return fine;
-}
-
-FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer)
-{
-    if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL") || !fold__parts_ok(m, name, layer))
-        return fold_model_status(m);
+        fold__settings_ok(&m->error, FOLD__SET_activation, who, name, &dense[i]->activation);
+    if (m->error.status)
+        return m->error.status;
     layer->own.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
     layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
     return m->error.status;
@@ -30006,16 +30004,22 @@ static fold_status fold__load_file(fold__file *file, int ends)
     return fold__file_end(m, &file->failure);
 }
 
-FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
-                                            const fold_load_desc *desc)
+static fold_status fold__load(fold_model *m, fold_reader *read, void *user, const void *bytes, size_t size,
+                              const fold_load_desc *desc)
 {
     fold__file file;
     if (!m)
         return FOLD_BAD_ARGUMENT;
-    fold__file_begin(&file, m, NULL, NULL, bytes, size, desc);
-    if (!bytes)
-        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no bytes");
+    fold__file_begin(&file, m, read, user, bytes, size, desc);
+    if (!read && !bytes)
+        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no bytes, or no reader");
     return fold__load_file(&file, 0);
+}
+
+FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
+                                            const fold_load_desc *desc)
+{
+    return fold__load(m, NULL, NULL, bytes, size, desc);
 }
 
 /* -- reading in place ------------------------------------------------------------------------ */
@@ -30148,13 +30152,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc)
 {
-    fold__file file;
-    if (!m)
-        return FOLD_BAD_ARGUMENT;
-    fold__file_begin(&file, m, read, user, NULL, 0, desc);
-    if (!read)
-        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no reader");
-    return fold__load_file(&file, 0);
+    return fold__load(m, read, user, NULL, 0, desc);
 }
 
 #ifndef FOLD_NO_TEXT
