@@ -2647,7 +2647,9 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     for (fold__hole *hole = heap->first; hole; hole = hole->next)
         if ((char *)hole + hole->size == heap->block + heap->size) /* it would begin in the last hole */
             heap->lacking = (size_t)((char *)hole - heap->block);
-    heap->lacking = fold__round_up(heap->lacking, align < FOLD__ALIGN ? FOLD__GRAIN : FOLD__ALIGN) + bytes;
+    heap->lacking =
+        fold__round_up(heap->lacking, align < FOLD__ALIGN ? (size_t)FOLD__GRAIN : (size_t)FOLD__ALIGN) +
+        bytes;
     return NULL;
 }
 
