@@ -1560,7 +1560,8 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    Errors are those of loading, but stick. An image that is no safetensors file is one of this call. A
    parameter that is not there or has another shape is one of its own call, and is not added. Bytes that
    fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis, are
-   refused. It is an error to write such parameters, load into them, copy or average values, or call fold_tensors_open.
+   refused. It is an error to write such parameters, load into them, copy or average values, or call
+   fold_tensors_open.
    fold_model_quantize makes bytes of an image's floats, in the model's memory. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
