@@ -649,7 +649,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4]; so does [3 x 1] with [4]. The gradient of
    what repeats is the sum over its repetitions, over the last axes that repeat first, each as by fold_sum.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
-   alone batch together. All other numbers are structure: settings, finite unless said otherwise. */
+   alone batch together. All other numbers are structure: settings, finite unless said otherwise.
+   An axis below 0 counts from the end, and so do the index of fold_pick, the row of fold_list_at and the
+   start of fold_slice: -1 is the last. Labels, rows of tables and arrays of indices must be in range. */
 
 /* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs], to [.., outputs].
    A concatenation that it reads is never copied. */
@@ -779,12 +781,12 @@ FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins
 /* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts); /* goes back */
-/* Takes a part of an axis: a window of axis 0, a copy of another. A start below 0 counts from the end. */
+/* Takes a part of an axis: a window of axis 0, a copy of another. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n windows of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a window */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1]; -1: the last */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1] */
 /* Takes condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no gradient passes */
@@ -858,7 +860,8 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
    eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
-   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave. `index` has n ints: one for each
+   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave, or fold_list_choice_xent: no call
+   that is made of others, and no …_to has one. `index` has n ints: one for each
    of its rows, or one for all where all rows of a list were given the same.
    Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
    error of the run, which does nothing and loses nothing; the context goes on. */
@@ -1091,7 +1094,7 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
 /* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Takes row i as a node: a window. */
+/* Takes row i as a node: a window. -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
 /* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
    of `index`, which is copied. */
@@ -1369,7 +1372,8 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
                                 const fold_state *begin, fold_node *out);
 
 /* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
-   the rows as nodes. last gets the final state, without rows the beginning; NULL: it is not wanted. A
+   the rows as nodes. A list is one sequence, so h and c of begin are single nodes, else it is an error.
+   last gets the final state, without rows the beginning; NULL: it is not wanted. A
    list that nothing reads costs nothing: so take last alone for one answer a sequence.
    fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
@@ -1390,6 +1394,7 @@ typedef struct fold_sequences {
 FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
 /* Unrolls all samples, one after another. begin has a state per sample, or is NULL. out gets [samples x
    steps] in this order in both layouts, null past a sample's length, last the final states; both may be NULL.
+   A list in begin is an error.
        fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
        fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
 FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
@@ -1412,7 +1417,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
    output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
-/* Does the same with the rows of a list, and gives what the top layer gives as a list. */
+/* Does the same with the rows of a list, and gives what the top layer gives as a list. States of begin are
+   single nodes, as in fold_unroll_list. */
 FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
 
@@ -10128,7 +10134,7 @@ static const char *fold__infer_loss(const fold_shape *in, int count, const int32
 }
 static size_t fold__label_of(const fold__lines *lines)
 {
-    return (size_t)lines->call->data[lines->row * lines->call->data_step];
+    return lines->call ? (size_t)lines->call->data[lines->row * lines->call->data_step] : (size_t)lines->row;
 }
 static const float *fold__target_of(const fold__lines *lines)
 {
@@ -10933,21 +10939,23 @@ static const int *fold__segments_of(const int *index, int rows, const int **orde
 static void fold__move_column(const fold_rows *rows, const int *order, int first, int count, int column,
                               float *line, int back)
 {
-    for (int at = 0; at < count; at++) {
+    for (int at = 0; at < count && !fold__absent(rows); at++) {
         float *value = fold__row(rows, order ? order[first + at] : first + at) + column;
         *(back ? value : &line[at]) = *(back ? &line[at] : value);
     }
 }
 
 /* Runs an op over vectors along the rows that go to each target: a column of theirs is a line. An op that
-   reduces gives a row for each target, zeros if it has none; the others give one for each row. */
+   reduces gives a row for each target, zeros if it has none; the others give one for each row. Behind the
+   index of an op that chooses is the row that each target chooses, counted from its first. */
+enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
 
 static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int reduces, int backward)
 {
     const int rows = call->lengths[0], width = fold__in_size(call, 0), *order;
-    const int *start = fold__segments_of(fold__engine_of(call)->index, rows, &order);
+    const int *index = fold__engine_of(call)->index, *start = fold__segments_of(index, rows, &order);
     fold__lines lines = FOLD__ALL_ZERO;
     float **const line[FOLD__LINES_OVER_ROWS] = { &lines.in, &lines.out, &lines.dout, &lines.din,
                                                   &lines.scratch };
@@ -10961,6 +10969,7 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
             const int *out_order = reduces ? NULL : order;
             const int out_first = reduces ? target : first, out_count = reduces ? 1 : length;
             lines.axis.length = length;
+            lines.row = reduces == FOLD__CHOOSES ? index[rows + call->rows + 2 + target] : 0;
             lines.out[0] = 0;
             if (reduces || !backward)
                 fold__move_column(&call->in[0], order, first, length, column, lines.in, 0);
@@ -10985,9 +10994,11 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
     {                                                                   \
         fold__over_rows(call, fold__##name##_lines_grad, reduces, 1);   \
     }
-FOLD__OVER_ROWS(softmax, 0)
-FOLD__OVER_ROWS(log_softmax, 0)
-FOLD__OVER_ROWS(logsumexp, 1)
+FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
+FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
+FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* as fold_sum does; fold_list_sum adds rows, in another order */
+FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Tells which rows an attention's row sees: it is its second attribute. */
 enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
@@ -11252,6 +11263,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
     X(list_softmax, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__OUT, same)                               \
     X(list_log_softmax, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__OUT, same)                           \
     X(list_logsumexp, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__IN | FOLD__OUT, same)                  \
+    X(list_sum, other, 1, 0, NULL, FOLD__OVER_LISTS | FOLD__FLOW, 0, same)                              \
+    X(list_softmax_xent, other, 1, 0, NULL, FOLD__OVER_LISTS, FOLD__IN, same)                           \
     X(list_attention, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__TWO, FOLD__IN | FOLD__OUT, attention) \
     X(attention_step, other, 3, 2, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, attention_step)           \
     X(conv1d_step, other, 1, 4, NULL, FOLD__OVER_LISTS | FOLD__NO_GRAD, 0, windows)                     \
@@ -11319,7 +11332,7 @@ static int fold__attr_is_float(uint32_t op)
 /* Tells whether an op goes over the rows of each target: fold__over_rows. */
 static int fold__goes_over_rows(uint32_t op)
 {
-    return op == FOLD__OP_list_softmax || op == FOLD__OP_list_log_softmax || op == FOLD__OP_list_logsumexp;
+    return op >= FOLD__OP_list_softmax && op <= FOLD__OP_list_softmax_xent;
 }
 
 /* Tells whether an op passes gradient to an input at all. */
@@ -16306,8 +16319,12 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     if (!rows && (first < 0 || count < 0 || first > end || count > end - first))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
                                count, first, param->name, end);
-    if (!fold__list_fits(f, who, &row, count) || (rows && !fold__indices_ok(f, who, rows, count, end)))
+    if (!fold__list_fits(f, who, &row, count))
         return fold__null;
+    const int wrong = rows ? fold__first_wrong(rows, count, end) : count;
+    if (wrong < count)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
+                               wrong, rows[wrong], param->name, end);
     const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
     int *index = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
     for (int at = 0; at < count && index; at++)
@@ -16391,12 +16408,12 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     if (!fold__list_operand_of(f, x, "list_at", &operand))
         return fold__null;
     const uint32_t source = operand.source, width = fold__row_size(f, source);
-    if (i < 0 || (uint32_t)i >= f->length[source])
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %u rows", i,
-                               (unsigned)f->length[source]);
+    const int rows = (int)f->length[source], at = i < 0 ? i + rows : i;
+    if (at < 0 || at >= rows)
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %d rows", i, rows);
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
-    return fold__window(f, &operand, (uint32_t)i * width, &shape, 0);
+    return fold__window(f, &operand, (uint32_t)at * width, &shape, 0);
 }
 
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
@@ -16540,7 +16557,7 @@ static void fold__turn_index(const int *to, int rows, int count, int *order, int
    where those of each target begin. */
 static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
 {
-    const uint32_t place = fold__place_data(f, (size_t)rows + (size_t)count + 2);
+    const uint32_t place = fold__place_data(f, (size_t)rows + 2 * (size_t)count + 2); /* choices go behind */
     if (place == FOLD__NONE)
         return FOLD__NONE;
     int *in_order = (int *)(void *)fold__at_place(f, place), *start = in_order + 1;
@@ -16613,39 +16630,75 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* Takes the rows that go to each target or, with -1 targets, all of a list. */
+/* Checks the row that each target chooses or, with -1 targets, the one of a list. */
+static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
+                            int count)
+{
+    if (count < 0)
+        return (label[0] >= 0 && label[0] < rows) ||
+               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d, but the list has %d rows", who, label[0],
+                          rows);
+    if (!fold__indices_ok(f, who, label, count, rows))
+        return 0;
+    for (int row = 0; row < count; row++)
+        if (to[label[row]] != row)
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d of row %d is an edge to row %d", who,
+                              label[row], row, to[label[row]]);
+    return 1;
+}
+
+/* Writes choices behind the index of segments, each counted from the first row of its target. */
+static void fold__write_choices(int *index, const int *label, int rows, int count)
+{
+    const int *order, *start = fold__segments_of(index, rows, &order);
+    for (int target = 0; target < count; target++) {
+        int at = start[target];
+        while ((order ? order[at] : at) != label[target])
+            at++;
+        index[rows + count + 2 + target] = at - start[target];
+    }
+}
+
+/* Takes the rows that go to each target or, with -1 targets, all of a list. label NULL: it chooses none. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
-                               const int *to, int edges, int count)
+                               const int *label, const int *to, int edges, int count)
 {
     fold__operand operand;
     if (!fold__whole_operand_of(f, x, who, &operand))
         return fold__null;
-    const int rows = (int)f->length[operand.source], all = count < 0,
-              reduces = code->op == FOLD__OP_list_logsumexp;
+    const int rows = (int)f->length[operand.source], all = count < 0, targets = all ? 1 : count;
     if (!all &&
         (!fold__each_row_has(f, who, edges, "edges", rows) || !fold__indices_ok(f, who, to, edges, count)))
         return fold__null;
-    if (all && reduces && !rows)
+    if (all && code->op == FOLD__OP_list_logsumexp && !rows)
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
-    const uint32_t place = all ? fold__place_data(f, 3) : fold__place_segments(f, to, rows, count);
+    if (label && !fold__choices_ok(f, who, label, to, rows, count))
+        return fold__null;
+    const uint32_t place =
+        all ? fold__place_data(f, label ? (size_t)rows + 4 : 3) : fold__place_segments(f, to, rows, count);
     if (place == FOLD__NONE)
         return fold__null;
     const int whole[3] = { 1, 0, rows };
+    int *index = (int *)(void *)fold__at_place(f, place);
     if (all)
-        memcpy(fold__at_place(f, place), whole, sizeof whole);
-    return fold__record_whole(f, code, &operand, 1, NULL, reduces ? count : rows, place);
+        memcpy(index, whole, sizeof whole);
+    if (label)
+        fold__write_choices(index, label, rows, targets);
+    return fold__record_whole(f, code, &operand, 1, NULL, code->op < FOLD__OP_list_logsumexp ? rows : count,
+                              place);
 }
 
 /* The calls over all rows of a list, and over those that go to each of some rows. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
-        return fold__rows_op(f, &fold__code_list_##name, "list_" #name, x, NULL, 0, -1);                   \
+        return fold__rows_op(f, &fold__code_list_##name, "list_" #name, x, NULL, NULL, 0, -1);             \
     }                                                                                                      \
     FOLD_API fold_node fold_list_##name##_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows) \
     {                                                                                                      \
-        return fold__count_ok(f, rows, "list_" #name "_to")                                                \
-                   ? fold__rows_op(f, &fold__code_list_##name, "list_" #name "_to", x, to, edges, rows)    \
+        static const char *const who = "list_" #name "_to";                                                \
+        return fold__count_ok(f, rows, who)                                                                \
+                   ? fold__rows_op(f, &fold__code_list_##name, who, x, NULL, to, edges, rows)              \
                    : fold__null;                                                                           \
     }
 FOLD__ROWS_OPS(softmax)
@@ -16654,37 +16707,31 @@ FOLD__ROWS_OPS(logsumexp)
 
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x)
 {
-    const fold_node chance = fold_list_softmax(f, x), logarithm = fold_list_log_softmax(f, x);
-    return fold_neg(f, fold_list_sum(f, fold_mul(f, chance, logarithm)));
+    static const char *const who = "list_softmax_entropy";
+    const fold_node chance = fold_list_softmax(f, x), part = fold_mul(f, chance, fold_list_log_softmax(f, x));
+    return fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1));
 }
 FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
 {
+    static const char *const who = "list_softmax_entropy_to";
     const fold_node chance = fold_list_softmax_to(f, x, to, edges, rows),
-                    logarithm = fold_list_log_softmax_to(f, x, to, edges, rows);
-    return fold_neg(f, fold_list_sum_to(f, fold_mul(f, chance, logarithm), to, edges, rows));
+                    part = fold_mul(f, chance, fold_list_log_softmax_to(f, x, to, edges, rows));
+    return fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, to, edges, rows));
 }
 
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label)
 {
-    const fold_node logarithm = fold_list_log_softmax(f, x);
-    if (logarithm.id && (label < 0 || label >= fold_list_length(f, x)))
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_choice_xent: label %d, but the list has %d rows",
-                               label, fold_list_length(f, x));
-    return fold_neg(f, fold_list_at(f, logarithm, label));
+    return fold__rows_op(f, &fold__code_list_softmax_xent, "list_choice_xent", x, &label, NULL, 0, -1);
 }
 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
                                             int edges, int rows)
 {
+    static const int none = 0;
     static const char *const who = "list_choice_xent_to";
-    const fold_node logarithm = fold_list_log_softmax_to(f, x, to, edges, rows);
-    if (!logarithm.id || !fold__indices_ok(f, who, label, rows, edges))
+    if (!fold__count_ok(f, rows, who) || (rows && !label && fold__missing(f, who) == 0))
         return fold__null;
-    for (int row = 0; row < rows; row++)
-        if (to[label[row]] != row)
-            return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: label %d of row %d is an edge to row %d", who,
-                                   label[row], row, to[label[row]]);
-    return fold_neg(f, fold_list_take(f, logarithm, label, rows));
+    return fold__rows_op(f, &fold__code_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
 /* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
@@ -24871,6 +24918,12 @@ static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
 }
+/* Tells whether a node is a choice among the rows of one list. */
+static int fold__is_choice(const fold_ctx *f, uint32_t id)
+{
+    return fold__kind_of(f, id) == FOLD__OP && !fold__is_list(f, id) &&
+           fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
+}
 /* Counts one for each row, unless one index is that of all rows of a list; none of edges. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
@@ -24902,6 +24955,9 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
     if (fold__has_row_data(f, id)) {
         uint64_t *data = (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
         data[row] = (uint64_t)index;
+    } else if (fold__is_choice(f, id)) {
+        int *own = (int *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* as fold__write_choices has it */
     } else if (fold__kind_of(f, id) != FOLD__LOOKUP) {
         f->node_data[id] = (uint64_t)index;
     } else if (fold__is_list(f, id)) {
@@ -25697,6 +25753,8 @@ static int fold__index_end(const fold_ctx *f, uint32_t id)
     if (fold__kind_of(f, id) != FOLD__OP)
         return 0;
     const fold__sig *sig = fold__node_sig(f, id);
+    if (fold__is_choice(f, id))
+        return (int)fold__edge_rows(f, f->first_edge[id]);
     const int indexed = !sig->is_cell && (fold__op_of(f->model, sig->op)->flags & FOLD__INDEX);
     return indexed ? (int)fold__input_floats(f, sig, 0) : 0;
 }
@@ -25713,8 +25771,10 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
     else if (!ref.end || f->source[x.id] != x.id)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: node %u (%s) has no index", (unsigned)x.id,
-                   fold__node_name(f, x.id));
+        fold__fail(f, FOLD_BAD_ARGUMENT,
+                   "index_ref: node %u (%s) has no index: only lookup, pick, softmax_xent, hinge, their list "
+                   "forms and list_choice_xent do",
+                   (unsigned)x.id, fold__node_name(f, x.id));
     else if (count != (int)fold__n_indices(f, &ref))
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which has %d", count,
                    (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, &ref));
@@ -25787,8 +25847,10 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
     else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: not with dedupe, which makes equal attentions one node");
     else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: node %u (%s) has no edges", (unsigned)x.id,
-                   fold__node_name(f, x.id));
+        fold__fail(f, FOLD_BAD_ARGUMENT,
+                   "edges_ref: node %u (%s) has no edges: only list_attention_to and "
+                   "list_attention_weights_to do",
+                   (unsigned)x.id, fold__node_name(f, x.id));
     else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u was there in a run, or its edges are yours already",
                    (unsigned)x.id);
@@ -27127,6 +27189,19 @@ static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fo
     return !fold__broken(f);
 }
 
+/* Checks the first states of sequences that are one sample each: no part of them is a list. */
+static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
+{
+    for (int i = 0; begin && i < 2 * count; i++) {
+        const int rows = fold_list_length(f, i % 2 ? begin[i / 2].c : begin[i / 2].h);
+        if (rows >= 0)
+            return fold__fail(f, FOLD_BAD_SHAPE,
+                              "%s: begin[%d].%c is a list of %d rows, and must be a single node", who, i / 2,
+                              "hc"[i % 2], rows);
+    }
+    return !fold__broken(f);
+}
+
 static int fold__unroll_length(fold_ctx *f, const fold_node *x, int count)
 {
     if (fold__broken(f))
@@ -27199,6 +27274,8 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
 {
     if (!sequences)
         fold__missing(f, "unroll_batch");
+    else
+        fold__states_are_single(f, "unroll_batch", begin, sequences->samples);
     for (int sample = 0; sequences && sample < sequences->samples; sample++) {
         fold_state state;
         const int count = fold__sequence_length(f, sequences, sample);
@@ -27337,7 +27414,9 @@ static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
 FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
                                        const fold_state *begin, fold_state *last)
 {
-    const int count = fold__is_stack(f, stack) ? fold__steps_of_list(f, "rnn_stack_list", x) : -1;
+    const int fine = fold__is_stack(f, stack) &&
+                     fold__states_are_single(f, "rnn_stack_list", begin, fold__stack_cells(stack));
+    const int count = fine ? fold__steps_of_list(f, "rnn_stack_list", x) : -1;
     fold__unroll_stack(f, stack, count, count >= 0, begin, last);
     return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
 }
@@ -27346,8 +27425,9 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
                                     const fold_state *begin, fold_state *last)
 {
     fold_state state;
-    const int count =
-        fold__unroll_begin(f, layer, begin, &state) ? fold__steps_of_list(f, "unroll_list", x) : -1;
+    const int fine =
+        fold__states_are_single(f, "unroll_list", begin, 1) && fold__unroll_begin(f, layer, begin, &state);
+    const int count = fine ? fold__steps_of_list(f, "unroll_list", x) : -1;
     for (int step = 0; step < count; step++) {
         const int at = reverse ? count - 1 - step : step;
         state = fold_recurrent_apply(f, layer, f->steps[at], state);

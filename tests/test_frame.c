@@ -447,6 +447,53 @@ static void replays_of_merged_calls(void)
     }
 }
 
+/* A choice among the rows of a list reads its label from the caller's memory, and none of its relatives does. */
+static void choices_again(void)
+{
+    enum { ROWS = 7 };
+    static float x[ROWS], want[1 + ROWS], got[1 + ROWS];
+    const int to[ROWS] = { 0, 0, 1, 0, 1, 1, 0 }, each[2] = { 3, 4 };
+    for (int i = 0; i < ROWS; i++) x[i] = (float)(i * i % 5) - 1;
+    for (int way = 0; way < WAYS; way++) {
+        net n;
+        net_new(&n);
+        fold_ctx *f = context(&n, 1, way), *g = context(&n, 1, way);
+        int label = 2;
+        const fold_node scores = fold_list_input(f, x, ROWS, fold_shape1(1)), cost = fold_list_choice_xent(f, scores, label);
+        fold_keep(f, cost);
+        fold_index_ref(f, cost, &label, 1);
+        fold_keep_grad(f, scores);
+        CHECK_INT(fold_backward(f, fold_scale(f, cost, 1.5f)), FOLD_OK);
+        for (label = ROWS - 1; label >= -1; label--) {
+            if (label == -1) {
+                CHECK_INT(fold_replay(f), FOLD_BAD_ARGUMENT);
+                CHECK_TEXT(fold_ctx_message(f), "index -1 in row 0");
+                CHECK_TEXT(fold_ctx_message(f), "is not in [0, 7)");
+                break;
+            }
+            CHECK_INT(fold_replay(f), FOLD_OK);
+            got[0] = fold_scalar(f, cost);
+            CHECK_INT(fold_ctx_status(f), FOLD_OK);
+            memcpy(got + 1, fold_grad(f, scores), ROWS * sizeof *got);
+            fold_ctx_reset(g);
+            const fold_node vector = fold_input(g, x, ROWS), loss = fold_softmax_xent(g, vector, label);
+            fold_keep(g, loss);
+            fold_keep_grad(g, vector);
+            CHECK_INT(fold_backward(g, fold_scale(g, loss, 1.5f)), FOLD_OK);
+            want[0] = fold_scalar(g, loss);
+            memcpy(want + 1, fold_grad(g, vector), ROWS * sizeof *want);
+            CHECK_BITS(got, want, 1 + ROWS);
+        }
+        fold_ctx_reset(f);
+        const fold_node edges = fold_list_input(f, x, ROWS, fold_shape1(1));
+        fold_index_ref(f, fold_list_choice_xent_to(f, edges, each, to, ROWS, 2), each, 2);
+        CHECK_TEXT(fold_ctx_message(f), "(list_softmax_xent) has no index: only lookup, pick, softmax_xent, hinge");
+        fold_ctx_free(f);
+        fold_ctx_free(g);
+        fold_model_free(n.m);
+    }
+}
+
 /* What cannot be replayed is refused; nothing is lost. */
 static void refused(void)
 {
@@ -2290,6 +2337,7 @@ int main(int argc, char **argv)
         { "frame: nothing to do", nothing_to_do },
         { "frame: refusals lose nothing", refusals_lose_nothing },
         { "frame: replays of merged calls", replays_of_merged_calls },
+        { "frame: choices that are replayed", choices_again },
         { "frame: replays that are refused", refused },
         { "frame: edges that change", edges_again },
         { "frame: edges that change in a block", edges_in_a_block },

@@ -88,7 +88,7 @@ static fold_node rows_by_at(play *p)
     for (int i = 0; i < n; i++) row[i] = fold_scale(f, fold_list_at(f, x, i), (float)(i + 1));
     y[0] = see(p, fold_sum_n(f, row, n));
     y[1] = see(p, fold_exp(f, x));
-    y[2] = see(p, fold_list_at(f, x, n - 1));
+    y[2] = see(p, fold_list_at(f, x, p->sample % 2 ? -1 : n - 1));
     y[3] = fold_slice(f, fold_list_at(f, x, n - 1), 0, 1, 3);
     y[4] = see(p, fold_linear(f, fold_list_at(f, x, n / 2), p->n->W, p->n->none));
     y[5] = see(p, fold_list_at(f, y[1], 0));

@@ -68,6 +68,7 @@ static void expect(mistakes *x, const char *call, fold_node result, fold_status 
     CHECK_SAYS(!fold_ctx_status(x->f) && !fold_run(x->f, &x->l3, 1), "%s: reset does not clear: %s", call, fold_ctx_message(x->f));
     record_mistakes(x);
 }
+#define BAD_IN(call, status, word, other) expect(x, #call, call, FOLD_##status, word, other)
 #define BAD(call, status, word, other) expect(&x, #call, call, FOLD_##status, word, other)
 
 static void open_mistakes(mistakes *x)
@@ -123,6 +124,40 @@ static void mistaken_lengths(void)
     close_mistakes(&x);
 }
 
+/* A list is one sequence: its first state is no list of states. */
+static fold_node unrolled(mistakes *x, fold_node h, fold_node c)
+{
+    const fold_state begin = { h, c };
+    return fold_unroll_list(x->f, &x->n.lstm, x->l3, 0, &begin, NULL);
+}
+static fold_node unrolled_stack(mistakes *x, const fold_rnn_stack *stack, int at, fold_node list)
+{
+    fold_state begin[2];
+    for (int i = 0; i < 2; i++) begin[i] = fold_recurrent_zeros(x->f, &stack->cell[i]);
+    begin[at / 2].h = at % 2 ? begin[at / 2].h : list;
+    begin[at / 2].c = at % 2 ? list : begin[at / 2].c;
+    return fold_rnn_stack_list(x->f, stack, x->l3, begin, NULL);
+}
+static fold_node unrolled_batch(mistakes *x, fold_node list)
+{
+    static const float values[2 * 3 * WIDTH] = { 0 };
+    const fold_sequences two = { values, 2, 3, WIDTH, NULL, FOLD_LAYOUT_NTC };
+    fold_state begin[2], last[2];
+    for (int i = 0; i < 2; i++) begin[i] = fold_recurrent_zeros(x->f, &x->n.lstm);
+    begin[1].c = list;
+    fold_unroll_batch(x->f, &x->n.lstm, &two, begin, NULL, last);
+    return last[1].h;
+}
+static void bad_beginnings(mistakes *x)
+{
+    const fold_rnn_stack stack = fold_rnn_stack_new(x->n.m, "stack", fold_lstm_new, WIDTH, WIDTH, 1, 1);
+    BAD_IN(unrolled(x, x->l3, x->v), BAD_SHAPE, "unroll_list: begin[0].h is a list of 3 rows", "a single node");
+    BAD_IN(unrolled(x, x->v, x->l1), BAD_SHAPE, "unroll_list: begin[0].c is a list of 1 rows", "a single node");
+    BAD_IN(unrolled_stack(x, &stack, 0, x->l3), BAD_SHAPE, "rnn_stack_list: begin[0].h is a list of 3 rows", "");
+    BAD_IN(unrolled_stack(x, &stack, 3, x->l0), BAD_SHAPE, "rnn_stack_list: begin[1].c is a list of 0 rows", "");
+    BAD_IN(unrolled_batch(x, x->l4), BAD_SHAPE, "unroll_batch: begin[1].c is a list of 4 rows", "a single node");
+}
+
 static void mistaken_kinds(void)
 {
     static mistakes x;
@@ -142,6 +177,7 @@ static void mistaken_kinds(void)
     BAD(fold_unroll_list(f, &x.n.lstm, x.wide3, 0, NULL, NULL), BAD_SHAPE, "lstm", "[7]");
     BAD(fold_unroll_list(f, NULL, x.l3, 0, NULL, NULL), BAD_ARGUMENT, "unroll: the cell is null", "");
     BAD(fold_rnn_stack_list(f, NULL, x.l3, NULL, NULL), BAD_ARGUMENT, "rnn_stack: it is NULL", "");
+    bad_beginnings(&x);
     BAD(fold_list_unstack(f, x.l3), BAD_SHAPE, "list_unstack: takes a value, and this is a list", "[6]");
     BAD(fold_list_sum(f, x.v), BAD_SHAPE, "list_sum", "list");
     BAD(fold_list_mean(f, x.v), BAD_SHAPE, "list_mean", "list");
@@ -178,7 +214,7 @@ static void mistaken_arguments(void)
     BAD(fold_list_input_ref(f, data, -2, vector), BAD_ARGUMENT, "list_input_ref", "-2");
     BAD(fold_list_input_ref(f, NULL, 1, vector), BAD_ARGUMENT, "list_input_ref", "NULL");
     BAD(fold_list_lookup(f, x.n.W, low, 1), BAD_ARGUMENT, "'W'", "FOLD_FOR_LOOKUP");
-    BAD(fold_list_lookup(f, x.n.words, low, 3), BAD_ARGUMENT, "index -1", "[0, 11)");
+    BAD(fold_list_lookup(f, x.n.words, low, 3), BAD_ARGUMENT, "list_lookup: rows[1] is row -1", "'words' has 11 rows");
     BAD(fold_list_lookup(f, x.n.words, NULL, 3), BAD_ARGUMENT, "list_lookup", "NULL");
     BAD(fold_list_lookup(f, x.n.words, low, -3), BAD_ARGUMENT, "list_lookup", "-3");
     BAD(fold_list_lookup(f, x.n.none, low, 1), BAD_HANDLE, "lookup", "parameter");
@@ -188,7 +224,8 @@ static void mistaken_arguments(void)
     BAD(fold_list_join(f, &x.l3, 0), BAD_ARGUMENT, "list_join", "fold_list_input");
     BAD(fold_list_join(f, NULL, 2), BAD_ARGUMENT, "list_join", "NULL");
     BAD(fold_list_at(f, x.l3, 3), BAD_ARGUMENT, "row 3", "3 rows");
-    BAD(fold_list_at(f, x.l3, -1), BAD_ARGUMENT, "list_at", "-1");
+    BAD(fold_list_at(f, x.l3, -4), BAD_ARGUMENT, "list_at: row -4", "3 rows");
+    BAD(fold_list_at(f, x.l0, -1), BAD_ARGUMENT, "list_at: row -1", "0 rows");
     BAD(fold_list_at(f, x.l0, 0), BAD_ARGUMENT, "list_at", "0 rows");
     BAD(fold_list_max(f, x.l0), BAD_ARGUMENT, "list_max", "empty");
     BAD(fold_list_take(f, x.l3, low, 3), BAD_ARGUMENT, "index -1 of row 1", "[0, 3)");
