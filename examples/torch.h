@@ -79,7 +79,8 @@ fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
    0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. */
 fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
 /* Reads nn.TransformerEncoder, with its last norm if there is one, into an array of yours with room for so many layers. It
-   must stay as long as the encoder. The desc is that of all layers. */
+   must stay as long as the encoder. The desc is that of all layers. The last norm is a module of its own, with PyTorch's default
+   epsilon whatever the layers have; if yours has another, set norm.epsilon of the encoder. */
 fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
                                 const fold_transformer_desc *desc);
 
@@ -764,12 +765,11 @@ fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transforme
                     torch__shorten(shown, name), layers, layer ? room : 0);
     }
     for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
-        torch__format(part, sizeof part, "%.160s.layers.%d", name, i);
-        layer[i] = fold_torch_transformer(t, part, desc);
+        torch__format(part, sizeof part, "layers.%d", i);
+        layer[i] = fold_torch_transformer(t, torch__join(name, part).text, desc);
     }
     encoder.has_norm = torch__look(t, name, "norm.weight").name != NULL;
-    torch__format(part, sizeof part, "%.160s.norm", name);
-    if (encoder.has_norm) encoder.norm = fold_torch_norm(t, part, settings.norm, settings.epsilon);
+    if (encoder.has_norm) encoder.norm = fold_torch_norm(t, torch__join(name, "norm").text, settings.norm, 0);
     encoder.layer = layer;
     encoder.layers = fold_model_status(fold_tensors_model(t)) ? 0 : layers;
     return encoder;
