@@ -685,8 +685,8 @@ FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_para
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 /* Gives the largest value (max) or the mean of windows of `size` values along each axis but the channels',
-   channel by channel. stride 0: size. Padding, less than size, is not counted; alone it gives 0. The gradient of a largest
-   value goes to the first that is, or the first NaN. For a whole axis: fold_mean, fold_amax. */
+   channel by channel. stride 0: size. Padding, less than size, is not counted; alone it gives 0. The gradient
+   of a largest value goes to the first that is, or the first NaN. Whole axes: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -2494,7 +2494,20 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
+    const char *call; /* is made of other calls, and messages name it, not them. NULL: none */
+    int calls;        /* made of others, one inside the other */
 } fold__error;
+
+/* Lets a message begin with the call that was made, instead of the one that found the error. */
+static void fold__name_call(char *text, size_t size, const char *call)
+{
+    const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
+    const char *rest = text + (text[head] == ':' ? head + 2 : 0);
+    memmove(text + length, rest, fold__min_size(strlen(rest), size - 1 - length) + 1);
+    memcpy(text, call, length - 2);
+    memcpy(text + length - 2, ": ", 2);
+    text[size - 1] = 0;
+}
 
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
 {
@@ -2502,6 +2515,8 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         return; /* the first error sticks */
     error->status = (unsigned)status - 1 < FOLD_STATUS_COUNT - 1 ? status : FOLD_BAD_ARGUMENT;
     fold_format(error->text, sizeof error->text, format, args);
+    if (error->call)
+        fold__name_call(error->text, sizeof error->text, error->call);
     if (error->tell)
         error->tell(error->text, error->user);
 }
@@ -13506,6 +13521,20 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
+/* Records what a call is made of: messages then name that call. */
+#define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
+static void fold__call_begins(fold_ctx *f, const char *name)
+{
+    if (f && !f->error.calls++)
+        f->error.call = name;
+}
+static fold_node fold__call_ends(fold_ctx *f, fold_node made)
+{
+    if (f && !--f->error.calls)
+        f->error.call = NULL;
+    return made;
+}
+
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
 /* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
@@ -15223,18 +15252,22 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
 }
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape)
 {
-    return values ? fold__input(f, values, &shape) : fold__missing_node(f, "input");
+    return FOLD__AS_CALL(f, "input_shaped",
+                         values ? fold__input(f, values, &shape) : fold__missing_node(f, "input"));
 }
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 {
-    return fold_input_shaped(f, values, fold_shape1(count));
+    return FOLD__AS_CALL(f, "input", fold_input_shaped(f, values, fold_shape1(count)));
 }
 FOLD_API fold_node fold_constant(fold_ctx *f, float value) { return fold_input(f, &value, 1); }
-FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape) { return fold__input(f, NULL, &shape); }
+FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape)
+{
+    return FOLD__AS_CALL(f, "zeros", fold__input(f, NULL, &shape));
+}
 
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
 {
-    const fold_node zeros = fold_zeros(f, fold_shape1(n));
+    const fold_node zeros = FOLD__AS_CALL(f, "one_hot", fold_zeros(f, fold_shape1(n)));
     if (fold_node_is_null(zeros))
         return zeros;
     if (index < 0 || index >= n)
@@ -15566,7 +15599,7 @@ FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int count, fold_param weight,
                                  fold_param bias)
 {
-    return fold__linear(f, x, count, weight, bias, 0, FOLD__ROWS_ALL);
+    return FOLD__AS_CALL(f, "linear_n", fold__linear(f, x, count, weight, bias, 0, FOLD__ROWS_ALL));
 }
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
@@ -15574,13 +15607,13 @@ FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param weight, fo
 }
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
-    return fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_FIRST);
+    return FOLD__AS_CALL(f, "linear_first", fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_FIRST));
 }
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param weight)
 {
     const fold_node in[2] = { h, start };
     const fold_param none = { 0, 0 };
-    return fold__linear(f, in, 2, weight, none, 0, FOLD__ROWS_LAST);
+    return FOLD__AS_CALL(f, "linear_then", fold__linear(f, in, 2, weight, none, 0, FOLD__ROWS_LAST));
 }
 
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
@@ -15595,7 +15628,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
                          none = { 0, 0 };
         const fold__param_data *param = fold__param_of(f->model, weight);
         if ((param->uses & FOLD_FOR_LINEAR) && fold__operand_shape(f, &operand)->rank == 2)
-            return fold_linear(f, a, weight, none);
+            return FOLD__AS_CALL(f, "matmul", fold_linear(f, a, weight, none));
     }
     return fold__op(f, &fold__code_matmul, in, 2, NULL, 0);
 }
@@ -15874,7 +15907,7 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
         low > high)
         fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low is %g, must be at most high (%g)", (double)low,
                    (double)high);
-    return fold_at_most(f, fold_at_least(f, x, low), high);
+    return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
 /* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
@@ -15919,21 +15952,24 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
 }
 
+/* Ends the call that its caller began. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
     fold__given_ok(f, FOLD__SET_epsilon, who, &epsilon);
     const fold_node square = fold_shift(f, variance, epsilon == 0 ? 1e-5f : epsilon);
-    return fold_div(f, centred, fold_sqrt(f, square));
+    return fold__call_ends(f, fold_div(f, centred, fold_sqrt(f, square)));
 }
 
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon)
 {
+    fold__call_begins(f, "standardize");
     return fold__over_deviation(f, "standardize", fold_sub(f, x, mean), variance, epsilon);
 }
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon)
 {
+    fold__call_begins(f, "list_standardize");
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     const fold_node variance = fold_list_mean(f, fold_square(f, centred));
     return fold__over_deviation(f, "list_standardize", centred, variance, epsilon);
@@ -15976,19 +16012,25 @@ static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node no
 /* Policies need these, which are made of the ops above. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits)
 {
+    fold__call_begins(f, "softmax_entropy");
     const fold_node chance = fold_softmax(f, logits), logarithm = fold_log_softmax(f, logits);
-    return fold_neg(f, fold_sum(f, fold_mul(f, chance, logarithm), -1));
+    return fold__call_ends(f, fold_neg(f, fold_sum(f, fold_mul(f, chance, logarithm), -1)));
 }
+
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
 {
+    fold__call_begins(f, "gaussian_log_prob");
     const fold_node away = fold_sub(f, x, mean), inverse = fold_exp(f, fold_neg(f, log_deviation));
     const fold_node square = fold_square(f, fold_mul(f, away, inverse));
     const fold_node cost = fold_add(f, fold_scale(f, square, 0.5f), log_deviation);
-    return fold_neg(f, fold_sum(f, fold_shift(f, cost, 0.918938533204673f), FOLD_ALL)); /* log(2 pi) / 2 */
+    const fold_node sum = fold_sum(f, fold_shift(f, cost, 0.918938533204673f), FOLD_ALL); /* log(2 pi) / 2 */
+    return fold__call_ends(f, fold_neg(f, sum));
 }
+
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation)
 {
-    return fold_sum(f, fold_shift(f, log_deviation, 1.418938533204673f), FOLD_ALL); /* log(2 pi e) / 2 */
+    const float more = 1.418938533204673f; /* log(2 pi e) / 2 */
+    return FOLD__AS_CALL(f, "gaussian_entropy", fold_sum(f, fold_shift(f, log_deviation, more), FOLD_ALL));
 }
 
 static uint64_t fold__draw_base(const fold_ctx *f) { return f->seed + f->draws * FOLD__DRAW_STEP; }
@@ -16040,7 +16082,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b)
 {
     const fold_node both[2] = { a, b };
-    return fold_concat(f, both, 2, 0);
+    return FOLD__AS_CALL(f, "concat2", fold_concat(f, both, 2, 0));
 }
 
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length)
@@ -16087,7 +16129,8 @@ FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
     if (shape.dim[0] % count)
         fold__fail_shapes(f, "split", "the first axis does not divide evenly", &shape, 1);
     for (int i = 0; i < count && !fold__broken(f); i++)
-        parts[i] = fold_slice(f, x, 0, i * (shape.dim[0] / count), shape.dim[0] / count);
+        parts[i] =
+            FOLD__AS_CALL(f, "split", fold_slice(f, x, 0, i * (shape.dim[0] / count), shape.dim[0] / count));
 }
 
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
@@ -16112,7 +16155,7 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     if (one.rank == FOLD_MAX_RANK)
         return fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1), fold__null;
     const fold_shape all = { one.rank + 1, { count, one.dim[0], one.dim[1], one.dim[2] } };
-    return fold_reshape(f, fold_concat(f, x, count, 0), all);
+    return FOLD__AS_CALL(f, "stack", fold_reshape(f, fold_concat(f, x, count, 0), all));
 }
 
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts)
@@ -16288,13 +16331,14 @@ static int fold__first_wrong(const int *index, int count, int end)
 }
 
 /* Tells whether so many indices are given and in [0, end). */
-static int fold__indices_ok(fold_ctx *f, const char *who, const int *index, int count, int end)
+static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const int *index, int count,
+                            int end)
 {
     if (count && !index)
         return fold__missing(f, who);
     const int wrong = fold__first_wrong(index, count, end);
-    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of row %d is not in [0, %d)", who,
-                                        index[wrong], wrong, end);
+    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of %s %d is not in [0, %d)", who,
+                                        index[wrong], of, wrong, end);
 }
 
 /* Copies indices into the recording's data; their place, or NONE. */
@@ -16511,7 +16555,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__whole_operand_of(f, x, "list_take", &operand))
         return fold__null;
     if (!fold__count_ok(f, count, "list_take") ||
-        !fold__indices_ok(f, "list_take", index, count, (int)f->length[operand.source]))
+        !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int few = fold__in_training(f) && fold__are_few(count, f->length[operand.source]);
     const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
@@ -16618,9 +16662,10 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
                                "%s: lists must have one length, and these have %u and %u rows", who,
                                (unsigned)rows, (unsigned)last);
     if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
-        !fold__indices_ok(f, who, to, edges, count))
+        !fold__indices_ok(f, who, "edge", to, edges, count))
         return fold__null;
-    return fold__record_whole(f, code, operand, n_in, NULL, count, fold__place_segments(f, to, edges, count));
+    const uint32_t place = fold__place_segments(f, to, edges, count);
+    return FOLD__AS_CALL(f, who, fold__record_whole(f, code, operand, n_in, NULL, count, place));
 }
 
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
@@ -16638,7 +16683,7 @@ static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, cons
         return (label[0] >= 0 && label[0] < rows) ||
                fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d, but the list has %d rows", who, label[0],
                           rows);
-    if (!fold__indices_ok(f, who, label, count, rows))
+    if (!fold__indices_ok(f, who, "row", label, count, rows))
         return 0;
     for (int row = 0; row < count; row++)
         if (to[label[row]] != row)
@@ -16668,7 +16713,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *
         return fold__null;
     const int rows = (int)f->length[operand.source], all = count < 0, targets = all ? 1 : count;
     if (!all &&
-        (!fold__each_row_has(f, who, edges, "edges", rows) || !fold__indices_ok(f, who, to, edges, count)))
+        (!fold__each_row_has(f, who, edges, "edges", rows) || !fold__indices_ok(f, who, "edge", to, edges, count)))
         return fold__null;
     if (all && code->op == FOLD__OP_list_logsumexp && !rows)
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
@@ -16708,15 +16753,19 @@ FOLD__ROWS_OPS(logsumexp)
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x)
 {
     static const char *const who = "list_softmax_entropy";
+    fold__call_begins(f, who);
     const fold_node chance = fold_list_softmax(f, x), part = fold_mul(f, chance, fold_list_log_softmax(f, x));
-    return fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1));
+    return fold__call_ends(f, fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1)));
 }
+
 FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
 {
     static const char *const who = "list_softmax_entropy_to";
+    fold__call_begins(f, who);
     const fold_node chance = fold_list_softmax_to(f, x, to, edges, rows),
                     part = fold_mul(f, chance, fold_list_log_softmax_to(f, x, to, edges, rows));
-    return fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, to, edges, rows));
+    const fold_node sum = fold__rows_op(f, &fold__code_list_sum, who, part, NULL, to, edges, rows);
+    return fold__call_ends(f, fold_neg(f, sum));
 }
 
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label)
@@ -16789,12 +16838,16 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal)
 {
-    return fold_list_attention(f, q, k, fold__values_for_weights(f, k, heads), heads, causal);
+    fold__call_begins(f, "list_attention_weights");
+    const fold_node values = fold__values_for_weights(f, k, heads);
+    return fold__call_ends(f, fold_list_attention(f, q, k, values, heads, causal));
 }
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges)
 {
-    return fold_list_attention_to(f, q, k, fold__values_for_weights(f, k, heads), heads, from, to, edges);
+    fold__call_begins(f, "list_attention_weights_to");
+    const fold_node values = fold__values_for_weights(f, k, heads);
+    return fold__call_ends(f, fold_list_attention_to(f, q, k, values, heads, from, to, edges));
 }
 
 static int fold__edges_fit(fold_ctx *f, const char *who, int edges, int queries)
@@ -16815,15 +16868,16 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, edges, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, from, edges, keys) ||
-        !fold__indices_ok(f, who, to, edges, queries))
+    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "edge", from, edges, keys) ||
+        !fold__indices_ok(f, who, "edge", to, edges, queries))
         return fold__null;
     const size_t ints = fold__sight_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
     const uint32_t place = fold__place_data(f, ints);
     if (place == FOLD__NONE)
         return fold__null;
     fold__write_sight(f, place, from, to, edges, queries, keys);
-    return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place);
+    return FOLD__AS_CALL(f, who,
+                         fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place));
 }
 
 /* Takes q, k and v of a step: three single values, or three lists of one length. */
@@ -16979,7 +17033,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
         return fold__null;
     const int rows = (int)f->length[operand.source];
     if (!fold__each_row_has(f, who, count, what, rows) ||
-        !fold__indices_ok(f, who, index, rows, (int)f->shapes[operand.shape].size))
+        !fold__indices_ok(f, who, "row", index, rows, (int)f->shapes[operand.shape].size))
         return fold__null;
     const uint32_t place = fold__place_data(f, 2 * (size_t)rows);
     if (place == FOLD__NONE)
@@ -17235,7 +17289,7 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
     if (code->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
-    return fold__record(f, &request);
+    return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
 /* The calls that reduce nodes, a list, and rows of a list to targets. */
@@ -26644,7 +26698,9 @@ FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_n
 {
     if (!fold__layer_there(f, layer, "dense"))
         return fold__null;
-    return fold__activate(f, "dense", layer->activation, fold_linear(f, x, layer->W, layer->b));
+    fold__call_begins(f, "dense_apply");
+    const fold_node y = fold_linear(f, x, layer->W, layer->b);
+    return fold__call_ends(f, fold__activate(f, "dense", layer->activation, y));
 }
 
 static fold_dense fold__named_dense(fold_model *m, const char *name, const char *part, int inputs,
@@ -26680,7 +26736,7 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
     if (!fold__layer_there(f, mlp, "mlp") || !fold__given_ok(f, FOLD__SET_layers, "mlp", &mlp->layers))
         return fold__null;
     for (int i = 0; i < mlp->layers; i++)
-        x = fold_dense_apply(f, &mlp->layer[i], x);
+        x = FOLD__AS_CALL(f, "mlp_apply", fold_dense_apply(f, &mlp->layer[i], x));
     return x;
 }
 
@@ -26709,10 +26765,11 @@ FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_nod
 {
     if (!fold__layer_there(f, layer, "conv"))
         return fold__null;
+    fold__call_begins(f, "conv_apply");
     const int on_lines = fold_param_shape(fold_ctx_model(f), layer->W).rank == 3;
     const fold_node y = on_lines ? fold_conv1d(f, x, layer->W, layer->b, &layer->desc)
                                  : fold_conv2d(f, x, layer->W, layer->b, &layer->desc);
-    return fold__activate(f, "conv", layer->activation, y);
+    return fold__call_ends(f, fold__activate(f, "conv", layer->activation, y));
 }
 
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
@@ -26736,11 +26793,12 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
     if (!fold__layer_there(f, norm, "norm") || !fold__given_ok(f, FOLD__SET_norm, "norm", norm))
         return fold__null;
     if (norm->kind == FOLD_NORM_LAYER)
-        return fold_layer_norm(f, x, norm->gain, norm->bias, norm->epsilon);
+        return FOLD__AS_CALL(f, "norm_apply", fold_layer_norm(f, x, norm->gain, norm->bias, norm->epsilon));
     if (norm->kind == FOLD_NORM_RMS)
-        return fold_rms_norm(f, x, norm->gain, norm->epsilon);
+        return FOLD__AS_CALL(f, "norm_apply", fold_rms_norm(f, x, norm->gain, norm->epsilon));
+    fold__call_begins(f, "norm_apply");
     const fold_node scaled = fold_mul(f, x, fold_use(f, norm->gain));
-    return fold_add(f, scaled, fold_use(f, norm->bias));
+    return fold__call_ends(f, fold_add(f, scaled, fold_use(f, norm->bias)));
 }
 
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads)
@@ -26766,11 +26824,12 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
 {
     if (!fold__layer_there(f, layer, "attention"))
         return fold__null;
+    fold__call_begins(f, "attention_apply");
     const fold_node query = fold_dense_apply(f, &layer->query, q);
     const fold_node key = fold_dense_apply(f, &layer->key, k);
     const fold_node value = fold_dense_apply(f, &layer->value, v);
     const fold_node found = fold_list_attention(f, query, key, value, layer->heads, causal);
-    return fold_dense_apply(f, &layer->joined, found);
+    return fold__call_ends(f, fold_dense_apply(f, &layer->joined, found));
 }
 
 FOLD__BY_DEFAULT(fold_transformer_desc, FOLD__ALL_ZERO)
@@ -29485,19 +29544,22 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 /* Copies text without what would move a terminal's cursor, and cuts it to a size. */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
-    size_t at = 0;
-    for (int count; *text && at + 8 < size; text += count) {
+    size_t at = 0, cut = 0; /* where it is cut if the rest is too long */
+    for (int count; *text; text += count) {
         const int plain = fold__is_plain(text, &count);
         const size_t bytes = plain ? (size_t)count : 1;
+        if (at + bytes >= size)
+            break;
         memcpy(out + at, plain ? text : "?", bytes);
         at += bytes;
+        cut = at + 2 < size ? at : cut;
     }
-    fold__format(out + at, size - at, "%s", *text ? ".." : "");
+    memcpy(out + (*text ? cut : at), *text ? ".." : "", *text ? 3 : 1);
     return out;
 }
 
-/* A name for messages. */
-enum { FOLD__SHORT = 64 };
+/* Bytes of a name for messages, with its zero, and of an error that a caller tells. */
+enum { FOLD__SHORT = 64, FOLD__TOLD = 240 };
 static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 {
     return fold__plain_text(out, FOLD__SHORT, name);
@@ -29505,13 +29567,13 @@ static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message)
 {
-    char text[248];
+    char text[FOLD__TOLD + 1];
     fold__model_fail(m, status, "%s", fold__plain_text(text, sizeof text, message ? message : ""));
     return fold_model_status(m);
 }
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message)
 {
-    char text[248];
+    char text[FOLD__TOLD + 1];
     fold__fail(f, status, "%s", fold__plain_text(text, sizeof text, message ? message : ""));
     return fold_ctx_status(f);
 }

@@ -160,6 +160,16 @@ static inline int check_bits(const float *a, const float *b, size_t n, const cha
 #define CHECK_TEXT(text, part) check_text(text, part, __FILE__, __LINE__)
 #define CHECK_BITS(got, want, n) check_bits(got, want, (size_t)(n), __FILE__, __LINE__, #got) /* n floats, equal bits */
 
+/* Tells whether a message begins with the name of the call of fold.h that stands in a text. Those of calls of cells and of
+   your own ops, and of layers over lists, begin with the names of those. */
+static inline int names_call(const char *call, const char *message)
+{
+    call += *call == '(';
+    const size_t n = strcspn(call, "(");
+    if (strncmp(call, "fold_", 5) || !strncmp(call, "fold_call", 9) || !strncmp(call, "fold_op_apply", n) || strstr(call, "_list(f, ")) return 1;
+    return !strncmp(call + 5, message, n - 5) && message[n - 5] == ':';
+}
+
 /* -- random data: splitmix64 (Steele et al. 2014) -------------------------------------------- */
 
 typedef struct check_random { uint64_t state; } check_random;

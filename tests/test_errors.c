@@ -1357,13 +1357,13 @@ static void mistakes_with_values(void)
     CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1, 1), FOLD_BAD_SHAPE,
              "list_softmax_mean_to: lists must have one length, and these have 3 and 2 rows");
     x[0] = x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
-    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
+    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear_n: several inputs must be vectors");
     x[0] = fold_input(f, values, 2);
     x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
-    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
+    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear_n: several inputs must be vectors");
     x[0] = fold_input_shaped(f, values, fold_shape2(2, 2));
     x[1] = fold_input(f, values, 2);
-    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear: several inputs must be vectors");
+    CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear_n: several inputs must be vectors");
     x[0] = fold_list_input(f, values, 2, fold_shape2(2, 2));
     CTX_SAYS(fold_list_attention(f, x[0], x[0], x[0], 1, 0), FOLD_BAD_SHAPE, "rows must be vectors");
     x[0] = fold_input_ref(f, values, fold_shape2(1 << 20, 1)); /* nothing is read: it does not run */

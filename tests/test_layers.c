@@ -1806,8 +1806,8 @@ static void test_layers_that_cannot_be(void)
                                         "attention 'x': 0 heads do not divide a width of 6", "transformer 'x': no desc",
                                         "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
                                         "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
-    static const char *const says_ctx[] = { "list_mean: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
-                                            "sub: shapes differ",
+    static const char *const says_ctx[] = { "list_standardize: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
+                                            "standardize: shapes differ",
                                             "list_attention: it takes a list, and this is a single value: fold_list_unstack gives its rows" };
     const float x[6] = { 1, 2, 3, 4, 5, 6 };
     for (int way = 0; way < 8; way++) {

@@ -62,6 +62,7 @@ static void expect(mistakes *x, const char *call, fold_node result, fold_status 
 {
     const char *message = fold_ctx_message(x->f);
     CHECK_SAYS(fold_node_is_null(result), "%s is not null", call);
+    CHECK_SAYS(names_call(call, message), "%s: \"%s\" names another call", call, message);
     CHECK_SAYS(fold_ctx_status(x->f) == want, "%s: status '%s', message '%s'", call, fold_status_text(fold_ctx_status(x->f)), message);
     CHECK_SAYS(strstr(message, word) && strstr(message, other), "%s: \"%s\" lacks \"%s\" or \"%s\"", call, message, word, other);
     record_mistakes(x);
@@ -243,8 +244,8 @@ static void mistaken_arguments(void)
     BAD(fold_list_choice_xent(f, x.l0, 0), BAD_ARGUMENT, "list_choice_xent: label 0, but the list has 0 rows", "");
     BAD(fold_list_softmax_to(f, x.score3, goes, 3, -1), BAD_ARGUMENT, "list_softmax_to", "-1");
     BAD(fold_list_log_softmax_to(f, x.score3, low, 2, 3), BAD_ARGUMENT, "list_log_softmax_to: 2 edges for 3 rows", "");
-    BAD(fold_list_logsumexp_to(f, x.score3, high, 3, 5), BAD_ARGUMENT, "list_logsumexp_to: index 6 of row 2", "[0, 5)");
-    BAD(fold_list_softmax_entropy_to(f, x.score3, NULL, 3, 3), BAD_ARGUMENT, "list_softmax_to", "NULL");
+    BAD(fold_list_logsumexp_to(f, x.score3, high, 3, 5), BAD_ARGUMENT, "list_logsumexp_to: index 6 of edge 2", "[0, 5)");
+    BAD(fold_list_softmax_entropy_to(f, x.score3, NULL, 3, 3), BAD_ARGUMENT, "list_softmax_entropy_to", "NULL");
     BAD(fold_list_choice_xent_to(f, x.score3, high, goes, 3, 3), BAD_ARGUMENT, "list_choice_xent_to: index 6 of row 2", "[0, 3)");
     BAD(fold_list_choice_xent_to(f, x.score3, ends, goes, 3, 2), BAD_ARGUMENT, "list_choice_xent_to: label 2 of row 0 is an edge to row 1", "");
     BAD(fold_list_choice_xent_to(f, x.score3, starts, goes, 3, 2), BAD_ARGUMENT, "list_choice_xent_to: label 0 of row 1 is an edge to row 0", "");
@@ -256,9 +257,9 @@ static void mistaken_arguments(void)
     BAD(fold_list_softmax_mean_to(f, x.score3, x.l3, high, 3, 0), BAD_ARGUMENT, "list_softmax_mean_to", "[0, 0)");
     BAD(fold_list_attention(f, x.l3, x.l3, x.l3, 0, 0), BAD_ARGUMENT, "attention", "0 heads");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 0, high, high, 1), BAD_ARGUMENT, "list_attention_to", "0 heads");
-    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, low, high, 2), BAD_ARGUMENT, "list_attention_to", "index -1 of row 1");
-    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high, high, 3), BAD_ARGUMENT, "index 6 of row 2", "[0, 4)");
-    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high + 1, high, 2), BAD_ARGUMENT, "list_attention_to", "index 6 of row 1");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, low, high, 2), BAD_ARGUMENT, "list_attention_to", "index -1 of edge 1");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high, high, 3), BAD_ARGUMENT, "index 6 of edge 2", "[0, 4)");
+    BAD(fold_list_attention_to(f, x.l3, x.l4, x.l4, 1, high + 1, high, 2), BAD_ARGUMENT, "list_attention_to", "index 6 of edge 1");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, NULL, high, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, NULL, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, high, -1), BAD_ARGUMENT, "list_attention_to", "-1");

@@ -1169,6 +1169,7 @@ static void expect(bad_calls *n, const char *call, fold_node result, fold_status
     char first[256];
     snprintf(first, sizeof first, "%s", message);
     CHECK_SAYS(fold_node_is_null(result), "%s is not null", call);
+    CHECK_SAYS(names_call(call, message), "%s: \"%s\" names another call", call, message);
     CHECK_SAYS(fold_ctx_status(n->f) == status, "%s: status '%s'", call,
                fold_status_text(fold_ctx_status(n->f)));
     CHECK_SAYS(strstr(message, word) && strstr(message, other), "%s: \"%s\" lacks \"%s\" or \"%s\"", call,
@@ -1233,18 +1234,18 @@ static void test_bad_shapes(void)
                      hollow = { 2, { 3, 0, 0, 0 } };
     const float x[3] = { 0 };
     BAD(fold_input(f, x, 0), BAD_SHAPE, "input", "at least 1");
-    BAD(fold_input_shaped(f, x, empty), BAD_SHAPE, "input", "rank 1 to 4");
+    BAD(fold_input_shaped(f, x, empty), BAD_SHAPE, "input_shaped", "rank 1 to 4");
     BAD(fold_input_ref(f, x, deep), BAD_SHAPE, "input_ref", "rank 1 to 4");
-    BAD(fold_zeros(f, hollow), BAD_SHAPE, "input", "at least 1");
-    BAD(fold_zeros(f, fold_shape2(1 << 16, (1 << 14) + 1)), BAD_SHAPE, "input", "a shape is too large: a value has at most 1073741824 floats");
+    BAD(fold_zeros(f, hollow), BAD_SHAPE, "zeros", "at least 1");
+    BAD(fold_zeros(f, fold_shape2(1 << 16, (1 << 14) + 1)), BAD_SHAPE, "zeros", "a shape is too large: a value has at most 1073741824 floats");
     BAD(fold_input_ref(f, x, fold_shape4(INT_MAX, INT_MAX, INT_MAX, INT_MAX)), BAD_SHAPE, "input_ref", "too large");
     BAD(fold_list_input(f, x, 0, fold_shape1(INT_MAX)), BAD_SHAPE, "list_input", "too large");
     BAD(fold_linear(f, n.v4, n.W, none), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
     BAD(fold_linear(f, n.v3, n.W, n.b), BAD_SHAPE, "bias b must be [2]", "W is [3 x 2]");
     BAD(fold_linear_n(f, n.list, 2, n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
-    BAD(fold_linear_first(f, n.v4, n.W, none), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
-    BAD(fold_linear_then(f, n.v3, n.v4, n.W), BAD_SHAPE, "linear: input has 4 values", "W is [3 x 2]");
-    BAD(fold_linear_then(f, n.v4, n.v3, n.W), BAD_SHAPE, "linear: the rows to start from have another shape", "[3], [4]");
+    BAD(fold_linear_first(f, n.v4, n.W, none), BAD_SHAPE, "linear_first: input has 4 values", "W is [3 x 2]");
+    BAD(fold_linear_then(f, n.v3, n.v4, n.W), BAD_SHAPE, "linear_then: input has 4 values", "W is [3 x 2]");
+    BAD(fold_linear_then(f, n.v4, n.v3, n.W), BAD_SHAPE, "linear_then: the rows to start from have another shape", "[3], [4]");
     BAD(fold_linear(f, fold_concat2(f, n.v3, n.v4), n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
     BAD(fold_matmul(f, n.m23, n.m23), BAD_SHAPE, "matmul", "[2 x 3], [2 x 3]");
     BAD(fold_matmul(f, n.v3, n.v3), BAD_SHAPE, "matmul", "[3], [3]");
@@ -1271,7 +1272,7 @@ static void test_bad_shapes(void)
     BAD(fold_concat(f, n.list, 2, FOLD_ALL), BAD_SHAPE, "concat", "axis");
     BAD(fold_layer_norm(f, n.v4, n.gain, n.b, 0), BAD_SHAPE, "layer_norm", "[4], [3], [3]");
     BAD(fold_rms_norm(f, n.v4, n.gain, 0), BAD_SHAPE, "rms_norm", "[4], [3]");
-    BAD(fold_one_hot(f, 0, 0), BAD_SHAPE, "input", "at least 1");
+    BAD(fold_one_hot(f, 0, 0), BAD_SHAPE, "one_hot", "at least 1");
     BAD(fold_sum_n(f, n.list, 2), BAD_SHAPE, "sum_n", "one shape");
     BAD(fold_max_n(f, n.list, 2), BAD_SHAPE, "max_n", "[3], [4]");
     BAD(fold_softmax_mean_n(f, n.list, n.list + 1, 1), BAD_SHAPE, "softmax_mean_n", "score");
