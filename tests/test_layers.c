@@ -2480,7 +2480,7 @@ static void test_policy_edges(void)
     CHECK_NEAR(fold_scalar(f, density), -0.5 * CHOICES * log(2 * 3.14159265358979323846), 1e-5);
     for (int i = 0; i < CHOICES; i++) CHECK_NEAR(fold_param_grad(m, p)[i], 0, 1e-7);
     CHECK(fold_node_is_null(fold_gaussian_log_prob(f, x, fold_input(f, shape, 2), x)));
-    CHECK_TEXT(fold_ctx_message(f), "sub");
+    CHECK_TEXT(fold_ctx_message(f), "gaussian_log_prob");
     fold_ctx_free(f);
     fold_model_free(m);
 }
