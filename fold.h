@@ -345,7 +345,8 @@ FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the err
    or no status is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
-   %x %lu %llu %g and %.0f, with widths, and %s with a precision. Returns the length of the whole text. */
+   %x %lu %llu %g and %.0f (below 2^64), with widths, and %s with a precision. Returns the length of the whole
+   text. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
@@ -2352,6 +2353,13 @@ static uint32_t fold__six_digits(double value, int *exponent)
     return digits >= 1000000 ? digits / 10 : digits;
 }
 
+static int fold__is_negative(double value) /* -0, too */
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (int)(bits >> 63);
+}
+
 /* Writes a number as %g has it: six digits without the zeros at their end. Returns its length. */
 static size_t fold__general(char text[FOLD__NUMBER], double value)
 {
@@ -2359,7 +2367,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     fold__line line = { text, FOLD__NUMBER, 0 };
     int exponent, count = 6, at = 0;
     const int number = value == value; /* <, unlike ==, traps NaN in some hosts */
-    if (number && value < 0) {
+    if (number && fold__is_negative(value)) {
         fold__line_add(&line, '-');
         value = -value;
     }
@@ -2430,6 +2438,18 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
+/* Writes the whole number next to a value below 2^64 before `end`, of two the even one. */
+static char *fold__whole_digits(char *end, double value)
+{
+    const double size = value < 0 ? -value : value;
+    const uint64_t below = (uint64_t)size;
+    const double rest = size - (double)below;
+    char *first = fold__digits(end, below + (rest > 0.5 || (rest == 0.5 && (below & 1))), 10);
+    if (fold__is_negative(value))
+        *--first = '-';
+    return first;
+}
+
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args)
 {
     fold__line line = { text, text ? size : 0, 0 };
@@ -2467,7 +2487,7 @@ FOLD_API int fold_format(char *text, size_t size, const char *format, va_list ar
                                           : va_arg(args, unsigned),
                                 *format == 'x' ? 16 : 10);
             break;
-        case 'f': from = fold__digits(end, (uint64_t)va_arg(args, double), 10); break;
+        case 'f': from = fold__whole_digits(end, va_arg(args, double)); break;
         case 'g': from = number, length = fold__general(number, va_arg(args, double)); break;
         case 'c': *number = (char)va_arg(args, int), from = number, length = 1; break;
         default: from = format, length = 1; break; /* % */
@@ -15052,7 +15072,7 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
 {
     fold_ctx_desc settings = desc ? *desc : fold_ctx_desc_default();
-    fold__refusal why = { { FOLD_OK, "", settings.error, settings.error_user }, 0 };
+    fold__refusal why = { { FOLD_OK, "", settings.error, settings.error_user, NULL, 0 }, 0 };
     if (!m)
         return NULL;
     fold__check_settings(&settings, &why);
@@ -15060,7 +15080,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     if (!why.error.status)
         return f;
     settings = fold_ctx_desc_default();
-    fold__refusal again = { { FOLD_OK, "", NULL, NULL }, 0 };
+    fold__refusal again = { { FOLD_OK, "", NULL, NULL, NULL, 0 }, 0 };
     f = fold__make_ctx(m, &settings, &again);
     if (!f)
         return NULL;

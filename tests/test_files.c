@@ -80,12 +80,15 @@ static void formats(void)
     format_same("%u %x %lu %llu", 4000000000u, 0xfeu, 123456789ul, 18446744073709551615ull);
     format_same("'%s' '%.3s' '%-6s' '%.60s' %c", "text", "text", "text", "", 'x');
     format_same("%03d|%11lu|%04x|%-8s|%-18s|", 7, 123ul, 0xau, "F32", "a name");
-    format_same("%.0f bytes", 4294967296.0);
+    static const double whole[] = { 4294967296.0, 0, -0.0, 0.5, 0.6, 1.5, 2.5, -0.5, -0.7, -1.5, 3.7, 99999.95, 0.49999999999999994,
+                                    123456789.75, 4503599627370497.5, 1e15 + 0.5, 1e19 };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) format_same("%.0f bytes, %g", whole[i], whole[i]);
     format_same("%g %g %g", fabs((double)NAN), HUGE_VAL, -HUGE_VAL); /* no constants to tcc, whose NaN has a sign */
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) format_same("%g", number[i]);
     check_random r = { 1 };
     for (int i = 0; i < 2000; i++) format_same("%g", (random_unit(&r) - 0.5) * pow(10, 80 * random_unit(&r) - 40));
     for (int i = 0; i < 2000; i++) format_same("%g", (double)(float)(random_below(&r, 1000000) * 1e-5));
+    for (int i = 0; i < 2000; i++) format_same("%.0f", (random_unit(&r) - 0.5) * pow(10, 19 * random_unit(&r)));
 }
 
 /* -- files in memory -------------------------------------------------------------------------- */
