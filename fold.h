@@ -345,8 +345,7 @@ FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the err
    or no status is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
-   %x %lu %llu %g and %.0f (below 2^64), with widths, and %s with a precision. Returns the length of the whole
-   text. */
+   %x %lu %llu %g and %.0f (below 2^64), with widths, and %s with a precision. Returns the whole length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
@@ -26487,7 +26486,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
     fold__settle_step(step);
     fold__fp_leave(saved);
     if (step->states && m->rule != (int)step->rule)
-        fold__begin_states(m, step->rule, 0); /* the state of one rule means nothing to another */
+        fold__begin_states(m, (int)step->rule, 0); /* the state of one rule means nothing to another */
     fold__stepping stepping = { m, *step, decoupled, 0, 1 };
     fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
