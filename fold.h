@@ -11929,7 +11929,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     const fold_model_desc settings = desc ? *desc : fold_model_desc_default();
     const fold__kernels *kernels = fold__kernels_for(settings.isa);
     fold_model *m = fold__place_model(&settings.memory);
-    fold__error none = { FOLD_OK, "", settings.error, settings.error_user };
+    fold__error none = { FOLD_OK, "", settings.error, settings.error_user, NULL, 0 };
     if (!m && settings.memory.block)
         fold__fail_in(&none, FOLD_NO_MEMORY,
                       "fold_model_desc: memory.block_size is %.0f, a model alone takes %.0f bytes",
@@ -16731,8 +16731,8 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *
     if (!fold__whole_operand_of(f, x, who, &operand))
         return fold__null;
     const int rows = (int)f->length[operand.source], all = count < 0, targets = all ? 1 : count;
-    if (!all &&
-        (!fold__each_row_has(f, who, edges, "edges", rows) || !fold__indices_ok(f, who, "edge", to, edges, count)))
+    if (!all && (!fold__each_row_has(f, who, edges, "edges", rows) ||
+                 !fold__indices_ok(f, who, "edge", to, edges, count)))
         return fold__null;
     if (all && code->op == FOLD__OP_list_logsumexp && !rows)
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
@@ -16774,7 +16774,8 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x)
     static const char *const who = "list_softmax_entropy";
     fold__call_begins(f, who);
     const fold_node chance = fold_list_softmax(f, x), part = fold_mul(f, chance, fold_list_log_softmax(f, x));
-    return fold__call_ends(f, fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1)));
+    return fold__call_ends(f,
+                           fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1)));
 }
 
 FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
