@@ -2359,7 +2359,6 @@ static int fold__is_negative(double value) /* -0, too */
     return (int)(bits >> 63);
 }
 
-/* Writes a number as %g has it: six digits without the zeros at their end. Returns its length. */
 static size_t fold__general(char text[FOLD__NUMBER], double value)
 {
     char digits[FOLD__NUMBER];
@@ -2694,7 +2693,6 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     return NULL;
 }
 
-/* Makes a hole one with the next, where they touch. */
 static void fold__join_holes(fold__hole *hole)
 {
     fold__hole *next = hole->next;
@@ -2921,7 +2919,6 @@ FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3)
     return shape;
 }
 
-/* Tells what is wrong with a shape, or NULL. */
 static const char *fold__shape_problem(const fold_shape *shape)
 {
     uint64_t size = 1;
@@ -2955,7 +2952,6 @@ static int fold__shape_same(const fold_shape *left, const fold_shape *right)
     return 1;
 }
 
-/* Gives the shape of what lies along the first axis. */
 static fold_shape fold__shape_of_rows(const fold_shape *whole)
 {
     fold_shape shape = fold_shape1(1);
@@ -2967,7 +2963,6 @@ static fold_shape fold__shape_of_rows(const fold_shape *whole)
 }
 
 static int fold__shape_last(const fold_shape *shape) { return shape->dim[shape->rank - 1]; }
-/* Tells how many rows along its last axis a value has. */
 static int fold__shape_lines(const fold_shape *shape)
 {
     return fold__shape_size(shape) / fold__shape_last(shape);
@@ -2983,7 +2978,6 @@ static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_sh
     return fold__min_size(at, size - 1);
 }
 
-/* Returns row `row` of rows that may be absent: NULL then. */
 FOLD__INLINE float *fold__row(const fold_rows *rows, int row)
 {
     if (rows->rows)
@@ -3083,7 +3077,6 @@ FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
 }
-/* Finds a row from the one before it. */
 FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_t row)
 {
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
@@ -3091,7 +3084,6 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
 
 /* Stands for the other rows when a map has one row alone. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
-/* Gives the rows from `row` on. */
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
     fold_rows output = *input;
@@ -3388,7 +3380,6 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
     return layout;
 }
 
-/* Returns the first vector of a panel. */
 static int fold__layout_start(const fold__layout *layout, int panel)
 {
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
@@ -3420,7 +3411,6 @@ static size_t fold__pack_floats(const fold__kernels *kernels, int inner, int col
                         : fold__layout_of(kernels->panel, kernels->vector, columns).panels);
 }
 
-/* Counts the floats by which a pack pointer advances to start at weight row `row`. */
 static size_t fold__pack_row(const fold__kernels *kernels, int inner, int columns, size_t row)
 {
     return !row || fold__is_narrow(inner, columns)
@@ -3439,7 +3429,6 @@ static size_t fold__tile_floats(size_t rows)
     return fold__aside_floats(rows) + block * FOLD__TILE_ARRAYS * sizeof(float *) / sizeof(float);
 }
 
-/* Counts the floats of scratch that product needs for these sizes, of at most so many rows. */
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
 {
     const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
@@ -3775,7 +3764,6 @@ typedef struct fold__attender {
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
 
-/* Copies n floats, few of them. */
 FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
 {
     for (; count >= 4; count -= 4, to += 4, from += 4)
@@ -3822,7 +3810,6 @@ static void fold__tiles_aside(fold__tile_fn tile, fold__span *at, int height, in
     at->count = count;
 }
 
-/* Returns the tile of some vectors, the last of which has `last` columns. */
 static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vectors, int last)
 {
     const int may_be_short = height == tiles->tallest && vectors <= 4 && last <= tiles->vector / 2;
@@ -4166,7 +4153,6 @@ static int fold__attention_blind(const fold__attention_call *call)
     return call->causal && call->queries > call->keys ? call->queries - call->keys : 0;
 }
 
-/* Counts the floats of the scores of some rows by index. */
 static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
 {
     size_t floats = 0;
@@ -4232,7 +4218,6 @@ static size_t fold__attention_stride(const fold__attention_call *call)
     return fold__round_up((size_t)call->keys, FOLD__LANES) + 2 * FOLD__LANES;
 }
 
-/* Counts the floats of scores, and in backward of slopes. */
 static size_t fold__attention_held(const fold__attention_call *call, int backward)
 {
     return call->sight ? fold__sight_held(call, backward) : FOLD__QUERY_BLOCK * fold__attention_stride(call);
@@ -4498,7 +4483,6 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
-/* Runs one head. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4764,15 +4748,12 @@ static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byt
            fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
 }
 
-/* Returns the number that 8 bits are. */
 static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Counts the bytes of a row of x in scratch. */
 static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
     return (bytes + FOLD__BYTE_LINE - 1) / FOLD__BYTE_LINE * FOLD__BYTE_LINE;
 }
-/* Counts the floats of scratch of a product of bytes, of at most so many rows and segments of `inner`. */
 static size_t fold__byte_floats(const fold__byte_kernels *kernels, size_t rows, int inner)
 {
     const size_t block = fold__min_size(rows, FOLD__BYTE_ROWS);
@@ -4835,7 +4816,6 @@ static void fold__byte_read(const fold__byte_block *block)
     }
 }
 
-/* Runs the tiles of some groups. */
 static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
 {
     for (int line = 0, height; line < block->count; line += height) {
@@ -4984,7 +4964,6 @@ static size_t fold__half_size(int inner, int columns) /* tiles read a bit beyond
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__HALF_GROUP * sizeof(float);
 }
 
-/* Returns the group of a column. */
 static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int columns, int column)
 {
     const int groups = (columns + FOLD__HALF_GROUP - FOLD__LANES) / FOLD__HALF_GROUP,
@@ -4996,7 +4975,6 @@ static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int
     return group;
 }
 
-/* Returns the 16 bits of a value. */
 static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int row, int column)
 {
     const fold__half_group group = fold__half_group_of(weight, columns, column);
@@ -5004,7 +4982,6 @@ static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int 
     return fold__bits_of(*word) >> 16 * (row % 2) & 0xffffu;
 }
 
-/* Reads a line of a table [rows x columns], which the weight holds, or its transpose. */
 static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
                             int columns, int transposed, int line, float *to)
 {
@@ -5019,7 +4996,6 @@ static void fold__half_read(const fold__half_kernels *halves, const fold__byte_w
     }
 }
 
-/* Gives rows of a block from a column on, and pointers to them where they are scattered. */
 static fold_rows fold__half_rows(const fold_rows *rows, ptrdiff_t row, int count, int column, float **made)
 {
     fold_rows block = *rows;
@@ -5045,12 +5021,10 @@ static void fold__half_lines(const fold__half_kernels *halves, const fold__half_
     }
 }
 
-/* Counts the floats of scratch for a group as floats, of a weight of so many rows. */
 static size_t fold__half_panel(size_t inner)
 {
     return fold__min_size(inner, FOLD__HALF_INNER) * (FOLD__HALF_GROUP + FOLD__LANES) + FOLD__LANES;
 }
-/* Counts the floats of scratch of a product of halves, of at most so many rows. */
 static size_t fold__half_floats(size_t rows, int inner)
 {
     return fold__half_panel((size_t)inner) + fold__tile_floats(rows) +
@@ -8259,7 +8233,6 @@ static const float *fold__floats_in_place(const fold__param_data *param)
 {
     return param->stored ? NULL : (const float *)param->place;
 }
-/* Counts the bits of a value in its products. */
 static int fold__param_bits(const fold__param_data *param)
 {
     return !fold__is_quantized(param) ? 32 : param->form == FOLD__IN_HALVES ? 16 : 8;
@@ -8875,7 +8848,6 @@ static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, si
     return seg;
 }
 
-/* Makes the product of such segments: rows of the weight, or of its transpose, in floats or in bytes. */
 static void fold__weight_product(const fold__engine *engine, int transposed, fold__product *product,
                                  float *scratch)
 {
@@ -8895,7 +8867,6 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     engine->kernels->product(product, scratch);
 }
 
-/* Gives the lines of one sample, `width` floats each. */
 static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
 {
     const fold_rows lines = { fold__row(rows, row), width, NULL };
@@ -9052,7 +9023,6 @@ typedef struct fold__share {
 } fold__share;
 static const fold__share fold__all_rows = { 0, INT_MAX };
 
-/* Tells where in W's gradient the rows of a segment of a linear op begin, in floats. */
 static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
 {
     size_t row = (size_t)attr[FOLD__LINEAR_ROW];
@@ -9116,7 +9086,6 @@ static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, fl
     }
 }
 
-/* Adds to acc some columns of every line of every row, in order; dy begins at the first of them. */
 static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
                            int count, fold__share share, float *acc)
 {
@@ -9412,7 +9381,6 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
 #define FOLD__OVER_LAST(name) FOLD__OVER_LINES(name, call->in_shape[0].rank - 1)
 #define FOLD__OVER_ALL(name) FOLD__OVER_LINES(name, FOLD_ALL)
 
-/* Sums the lines of `in`, with `inner` floats each. */
 static void fold__sum_to(const fold__lines *lines, float *out, float *in)
 {
     const fold_rows rows = { in, lines->axis.inner, NULL };
@@ -9794,7 +9762,6 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     return NULL;
 }
 
-/* Tells how many lists from the row-th on are short enough to be summed in one go. */
 static int fold__short_lists(const fold_op_call *call, int row)
 {
     int end = row;
@@ -9899,7 +9866,6 @@ static fold__softmax_mean fold__softmax_mean_of(const fold_op_call *call)
     return at;
 }
 
-/* Makes the scores of as many elements as there is room for, from one on. */
 static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
 {
     at->from = from;
@@ -9911,7 +9877,6 @@ static void fold__softmax_mean_load(fold__softmax_mean *at, int from)
     }
 }
 
-/* Makes their exps, summed up if `sum` is given. */
 static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
 {
     for (int head = 0; head < at->heads; head++) {
@@ -9948,7 +9913,6 @@ static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
     }
 }
 
-/* Makes the shares of the elements from one on. */
 static void fold__softmax_mean_shares(fold__softmax_mean *at, int from)
 {
     if (at->end - at->begin > at->room) {
@@ -10395,7 +10359,6 @@ static fold__tap fold__tap_of(const fold__filter *filter, int line, int from, in
     return at;
 }
 
-/* Runs a map over the same channels of some pixels. */
 static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_rows out, fold_rows in_a,
                              fold_rows in_b, fold_rows in_c, float scalar)
 {
@@ -10542,7 +10505,6 @@ static int fold__patch_rows(int length)
     return rows < FOLD__TILE_ROWS ? FOLD__TILE_ROWS : rows > FOLD__FILTER_ROWS ? FOLD__FILTER_ROWS : rows;
 }
 
-/* Counts the floats that pointers to the taps of a block of positions take. */
 static size_t fold__filter_pointers(void)
 {
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
@@ -10565,7 +10527,6 @@ static fold__filter_scratch fold__filter_scratch_of(const fold__filter *filter, 
     return parts;
 }
 
-/* Tells what a convolution needs beside the scratch of its products. */
 static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 {
     const fold__filter filter = fold__filter_of(in, attr);
@@ -10811,7 +10772,6 @@ static void fold__max_pool_backward(const fold_op_call *call)
     }
 }
 
-/* Tells how many of `taps` from `start` on lie within `size` values. */
 static int fold__taps_within(int start, int taps, int size)
 {
     const int from = start < 0 ? 0 : start, to = start + taps < size ? start + taps : size;
@@ -10902,7 +10862,6 @@ static void fold__copy_pixels(const fold_op_call *call, int count, int channels,
                      absent ? to : from, to, to, 0);
 }
 
-/* Gives what each window takes: rows of [taps x channels]. */
 static void fold__list_windows_forward(const fold_op_call *call)
 {
     const fold_shape shape = fold__line_of_list(call);
@@ -10929,7 +10888,6 @@ static void fold__list_windows_backward(const fold_op_call *call)
 
 /* -- over whole lists ------------------------------------------------------------------------ */
 
-/* Takes rows by index. */
 static void fold__list_take_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -11126,7 +11084,6 @@ static int fold__cache_ok(const fold_cache *cache)
 
 /* Tells whether a cache is a ring of rows, which a convolution looks back on. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
-/* Tells where values begin, behind the panels of keys. */
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
     const size_t keys = fold__round_up((size_t)cache->capacity, FOLD__PANEL_KEYS);
@@ -11363,13 +11320,11 @@ static int fold__attr_is_float(uint32_t op)
 }
 #endif /* FOLD_NO_TEXT */
 
-/* Tells whether an op goes over the rows of each target: fold__over_rows. */
 static int fold__goes_over_rows(uint32_t op)
 {
     return op >= FOLD__OP_list_softmax && op <= FOLD__OP_list_softmax_xent;
 }
 
-/* Tells whether an op passes gradient to an input at all. */
 static int fold__differentiable(const fold__op_row *op, int input)
 {
     if (op->flags & FOLD__NO_GRAD)
@@ -11623,7 +11578,6 @@ FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float 
     return chosen;
 }
 
-/* Makes a draw of an index by one of these rules. */
 static int fold__choose(fold_random *random, const float *values, int count,
                         int (*rule)(const fold_random *random, const float *values, int count))
 {
@@ -11891,7 +11845,6 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
 
 FOLD__BY_DEFAULT(fold_model_desc, FOLD__ALL_ZERO)
 
-/* Takes memory for a model, and notes where it takes more from; NULL when there is none. */
 static fold_model *fold__place_model(const fold_memory *given)
 {
     fold_memory memory = fold__memory_or_default(given);
@@ -11960,7 +11913,6 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     return m;
 }
 
-/* Tells what an error of memory says of the block. */
 static const char *fold__when_full(fold_model *m)
 {
     if (m->heap.block)
@@ -12245,7 +12197,6 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Tells whether there is a pack that only gradients of inputs read. */
 FOLD__INLINE int fold__has_back_pack(const fold__param_data *param)
 {
     const int forward = fold__forward_packs(param->uses);
@@ -12304,7 +12255,6 @@ static size_t fold__place_packs(const fold_model *m, fold__param_data *param, si
     return packs;
 }
 
-/* Counts the rows of a table whose gradients are sparse. */
 static size_t fold__marked_rows(const fold_model *m, const fold__param_data *param)
 {
     return fold__can_train(m) && (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
@@ -12430,7 +12380,6 @@ static void fold__list_name(fold_model *m, fold__param_data *param)
     *id = m->n_params + 1;
 }
 
-/* Tells whether anything can be added to the model; if not, it gets the error. */
 static int fold__can_add(fold_model *m, const char *what, const char *name)
 {
     if (m->sealed)
@@ -12540,7 +12489,6 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     return param;
 }
 
-/* Returns the parameter whose name is so many characters, or NULL. */
 static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
 {
     const uint32_t hash = fold__hash_name(name, length);
@@ -12627,7 +12575,6 @@ static const char *fold__part_in(const char *name, const char *layer)
     return !strncmp(name, layer, size) && name[size] == '.' ? name + size + 1 : NULL;
 }
 
-/* Finds the array for a parameter; NULL with an error: there is none, or it may not be copied there. */
 static const fold_array *fold__array_for(fold_model *m, fold_param param, const char *part,
                                          const fold_array *arrays, int count)
 {
@@ -12668,7 +12615,6 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
     return fold_model_status(m);
 }
 
-/* Tells whether another model has the same parameters; if not, m gets the error. */
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
 {
     if (!from)
@@ -12811,7 +12757,6 @@ static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_d
     return fold__weight_of(fold__byte_kernels_of(m, param), fold__bytes(m), param, transposed);
 }
 
-/* Reads values [from, from + count) of a table that has bytes alone: whole lines of its last axis. */
 static void fold__read_lines(const fold_model *m, const fold__param_data *param, size_t from, int count,
                              float *to)
 {
@@ -12982,7 +12927,6 @@ static void fold__forget_grad(fold_model *m, fold__param_data *param)
     param->grad_clear = 1;
 }
 
-/* Tells whether nothing wrote it since it was cleared. */
 static int fold__grad_is_zero(const fold__param_data *param) { return param->grad_clear && !param->touched; }
 
 static void fold__clear_grad(fold_model *m, fold__param_data *param)
@@ -13060,7 +13004,6 @@ FOLD_API void fold_grads_clear(fold_model *m)
 }
 #endif /* FOLD_INFERENCE */
 
-/* Counts the states of a rule. */
 static int fold__states_of(int rule)
 {
     static const int states[] = {
@@ -13229,7 +13172,6 @@ static int fold__segments(const fold__body_op *op)
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
 }
 
-/* Finds the shape of an op's first output among the shapes of its program. */
 static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__body_op *op)
 {
     return &shape[op->first_shape + op->n_in];
@@ -13764,7 +13706,6 @@ static uint32_t fold__rows_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) ? f->length[id] : 1;
 }
-/* Tells how many floats a value has, and one row of it where it is a list. */
 static uint32_t fold__row_size(const fold_ctx *f, uint32_t id) { return f->shapes[f->shape[id]].size; }
 static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
 {
@@ -14072,7 +14013,6 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
 /* Tells whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
-/* Tells whether an input or list component of a call has the shape its cell was made with. */
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
 {
     if (fold__shape_same(shape, &cell->shape[i]))
@@ -14241,7 +14181,6 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Tells whether a request is of a signature: what its key would be, without making it. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14507,13 +14446,11 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
     return id;
 }
 
-/* Tells how many list elements a request has, or rows of what it gives. */
 static uint32_t fold__elements_in(const fold__request *request)
 {
     return request->n_list ? request->list->elements : request->rows;
 }
 
-/* Tells whether the lists that a request gives have as few values as a list can have. */
 static int fold__results_fit(fold_ctx *f, const fold__request *request, const fold__sig *sig)
 {
     for (uint32_t output = 0; sig->out_lists >> output; output++) {
@@ -14626,7 +14563,6 @@ static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
 
-/* Tells whether two nodes are the same call with the same operands and data, or the same leaf. */
 static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
 {
     const uint32_t left_edge = f->first_edge[left], right_edge = f->first_edge[right];
@@ -15000,7 +14936,6 @@ static void fold__apply_settings(fold_ctx *f, const fold_ctx_desc *settings)
                           (settings->trace_over_ns ? 2 : 1);
 }
 
-/* Tells how many events there is room for: those of the run, and of a slow one that is kept. */
 static size_t fold__trace_room(const fold_ctx *f)
 {
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
@@ -15130,7 +15065,6 @@ static void fold__reset(fold_ctx *f)
     fold__new_salt(f);
 }
 
-/* Tells whether a cell's body is being recorded, where `who` has no place: an error. */
 static int fold__in_body(fold_ctx *f, const char *who)
 {
     if (f->frame.cell)
@@ -15325,7 +15259,6 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
                                                     : fold__null;
 }
 
-/* Tells whether weights are of the kind that they were at the last reset; if not, f gets the error. */
 static int fold__is_of_model(fold_ctx *f)
 {
     if (f->quantized != f->model->quantized)
@@ -16225,7 +16158,6 @@ FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
     return count >= 0;
 }
 
-/* Tells whether values have one shape, by its number; an error otherwise. */
 static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t other, const char *problem)
 {
     if (one == other)
@@ -16291,7 +16223,6 @@ FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, cons
 
 /* -- lists of rows --------------------------------------------------------------------------- */
 
-/* Tells whether a list of so many rows of this shape can be recorded here; an error otherwise. */
 static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, int count)
 {
     if (fold__broken(f) || !fold__count_ok(f, count, who) || !fold__shape_fits(f, who, row))
@@ -16349,7 +16280,6 @@ static int fold__first_wrong(const int *index, int count, int end)
     return count;
 }
 
-/* Tells whether so many indices are given and in [0, end). */
 static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const int *index, int count,
                             int end)
 {
@@ -16538,7 +16468,6 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
     return fold__record_whole(f, &fold__code_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
 }
 
-/* Tells whether taken rows are so few that their sums are a contribution to them alone. */
 static int fold__are_few(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
 /* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
@@ -16630,7 +16559,6 @@ static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int c
     return place;
 }
 
-/* Tells how many ints an index of who sees whom takes. */
 static size_t fold__sight_ints(const fold_ctx *f, size_t pairs, size_t queries, size_t keys)
 {
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
@@ -16935,7 +16863,6 @@ static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
     return at != FOLD__NONE;
 }
 
-/* Tells whether a step of a cache can be recorded here. */
 static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache, const char *instead)
 {
     if (fold__broken(f))
@@ -16949,7 +16876,6 @@ static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache,
                       instead);
 }
 
-/* Tells whether a cache, a ring or not, takes the next step, of rows of these widths. */
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int is_ring, int width,
                              int value_width)
 {
@@ -17548,7 +17474,6 @@ static int fold__tracing_failed(fold_model *m, const char *name)
                             in_model ? fold__when_full(m) : "");
 }
 
-/* Tells where the shapes of a cell's inputs, list components and outputs stand among those of its program. */
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
 {
     fold_shape around[FOLD__CELL_SHAPES];
@@ -18533,7 +18458,6 @@ static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t i
     return first;
 }
 
-/* Tells whether a call makes the value of such a node. */
 static int fold__makes_value(uint8_t kind)
 {
     return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
@@ -18610,7 +18534,6 @@ static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
     return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_barrier(f, id);
 }
 
-/* Tells whether a value that no op makes may get a gradient. */
 static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
 {
     if (f->kind[id] & FOLD__KEEP_GRAD)
@@ -18684,7 +18607,6 @@ FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
     return slots;
 }
 
-/* Tells how many elements a call's list has. */
 FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
     return fold__has_elements(&f->sigs[f->sig[id]]) ? f->length[id] : 0;
@@ -18709,7 +18631,6 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
-/* Tells whether a call passes some of its operands no gradient. */
 static int fold__stops_some(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19054,7 +18975,6 @@ static void fold__gradient_modes(fold_ctx *f)
 /* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
-/* Tells whether a call takes few rows. */
 static int fold__takes_few(const fold_ctx *f, uint32_t id)
 {
     return fold__node_sig(f, id)->op == FOLD__OP_list_take &&
@@ -19124,7 +19044,6 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
    on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table. It knows of
    single calls only how many each signature has, and which of their operands get gradients. */
 
-/* Tells whether what an operand refers to gets a gradient in this run. */
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
 {
@@ -19141,7 +19060,6 @@ static fold__value_info *fold__info_of_ref(const fold_ctx *f, const fold__run_si
     return f->run->info + run_sig->found.first_info +
            (uint32_t)(program->n_values + program->n_in + program->n_list) + ref;
 }
-/* Tells whether an operand gets a gradient from its op in this run. */
 static int fold__ref_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                             const fold__body_op *op, int operand)
 {
@@ -19179,9 +19097,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         info[op->first_value + (uint32_t)output].back = 1;
 }
 
-/* Tells whether a value outlives its batch. */
 static int fold__outlives(const fold__value_info *info) { return info->out >= 0 || info->back || info->late; }
-/* Tells whether the gradient of an output is exactly what comes from outside. */
 static int fold__grad_is_outer(const fold__value_info *info)
 {
     return info->mode == FOLD__GRAD_WHOLE && info->out >= 0;
@@ -19404,7 +19320,6 @@ static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, 
     }
 }
 
-/* Tells how many values, inputs and operands of a program an analysis tells of. */
 static uint32_t fold__n_info_of(const fold__program *program)
 {
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
@@ -19435,7 +19350,6 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__measure_program(run_sig, &program, info);
 }
 
-/* Tells whether a program passes gradients to a parameter that is trained: a weight, a bias or an operand. */
 static int fold__trains(const fold_ctx *f, const fold__program *program)
 {
     const fold_model *m = f->model;
@@ -19628,7 +19542,6 @@ static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
     return at;
 }
 
-/* Tells how many rows batches have of calls [from, to): a call that takes lists row by row has those. */
 static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     size_t rows = 0;
@@ -19639,7 +19552,6 @@ static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
     return rows;
 }
 
-/* Tells how many bytes calls [from, to) add to the working set of their group. */
 static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -19665,7 +19577,6 @@ static int fold__add_group(fold_ctx *f, uint32_t first_call, uint32_t end_call)
     return 1;
 }
 
-/* Tells how many floats the weights have that a program multiplies by. */
 static size_t fold__weight_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = 0;
@@ -19779,7 +19690,6 @@ static fold__ends fold__part_calls(fold_ctx *f)
     return ends;
 }
 
-/* Tells how many bytes all calls together add to a working set. */
 static size_t fold__all_bytes(const fold_ctx *f)
 {
     size_t floats = 0;
@@ -20416,7 +20326,6 @@ static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *grou
     return count;
 }
 
-/* Tells whether a value, or its gradient, passes between the prologue and later batches. */
 static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_sig,
                               const fold__program *program, uint32_t value)
 {
@@ -21196,7 +21105,6 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
     }
 }
 
-/* Tells how many floats the brief buffers of a batch may take before it runs in parts. */
 static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
@@ -21916,7 +21824,6 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     fold__plan_turns(f, worker);
 }
 
-/* Tells where a row lies of the list that an edge reads, or its one row. */
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
 {
     const uint32_t source = f->edge_source[edge];
@@ -22219,7 +22126,6 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
    backwards. Calls: executor, and of the next room fold__shared_total, which completes the gradient of a
    shared node. Must not know parameters. */
 
-/* Tells how many floats the widest value has that a call of the run reads or makes. */
 static size_t fold__widest(const fold_ctx *f)
 {
     size_t widest = 16;
@@ -22541,7 +22447,6 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Tells whether backward has anything to do for the batch's signature. */
 static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
 {
     for (int output = 0; output < worker->program.n_out; output++)
@@ -22734,7 +22639,6 @@ static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
            (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
 }
 
-/* Returns a signature's number in a group, or NONE. */
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
 {
     const fold__run *run = f->run;
@@ -22751,7 +22655,6 @@ static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t
     return FOLD__NONE;
 }
 
-/* Tells whether one group and one thread make all sums of parameters. */
 static int fold__sums_in_one_go(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -22782,7 +22685,6 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Lists all uses of the run and gives their sums their places. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22817,7 +22719,6 @@ static int fold__list_uses(fold_ctx *f)
     return 1;
 }
 
-/* Tells where the total of a use's parameter begins. */
 static float *fold__use_total(const fold_ctx *f, const fold__use *use)
 {
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
@@ -22862,7 +22763,6 @@ static fold__source fold__gradient_source(const fold__run *run, const fold__use 
     return source;
 }
 
-/* Finds the operand of an op that is multiplied with the gradient. */
 static fold__source fold__operand_source(const fold__run *run, const fold__group_sig *group_sig,
                                          const fold__ref *ref)
 {
@@ -22924,7 +22824,6 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds one segment of a product's weight gradient over the given rows. */
 static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
                              const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__share share, float *sum)
@@ -22972,7 +22871,6 @@ static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use,
     return part;
 }
 
-/* Adds the rows of a group that each call contributes to what all share to the sum of a use. */
 static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                   const fold__group *group, const fold__group_sig *group_sig,
                                   fold__share some)
@@ -22989,7 +22887,6 @@ static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold_
     }
 }
 
-/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__use_part part)
 {
@@ -23242,7 +23139,6 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fo
     return 1;
 }
 
-/* Returns the signature that a call has in a batched context. */
 static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
 {
     fold__row_request made;
@@ -23254,7 +23150,6 @@ static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
     return fold__by_rows(f, request, &made) ? fold__request_sig(f, &made.request) : 0;
 }
 
-/* Runs the body of a cell now, op by op. The windows returned stand for the call's outputs. */
 static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list)
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__call_sig(f, request);
@@ -23342,7 +23237,6 @@ static void fold__eager_resolve(fold_ctx *f, uint32_t id)
         f->value[f->edge_source[edge]] = fold__address(f, f->edge_source[edge]);
 }
 
-/* Finds the rows of a call's inputs; those of lists by pointers, behind which the scratch left begins. */
 static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
 {
     fold__worker *worker = f->run->worker;
@@ -23361,7 +23255,6 @@ static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
     return pointers;
 }
 
-/* Tells how often an op's kernel runs: once, or once for every row of the lists that it takes. */
 static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
 {
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
@@ -23608,7 +23501,6 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         fold__eager_backward_row(f, id, &program, row);
 }
 
-/* Adds what one call gives to a use, row by row. */
 static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
 {
     fold__run *run = f->run;
@@ -23766,7 +23658,6 @@ typedef struct fold__plans {
     uint32_t n_seen;   /* so many are in the first */
 } fold__plans;
 
-/* Returns the context's plans, or NULL when it keeps none. */
 static fold__plans *fold__plans_of(const fold_ctx *f)
 {
     const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
@@ -23843,7 +23734,6 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     return 1;
 }
 
-/* Lists the parts of a plan of so many words and counts; returns their bytes. */
 static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__counts *counts,
                                fold__plan_part part[FOLD__PLAN_PARTS])
 {
@@ -23904,7 +23794,6 @@ static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
     return identity;
 }
 
-/* Tells whether a kept plan is that of the run, and lists its parts. */
 static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32_t n_words,
                           fold__plan_part part[FOLD__PLAN_PARTS])
 {
@@ -23969,7 +23858,6 @@ static void fold__drop_plan(fold__plans *plans)
     memmove((char *)plans + oldest, (char *)plans + oldest + bytes, plans->end - oldest);
 }
 
-/* Puts the plans from this one on into their buckets. */
 static void fold__file_plans(fold__plans *plans, size_t at)
 {
     for (; at < plans->end; at += fold__plan_at(plans, at)->bytes) {
@@ -23979,7 +23867,6 @@ static void fold__file_plans(fold__plans *plans, size_t at)
     }
 }
 
-/* Makes room at the end, and returns where. */
 static size_t fold__room_for_plan(fold__plans *plans, size_t bytes, size_t room)
 {
     const size_t end = plans->end;
@@ -23992,7 +23879,6 @@ static size_t fold__room_for_plan(fold__plans *plans, size_t bytes, size_t room)
     return plans->end;
 }
 
-/* Returns the slot of a hash in a table, or the empty one where it would be. */
 static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
 {
     const uint32_t tag = (uint32_t)(hash >> 32) | 1;
@@ -24222,7 +24108,6 @@ static void fold__clear_outside(fold_ctx *f)
     }
 }
 
-/* Notes in which groups each signature of the run is; see fold__sig_in_group. */
 static void fold__index_groups(fold__run *run)
 {
     for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
@@ -24305,7 +24190,6 @@ static int fold__reserve_run(fold_ctx *f)
     return 1;
 }
 
-/* Finds where the gradients of a group's values and leaves lie. */
 static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -24426,7 +24310,6 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->kind = (kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE)) & 3u;
 }
 
-/* Returns a count as an int; what is larger than one reads INT_MAX. */
 static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
 
 static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worker)
@@ -24451,7 +24334,6 @@ static FOLD__NOINLINE void fold__tape_batch(fold_ctx *f, fold__worker *worker, u
     fold__tape_add(tape, NULL, NULL, &itself, sizeof itself);
 }
 
-/* Runs a batch of a group, or some of its rows. */
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
                             int kind, uint32_t from, uint32_t to)
 {
@@ -24649,7 +24531,6 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
     return pieces;
 }
 
-/* Sums what groups [first, last) add to parameters and shared nodes. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__wave wave = { f, fold__sum_wave, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
@@ -24806,7 +24687,6 @@ static fold__recorded fold__recorded_now(const fold_ctx *f)
     const fold__recorded now = { f->n_nodes, f->n_edges, f->n_wanted };
     return now;
 }
-/* Tells whether nothing was recorded since, nor named to be kept. */
 static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
 {
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
@@ -24862,7 +24742,6 @@ static uint32_t fold__step_batch(const fold__run *run, const fold__progress *pro
                                                                 : FOLD__NONE;
 }
 
-/* Tells how many rows a step has, or how much work its sums are. */
 static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *progress)
 {
     const uint32_t which = fold__step_batch(f->run, progress);
@@ -24880,7 +24759,6 @@ static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold
     return begin < last ? last - begin : 0;
 }
 
-/* Tells how long so many rows of a step will take, or so much of its work. */
 static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progress, uint64_t rows)
 {
     const fold__run *run = f->run;
@@ -25005,7 +24883,6 @@ static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
     return ref->edges ? 0 : each ? fold__rows_of(f, ref->node) : 1;
 }
 
-/* Tells whether all indices that the caller keeps are in range, from the nth node with such indices on. */
 static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
@@ -25023,7 +24900,6 @@ static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
     return 1;
 }
 
-/* Copies an index to where a node has its own. */
 static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
 {
     if (fold__has_row_data(f, id)) {
@@ -25041,7 +24917,6 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
     }
 }
 
-/* Reads the indices that the caller keeps, from the nth node with such indices on. */
 static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 {
     for (uint32_t at = first; at < f->n_index_refs; at++) {
@@ -25122,7 +24997,6 @@ static void fold__note_stats(fold_ctx *f)
 
 /* -- the bound is counted when it is asked for ----------------------------------------------- */
 
-/* Tells whether the last run's plan is of all that is recorded. */
 static int fold__shows_plan(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25214,7 +25088,6 @@ static void fold__note_idle(fold_ctx *f)
     f->stats.one_group = was.one_group;
 }
 
-/* Tells whether these are roots of a run; an error otherwise. */
 static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, const char *who)
 {
     if (!f)
@@ -25291,7 +25164,6 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Tells whether the caches of all steps that a run computes still wait for them. */
 static int fold__steps_fit(fold_ctx *f)
 {
     for (uint32_t at = f->waiting_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
@@ -25347,7 +25219,6 @@ static void fold__keep_slow(fold_ctx *f)
         run->worker[thread].slow_events = run->worker[thread].events;
 }
 
-/* Notes what a run did, when all is computed. */
 static void fold__end_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25369,7 +25240,6 @@ static void fold__end_run(fold_ctx *f)
     fold__note_old(f);
 }
 
-/* Runs what is planned and reserved, or lets fold_run_more do it. */
 static void fold__run_planned(fold_ctx *f, uint64_t start)
 {
     fold__run *run = f->run;
@@ -25397,7 +25267,6 @@ static fold_status fold__finish_eager(fold_ctx *f)
     return f->error.status;
 }
 
-/* Tells whether all that a run would compute is there since the last one that computed something. */
 static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     const fold__run *run = f->run;
@@ -25413,7 +25282,6 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
     return 1;
 }
 
-/* Returns the first of the nodes with indices of the caller that a run reads anew. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
 {
     return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
@@ -25543,7 +25411,6 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
 
 /* -- running the same again ------------------------------------------------------------------ */
 
-/* Tells why the last run cannot be done again, or NULL. */
 static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25673,7 +25540,6 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 
 /* -- slices of time -------------------------------------------------------------------------- */
 
-/* Tells how many strips of a group are left, with the one that runs; 1 where it has none. */
 static uint32_t fold__strips_left(const fold__run *run, uint32_t which)
 {
     const fold__group *group = &run->group[which];
@@ -25704,7 +25570,6 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     return (uint64_t)ns;
 }
 
-/* Tells why a begun run cannot go on, or NULL. */
 static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
@@ -25819,7 +25684,6 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
     }
 }
 
-/* Tells how many values the index of a node may have, or 0: it has none. */
 static int fold__index_end(const fold_ctx *f, uint32_t id)
 {
     if (fold__kind_of(f, id) == FOLD__LOOKUP)
@@ -25886,7 +25750,6 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
     return 1;
 }
 
-/* Gives an attention room for `most` edges, in place of those that it was recorded with. */
 static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
 {
     const uint32_t queries = f->length[ref.node], recorded = (uint32_t)fold__node_op_data(f, ref.node);
@@ -25956,7 +25819,6 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 }
 #endif /* FOLD_INFERENCE */
 
-/* Tells whether a node of this recording can be read; if not, tells why. */
 static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!f)
@@ -25997,7 +25859,6 @@ static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *op
     return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__ELEM) != 0, row);
 }
 
-/* Tells whether a list's rows do not lie end to end: those of a window, and those that were looked up. */
 static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
 {
     return fold__is_list_operand(f, operand) && f->length[operand->source] > 1 &&
@@ -26034,7 +25895,6 @@ static int fold__is_there(const fold_ctx *f, uint32_t source)
     return !fold__makes_value(f->kind[source]) || (!fold__is_torn(f) && (f->kind[source] & FOLD__DONE));
 }
 
-/* Tells whether values can be read; if not, tells why. */
 static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__valuable(f, x, who, operand) || fold__only_measures(f, who))
@@ -26051,7 +25911,6 @@ static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__ope
     return 1;
 }
 
-/* Copies a value that can be read, a list's rows end to end; returns where it ends. */
 static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, float *to)
 {
     const size_t floats = f->shapes[operand->shape].size;
@@ -27252,7 +27111,6 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *laye
 
 /* -- unrolling ------------------------------------------------------------------------------- */
 
-/* Takes the given state, or zeros; 0 with an error when it is not one of this cell. */
 static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fold_state *begin,
                               fold_state *state)
 {
@@ -27415,7 +27273,6 @@ static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer
     return state;
 }
 
-/* Tells how many cells a stack has; 0 when it is none. */
 static int fold__stack_cells(const fold_rnn_stack *stack)
 {
     const int fine = stack && stack->layers >= 1 && stack->layers <= FOLD_MAX_LAYERS &&
@@ -27423,7 +27280,6 @@ static int fold__stack_cells(const fold_rnn_stack *stack)
     return fine ? stack->layers * stack->directions : 0;
 }
 
-/* Makes room for so many steps, and for what is made of them. */
 static int fold__room_for_steps(fold_ctx *f, int count)
 {
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
@@ -27482,7 +27338,6 @@ static int fold__steps_of_list(fold_ctx *f, const char *who, fold_node x)
     return fold__broken(f) ? -1 : count;
 }
 
-/* Makes a list of the first `count` steps; without any, one of rows of this width. */
 static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
 {
     return fold__broken(f) ? fold__null
@@ -28047,7 +27902,6 @@ static fold_status fold__view_make(fold_ctx *f, fold__view *view)
     return fold__fail(f, FOLD_BAD_STATE, "print, visit: what they call must not use this context"), FOLD_OK;
 }
 
-/* Ends a look; what the view took of a caller's block is free again. */
 static fold_status fold__view_end(fold__view *view, fold_status status)
 {
     view->ctx->arrays[FOLD__ARRAY_LOOK].need = 0;
@@ -28062,7 +27916,6 @@ static int fold__is_shown(const fold__view *view, uint32_t id)
 static int fold__is_leaf(const fold__view *view, uint32_t id) { return (view->at[id] & FOLD__LEAF) != 0; }
 static uint32_t fold__column(const fold__view *view, uint32_t id) { return (view->at[id] & ~FOLD__LEAF) - 1; }
 
-/* Writes an attribute of an op: a number, or all axes. */
 static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
 {
     if (fold__attr_is_float(op))
@@ -28109,7 +27962,6 @@ static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *
 
 /* -- as text --------------------------------------------------------------------------------- */
 
-/* Tells whether a node is a leaf of a parameter, and of which. */
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 {
     const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
@@ -28186,7 +28038,6 @@ static void fold__put_makers(fold__text *text, const fold__makers *maker)
         fold__put_bytes(text, " ", 1);
 }
 
-/* Counts the operands from `slot` on that look the same. Fewer than three are written one by one. */
 static int fold__equal_operands(const fold__view *view, const fold__seen_batch *batch, int slot,
                                 const fold__makers *makers)
 {
@@ -28265,7 +28116,6 @@ static void fold__put_head(fold__text *text, const fold__view *view)
                                                   : " by depth, not run yet\n");
 }
 
-/* Writes the rows looked up in each table, and other leaves. */
 static void fold__put_leaves(fold__text *text, const fold__view *view)
 {
     const fold_ctx *f = view->ctx;
@@ -28371,7 +28221,6 @@ static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const f
     return count;
 }
 
-/* Tells how one signature of an op differs from another: each part of their keys. */
 static void fold__put_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                   const fold__sig *other)
 {
@@ -28399,7 +28248,6 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
         fold__put(text, "another value is shared");
 }
 
-/* Tells how many parts of two keys differ; keys of other lengths differ most. */
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
 {
     const uint32_t *key = fold__key_of(f, one), *other_key = fold__key_of(f, other);
@@ -28455,7 +28303,6 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
     }
 }
 
-/* Tells why a signature has more than one batch. */
 static void fold__put_batch_splits(fold__text *text, const fold__view *view, const fold__seen_sig *seen)
 {
     fold__put_signature(text, view->ctx, seen->sig);
@@ -28503,7 +28350,6 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 
 /* -- for other programs ---------------------------------------------------------------------- */
 
-/* Tells what a call of this signature is. */
 static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -28561,7 +28407,6 @@ static void fold__number_samples(fold__view *view)
     }
 }
 
-/* Tells of a node what differs between calls of a batch. */
 static void fold__see_node(const fold__view *view, uint32_t id, fold_seen *seen)
 {
     const fold_ctx *f = view->ctx;
@@ -28674,7 +28519,6 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 
 /* -- a model --------------------------------------------------------------------------------- */
 
-/* Counts its values, or the bytes that stand for them. */
 static size_t fold__param_bytes(const fold_model *m, const fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -28944,7 +28788,6 @@ static int fold__count_bytes(const void *bytes, size_t size, void *count)
     return 0;
 }
 
-/* Writes a number in so many bytes, as fold__number_at reads it. */
 static void fold__put_number(fold__text *text, uint64_t number, int width)
 {
     for (int byte = 0; byte < width; byte++) {
@@ -28962,7 +28805,6 @@ static void fold__put_floats(fold__text *text, const float *values, size_t count
         fold__put_number(text, fold__bits_of(values[i]), 4);
 }
 
-/* Writes bytes, or halves, as they lie in a file: row-major. */
 static void fold__put_byte_weight(fold__text *text, const fold_model *m, const fold__param_data *param)
 {
     const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
@@ -28980,7 +28822,6 @@ static void fold__put_byte_weight(fold__text *text, const fold_model *m, const f
     }
 }
 
-/* Writes the data of a tensor. */
 static void fold__put_data(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                            int form)
 {
@@ -29051,7 +28892,6 @@ enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1:
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
 ssize_t readlink(const char *path, char *to, size_t size); /* headers hide it from strict C */
 #endif
-/* Tells whether a file may be put there: over a regular one, or where nothing is. */
 static int fold__disk_replaceable(const char *path)
 {
     struct stat there;
@@ -29217,7 +29057,6 @@ static void fold__draft_write(fold_model *m, const char *draft, int descriptor, 
         fold__path_fail(error, "save", draft);
 }
 
-/* Writes a draft, held until it gets the file's name. `draft` is memory for the draft's own name. */
 static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
                           const fold_save_desc *desc, fold__error *error)
 {
@@ -29307,7 +29146,6 @@ static uint32_t fold__json_hex(fold__json *json)
     return code;
 }
 
-/* Tells what comes after a backslash, as UTF-8. */
 static int fold__json_escape(fold__json *json, char **out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -29334,7 +29172,6 @@ static int fold__json_escape(fold__json *json, char **out)
     return 1;
 }
 
-/* Returns a string, or NULL when there is none or it is not text. */
 static char *fold__json_string(fold__json *json)
 {
     if (!fold__json_take(json, '"'))
@@ -29598,7 +29435,6 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
     return fold_ctx_status(f);
 }
 
-/* Returns array `which` of the file with room for so many bytes, or NULL when there is no memory. */
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
@@ -29607,7 +29443,6 @@ static char *fold__file_need(fold__file *file, int which, size_t bytes)
     return NULL;
 }
 
-/* Reads a number of a file, in so many bytes. */
 static uint64_t fold__number_at(const unsigned char *from, int width)
 {
     uint64_t number = 0;
@@ -29616,7 +29451,6 @@ static uint64_t fold__number_at(const unsigned char *from, int width)
     return number;
 }
 
-/* Reads the next `count` bytes into `to`. */
 static int fold__file_read(fold__file *file, void *to, size_t count)
 {
     if (file->read ? (file->read)(to, count, file->user) != count : count > file->left)
@@ -29647,7 +29481,6 @@ static char *fold__read_array(fold__file *file, int which, size_t length)
     return bytes;
 }
 
-/* Reads the header into the table of tensors, in order of their names, each but once. */
 static int fold__load_header(fold__file *file)
 {
     unsigned char head[8];
@@ -29687,7 +29520,6 @@ static int fold__load_header(fold__file *file)
     return 1;
 }
 
-/* Returns the tensor whose name is three parts joined, or NULL. */
 static fold__tensor *fold__find_tensor(const fold__file *file, const char *const joined[3])
 {
     for (uint32_t low = 0, high = file->count; low < high;) {
@@ -29761,7 +29593,6 @@ static int fold__missing_tensor(fold__file *file, const char *who, const char *c
                            fold__shorten(shown, full), where, nearest);
 }
 
-/* Writes the shape that a tensor has in the file. */
 static const char *fold__there_text(char text[64], const fold__tensor *tensor)
 {
     fold__format(text, 64, "of more than 4 axes");
@@ -29770,7 +29601,6 @@ static const char *fold__there_text(char text[64], const fold__tensor *tensor)
     return text;
 }
 
-/* Finds the scales of a tensor of bytes. */
 static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold__param_data *param,
                               const char *name)
 {
@@ -29838,7 +29668,6 @@ static int fold__match_part(fold__file *file, uint32_t index, int part)
     return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
 }
 
-/* Tells what the metadata say of the optimiser. */
 static int fold__load_rule(fold__file *file)
 {
     if (!fold__can_train(file->model))
@@ -29862,7 +29691,6 @@ static int fold__load_rule(fold__file *file)
 
 static int fold__is_wanted(const fold__tensor *tensor) { return tensor->param || tensor->of_bytes; }
 
-/* Finds every parameter's tensors, and looks at those left over. */
 static int fold__load_match(fold__file *file)
 {
     const char *prefix = file->desc.prefix ? file->desc.prefix : "";
@@ -29945,7 +29773,6 @@ static int fold__load_data(fold__file *file)
     return 1;
 }
 
-/* Makes a float of IEEE 754 binary16. */
 static float fold__half(uint32_t bits)
 {
     const uint32_t sign = bits >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
@@ -29970,12 +29797,10 @@ FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsi
     }
 }
 
-/* Returns a float of a file. */
 static float fold__float_at(const unsigned char *in)
 {
     return fold__float_of((uint32_t)fold__number_at(in, 4));
 }
-/* Returns the scale of the byte at `at`. */
 static float fold__scale_at(const fold__tensor *tensor, size_t at)
 {
     const uint32_t last = (uint32_t)fold__shape_last(&tensor->shape);
@@ -30001,7 +29826,6 @@ static float fold__value_of(const fold__tensor *tensor)
     return value;
 }
 
-/* Tells whether bytes and scales are such as fold.h writes. */
 static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
 {
     char name[FOLD__SHORT];
@@ -30022,7 +29846,6 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
     return 1;
 }
 
-/* Tells whether the bytes of a tensor are those of its parameter, as they are. */
 static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_data *param)
 {
     const int by_rows = tensor->scales && tensor->scales->shape.rank > 1;
@@ -30063,7 +29886,6 @@ static int fold__load_check(fold__file *file)
     return 1;
 }
 
-/* Takes bytes and scales of a file as they are. */
 static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsigned char *bytes,
                              const unsigned char *file_scales)
 {
@@ -30189,7 +30011,6 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 
 /* -- reading in place ------------------------------------------------------------------------ */
 
-/* Reads the header of a file whose tensors stay. They know where they lie; their order is that of names. */
 static int fold__open_tensors(fold__file *file)
 {
     if (file->model->error.status || file->error->status || !fold__load_header(file) ||
@@ -30199,7 +30020,6 @@ static int fold__open_tensors(fold__file *file)
     return 1;
 }
 
-/* Tells whether floats can be read where a tensor lies. */
 static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
 {
     char name[FOLD__SHORT];
@@ -30209,7 +30029,6 @@ static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
                            fold__shorten(name, tensor->name));
 }
 
-/* Tells whether a parameter can have the bytes of a tensor, as far as its uses go. */
 static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
 {
     const fold_quantize_desc any = { 1, 1, 8 };
