@@ -25522,7 +25522,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     if (f->renew_tables)
         f->renew_tables(f);
     fold__draw_again(f);
-    if (FOLD__TRAINING(f->run->asked_backward && !begin))
+    if (FOLD__TRAINING(f->run->asked_backward && (!begin || fold__is_eager(f))))
         fold__restart_kept_grads(f);
     const fold_status status = fold__is_eager(f) ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
@@ -25591,7 +25591,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
-    if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced))
+    if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced && !fold__is_eager(f)))
         fold__restart_kept_grads(f);
     f->run->sliced = 1;
     if (progress->stretch != FOLD__NONE && (f->run->replays || f->run->recompute))

@@ -623,7 +623,7 @@ static void test_max_of_nan(const fold__kernels *f)
 static void test_fading_states(const fold__kernels *f)
 {
     enum { COUNT = 21, TURNS = 20000 };
-    const fold__step step = { FOLD__RULE_adam, 2, 0.1f, 0, 0, 1e-8f, 0.9f, 0.1f, 1, 0.99f, 0.01f, 1 };
+    const fold__step step = { FOLD__RULE_adam, 2, 0.1f, 0, 0, 1e-8f, 0.9f, 0.1f, 1, 0.99f, 0.01f, 1, 0 };
     for (int rule = FOLD__RULE_momentum; rule <= FOLD__RULE_adam; rule++) {
         float value[COUNT], grad[COUNT] = { 0 }, mean[COUNT], square[COUNT];
         for (int i = 0; i < COUNT; i++) {
