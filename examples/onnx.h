@@ -79,6 +79,15 @@ fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc 
 #endif
 /* Opens a file that lies in memory, which is not read any more when the call returns. */
 fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc);
+/* Writes an .onnx file again with the weights that its parameters have now, in the file's own layout: the same
+   bytes but for them, so PyTorch or ONNX Runtime reads what was trained here. It was opened in m with the same
+   desc. Returns the model's status. Errors: a weight that changed and is not in the file itself as float32,
+   or is read in two forms, such as a matrix and its transpose, that trained apart. */
+fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
+                              fold_writer *write, void *writer);
+#ifndef FOLD_NO_STDIO
+fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, const fold_onnx_desc *desc);
+#endif
 /* Frees o, after the contexts that recorded it and before the model. NULL is fine. */
 void fold_onnx_close(fold_onnx *o);
 
@@ -178,6 +187,7 @@ typedef struct onnx__value {
     double *numbers;
     fold_param param;         /* a constant that steps read as a value */
     int step;                 /* the one that makes it */
+    char *seen;               /* of a tensor that is saved: elements that a parameter has */
     fold_node node;           /* while a sample is recorded */
     int wanted, given;
 } onnx__value;
@@ -231,7 +241,7 @@ typedef struct onnx__step {
     float real[2];
     const onnx__layer *layer;
     fold_conv_desc conv;
-    fold_param param[12];
+    fold_param param[14];
     fold_op own;
     int stops;                /* no gradient passes */
     float *noise;             /* place for a random op's */
@@ -277,6 +287,7 @@ struct fold_onnx {
     onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
+    int saves; /* parameters are written to the bytes of the file, which are ours, not made from them */
     int failed, version, has_list; /* has_list: of this sample a node that is a list was handed in */
     const char *folder; /* where other files lie; NULL: there are none */
     int folder_length;
@@ -748,7 +759,11 @@ static int onnx__read_tensor(fold_onnx *o, onnx__span tensor, onnx__value *value
     if (onnx__field_of(o, tensor, 3, &field)) return ONNX__REFUSE(o, "a segment of a tensor");
     if (onnx__field_of(o, tensor, 14, &field) && field.value == 1)
         return (value->raw = onnx__external(o, tensor, size)) != NULL;
-    if (!onnx__field_of(o, tensor, 9, &field)) return onnx__read_listed(o, tensor, type->field, type, value);
+    const int is_raw = onnx__field_of(o, tensor, 9, &field) > 0;
+    if (!is_raw && type->type == ONNX__FLOAT && onnx__field_of(o, tensor, type->field, &field) == 1 &&
+        field.wire == ONNX__BYTES && (size_t)(field.bytes.end - field.bytes.at) == size)
+        return (value->raw = field.bytes.at) != NULL; /* packed floats are the same bytes */
+    if (!is_raw) return onnx__read_listed(o, tensor, type->field, type, value);
     if ((size_t)(field.bytes.end - field.bytes.at) != size)
         return ONNX__REFUSE(o, "its data have another size than its shape tells");
     value->raw = field.bytes.at;
@@ -960,6 +975,35 @@ static const char *onnx__param_name(fold_onnx *o, const onnx__weight *wanted, co
     return name ? name : "";
 }
 
+/* Writes what a parameter has become to the tensor in the file that it was made of. What it still is stays as it
+   was there, so that no number is rounded twice. */
+static int onnx__store(fold_onnx *o, const onnx__weight *wanted, const onnx__view *view)
+{
+    onnx__value *value = &o->values[onnx__find(o, wanted->name)];
+    const float *now = fold_param_value(o->model, wanted->param), scale = wanted->scale;
+    const unsigned char *raw = wanted->value->raw;
+    const int can_write = raw && raw >= o->file.at && raw < o->file.end && value->type->type == ONNX__FLOAT;
+    int index[FOLD_ONNX_RANK] = { 0 };
+    if (!now || !onnx__same_shape(fold_param_shape(o->model, wanted->param), wanted->shape))
+        return ONNX__REFUSE(o, "the parameter of '%.60s' has another shape, or no floats", wanted->name);
+    if (!value->seen) value->seen = ONNX__PASSING(o, char, value->count);
+    for (int i = 0; value->seen && i < onnx__elements(wanted->shape); i++) {
+        const int at = view ? onnx__next_source(view, index) : i;
+        const float made = now[i] / scale;
+        uint32_t bits;
+        const int is_new = scale * (float)onnx__number(wanted->value, at) != now[i];
+        if (is_new && (!can_write || !isfinite(made)))
+            return ONNX__REFUSE(o, "'%.60s' cannot be written: it is not in the file as floats", wanted->name);
+        if (is_new && value->seen[at])
+            return ONNX__REFUSE(o, "'%.60s' is read in two forms, which trained apart", wanted->name);
+        memcpy(&bits, &made, sizeof bits);
+        for (int k = 0; is_new && k < 4; k++)
+            ((unsigned char *)(uintptr_t)raw)[4 * (size_t)at + (size_t)k] = (unsigned char)(bits >> 8 * k);
+        if (raw) value->seen[at] = 1;
+    }
+    return !o->failed;
+}
+
 /* Finds the parameter that was made of a value in this form, or makes it, of `scale` times the elements of a
    view; NULL: all elements as they lie. */
 static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view, unsigned uses, int frozen,
@@ -978,7 +1022,7 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
         if (made->form == wanted.form && made->form != ONNX__ALONE &&
             onnx__same_shape(made->shape, wanted.shape) &&
             !memcmp(&made->scale, &wanted.scale, sizeof wanted.scale)) {
-            if (frozen) fold_param_freeze(o->model, *param, 1);
+            if (frozen && !o->saves) fold_param_freeze(o->model, *param, 1);
             return 1;
         }
     }
@@ -989,9 +1033,12 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
     desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is meant so */
     desc.uses = uses;
     desc.frozen = frozen || value->is_frozen;
-    wanted.param = *param = fold_param_new(o->model, &desc);
+    wanted.param = *param =
+        o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
+    if (o->saves && fold_param_is_null(*param)) ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
     if (fold_param_is_null(*param)) return o->failed = 1, 0;
     o->weights[o->n_weights++] = wanted;
+    if (o->saves) return onnx__store(o, &wanted, view);
     float *out = fold_values_write_begin(o->model, *param);
     for (int i = 0; out && i < onnx__elements(wanted.shape); i++)
         out[i] = wanted.scale * (float)onnx__number(value, view ? onnx__next_source(view, index) : i);
@@ -1066,6 +1113,7 @@ typedef void onnx__kernel(const fold_op_call *c);
 static fold_op onnx__own_op(fold_onnx *o, const char *name, int n_in, onnx__kernel *forward,
                             onnx__kernel *backward, const void *user)
 {
+    const fold_op none = { 0, 0 };
     fold_op_desc desc = fold_op_desc_default();
     desc.name = name;
     desc.n_in = n_in;
@@ -1074,6 +1122,7 @@ static fold_op onnx__own_op(fold_onnx *o, const char *name, int n_in, onnx__kern
     desc.infer = onnx__infer_attributes;
     desc.forward = forward;
     desc.backward = backward;
+    if (o->saves) return none;
     desc.needs = backward ? FOLD_NEEDS_IN : 0;
     desc.user = (void *)(uintptr_t)user;
     const fold_op op = fold_op_new(o->model, &desc);
@@ -2311,20 +2360,21 @@ struct onnx__layer {
     int steps, batch, width, hidden, ways;
     int is_lstm, reverse, resets_late, peeps, batch_first;
 };
-enum { ONNX__PER_WAY = 6 }; /* parameters of a direction */
+enum { ONNX__PER_WAY = 7 }; /* parameters of a direction */
 
 /* Gate k of ONNX's i o f c, of which c goes through tanh. Peepholes let a gate see the state. */
 static fold_node onnx__lstm_gate(fold_ctx *f, const onnx__layer *l, const fold_param *param, fold_node gates,
                                  fold_node c, int k)
 {
     const fold_node gate = onnx__part(f, gates, k * l->hidden, l->hidden);
-    return !l->peeps ? gate : fold_sigmoid(f, fold_add(f, gate, fold_mul(f, fold_use(f, param[2 + k]), c)));
+    return !l->peeps ? gate : fold_sigmoid(f, fold_add(f, gate, fold_mul(f, fold_use(f, param[4 + k]), c)));
 }
 static void onnx__lstm_step(fold_ctx *f, const onnx__layer *l, const fold_param *param, fold_node x,
                             fold_node *state)
 {
-    const int n = l->hidden;
-    const fold_node both[2] = { x, state[0] }, all = fold_linear_n(f, both, 2, param[0], param[1]);
+    const int n = l->hidden; /* biases of x and of h are two, as they train */
+    const fold_node seen = fold_linear(f, x, param[0], param[1]);
+    const fold_node all = fold_add(f, seen, fold_linear(f, state[0], param[2], param[3]));
     const fold_node update = fold_tanh(f, onnx__part(f, all, 3 * n, n)),
                     gates = l->peeps ? all : fold_sigmoid(f, onnx__part(f, all, 0, 3 * n)),
                     in = onnx__lstm_gate(f, l, param, gates, state[1], 0),
@@ -2380,47 +2430,42 @@ static void onnx__record_recurrent(fold_onnx *o, const onnx__step *s, const fold
     }
 }
 
-/* Makes the weight and the bias of some gates, which read x, or h, or both: the rows of x come first. */
-typedef struct onnx__gates { int slot, reads_x, reads_h, from, count; } onnx__gates;
+/* Makes the weight and the bias of some gates, which read x or h: both are parts of the file's. */
+typedef struct onnx__gates { int slot, reads_h, from, count; } onnx__gates;
 static void onnx__gate_params(fold_onnx *o, onnx__step *s, int way, const onnx__gates *gates)
 {
-    const int n = s->layer->hidden, width = s->layer->width, all = 3 + s->layer->is_lstm,
-              columns = gates->count * n, inputs = gates->reads_x ? width : 0,
-              rows = inputs + (gates->reads_h ? n : 0), first = (way * all + gates->from) * n;
-    const onnx__value *W = onnx__in(o, 1), *R = onnx__in(o, 2),
-                      *B = onnx__has_in(o, 3) ? onnx__in(o, 3) : NULL;
-    onnx__value weight = gates->reads_x ? *W : *R, bias = B ? *B : *W;
+    static const int order[3] = { 0, 2, 1 };
+    const int n = s->layer->hidden, ways = s->layer->ways, rows = gates->reads_h ? n : s->layer->width,
+              all = (3 + s->layer->is_lstm) * n, first = gates->from * n, columns = gates->count * n;
+    const onnx__dims whole = { 3, { ways, all, rows } }, biases = { 1, { ways * 2 * all } };
     fold_param *param = &s->param[ONNX__PER_WAY * way + gates->slot];
-    double *w = weight.numbers = ONNX__PASSING(o, double, rows *columns),
-           *b = bias.numbers = ONNX__PASSING(o, double, columns);
-    weight.raw = bias.raw = NULL;
-    for (int i = 0; i < rows * columns && !o->failed; i++) {
-        const int row = i / columns, from = first + i % columns;
-        w[i] = row < inputs ? onnx__number(W, from * width + row) : onnx__number(R, from * n + row - inputs);
-    }
-    for (int k = 0; k < columns && B && !o->failed; k++) {
-        const int at = first + way * all * n + k;
-        if (gates->reads_x) b[k] += onnx__number(B, at);
-        if (gates->reads_h) b[k] += onnx__number(B, at + all * n);
-    }
-    onnx__weigh_alone(o, &weight, NULL, fold_shape2(rows, columns), FOLD_FOR_LINEAR, param);
-    if (B) onnx__weigh_alone(o, &bias, NULL, fold_shape1(columns), 0, param + 1);
+    onnx__view view = onnx__view_of(o, &whole);
+    onnx__take_axis(o, &view, 0, way, 1, 1);
+    onnx__take_axis(o, &view, 1, first, 1, columns);
+    view = onnx__permuted(&view, order);
+    onnx__weigh_alone(o, onnx__in(o, 1 + gates->reads_h), &view, fold_shape2(rows, columns), FOLD_FOR_LINEAR,
+                      param);
+    if (!onnx__has_in(o, 3)) return;
+    view = onnx__view_of(o, &biases);
+    onnx__take_axis(o, &view, 0, (2 * way + gates->reads_h) * all + first, 1, columns);
+    onnx__weigh_alone(o, onnx__in(o, 3), &view, fold_shape1(columns), 0, param + 1);
 }
 static void onnx__recurrent_params(fold_onnx *o, onnx__step *s)
 {
-    static const onnx__gates lstm = { 0, 1, 1, 0, 4 }, late[2] = { { 0, 1, 0, 0, 3 }, { 2, 0, 1, 0, 3 } },
-                             early[3] = { { 0, 1, 0, 0, 3 }, { 2, 0, 1, 0, 2 }, { 4, 0, 1, 2, 1 } };
+    static const onnx__gates lstm[2] = { { 0, 0, 0, 4 }, { 2, 1, 0, 4 } },
+                             late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
+                             early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
     const onnx__layer *l = s->layer;
-    const onnx__gates *gates = l->is_lstm ? &lstm : l->resets_late ? late : early;
+    const onnx__gates *gates = l->is_lstm ? lstm : l->resets_late ? late : early;
     for (int way = 0; way < l->ways && !o->failed; way++) {
-        for (int i = 0; i < (l->is_lstm ? 1 : 3 - l->resets_late); i++)
+        for (int i = 0; i < (l->is_lstm ? 2 : 3 - l->resets_late); i++)
             onnx__gate_params(o, s, way, &gates[i]);
         for (int k = 0; k < 3 && l->peeps; k++) {
             const onnx__dims all = { 1, { onnx__in(o, 7)->count } };
             onnx__view view = onnx__view_of(o, &all);
             onnx__take_axis(o, &view, 0, (3 * way + k) * l->hidden, 1, l->hidden);
             onnx__weigh_alone(o, onnx__in(o, 7), &view, fold_shape1(l->hidden), 0,
-                              &s->param[ONNX__PER_WAY * way + 2 + k]);
+                              &s->param[ONNX__PER_WAY * way + 4 + k]);
         }
     }
 }
@@ -2902,7 +2947,8 @@ fold_onnx_desc fold_onnx_desc_default(void)
 }
 
 /* Opens the file of a path, or, NULL, the one that lies in memory. */
-static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, const fold_onnx_desc *desc)
+static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, const fold_onnx_desc *desc,
+                             int saves)
 {
     enum { ROOM = 64 << 20 };
     const size_t size = (size_t)(file.end - file.at);
@@ -2922,6 +2968,13 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
     if (path) file.at = file.end = onnx__read_part(o, path, 0, SIZE_MAX);
     if (file.at && path) file.end += o->read;
 #endif
+    o->saves = saves;
+    unsigned char *copy = saves ? ONNX__KEPT(o, unsigned char, file.end - file.at + 1) : NULL;
+    if (copy) {
+        memcpy(copy, file.at, (size_t)(file.end - file.at));
+        file.end = copy + (file.end - file.at);
+        file.at = copy;
+    }
     const int opened = !o->failed && onnx__open_all(o, file);
     if (!opened && !fold_model_status(m)) fold_model_fail(m, FOLD_BAD_ARGUMENT, o->why);
     onnx__release(o, &o->passing);
@@ -2932,23 +2985,48 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
     fold_onnx_close(o);
     return NULL;
 }
+void fold_onnx_close(fold_onnx *o)
+{
+    if (o) onnx__release(o, &o->kept);
+}
+/* Writes the bytes of a file that was opened to be saved, and closes it. */
+static fold_status onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
+{
+    const size_t size = o ? (size_t)(o->file.end - o->file.at) : 0;
+    if (o && (!write || write(o->file.at, size, writer)))
+        fold_model_fail(m, FOLD_IO, "onnx: a file cannot be written");
+    fold_onnx_close(o);
+    return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+}
 fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc)
 {
     const unsigned char *begin = (const unsigned char *)bytes;
     const onnx__span file = { begin, begin ? begin + size : NULL };
-    return onnx__open(m, NULL, file, desc);
+    return onnx__open(m, NULL, file, desc, 0);
+}
+fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
+                              fold_writer *write, void *writer)
+{
+    const unsigned char *begin = (const unsigned char *)bytes;
+    const onnx__span file = { begin, begin ? begin + size : NULL };
+    return onnx__write_file(m, onnx__open(m, NULL, file, desc, 1), write, writer);
 }
 #ifndef FOLD_NO_STDIO
 fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc)
 {
     const onnx__span none = { NULL, NULL };
-    return onnx__open(m, path ? path : "", none, desc);
+    return onnx__open(m, path ? path : "", none, desc, 0);
+}
+fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, const fold_onnx_desc *desc)
+{
+    const onnx__span none = { NULL, NULL };
+    fold_onnx *o = onnx__open(m, from ? from : "", none, desc, 1);
+    FILE *file = o && to ? fopen(to, "wb") : NULL;
+    fold_status status = onnx__write_file(m, o, file ? fold_to_file : NULL, file);
+    if (file && fclose(file) && !status) status = fold_model_fail(m, FOLD_IO, "onnx: a file cannot be written");
+    return status;
 }
 #endif
-void fold_onnx_close(fold_onnx *o)
-{
-    if (o) onnx__release(o, &o->kept);
-}
 
 /* ---- asking ----------------------------------------------------------------------------------- */
 
