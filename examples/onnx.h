@@ -12,29 +12,35 @@
        fold_run(f, &out.node, 1);                                     // all agents together
        const float *actions = fold_value(f, out.node);
 
-   Opening reads the file once. Its weights become parameters of the model, under their names in the file.
-   The rest becomes a list of steps, of which all shapes are known: an axis whose length the file leaves
-   open, such as the batch, becomes 1. Recording walks the steps that an output needs, for one sample. So
-   any number of agents batches, and the network is run, replayed, trained on, quantised and saved like any
-   other. A batch that the file fixes to more than 1 stays one sample. Where another axis is open, such as
-   the length of a sequence, a binding tells its length.
+   Opening reads the file once. Its weights become parameters of the model, under their names in the file. One
+   that is kept in another layout than there, such as the transpose of a matrix, has ".turned" or ".part"
+   behind its name, so PyTorch never takes it for its own: save it for PyTorch with fold_onnx_save. The rest
+   becomes a list of steps, of which all shapes are known: an axis whose length the file leaves open, such as
+   the batch, becomes 1. Recording walks the steps that an output needs, for one sample. So any number of
+   agents batches, and the network is run, replayed, trained on, quantised and saved like any other. A batch
+   that the file fixes to more than 1 stays one sample. Where another axis is open, such as the length of a
+   sequence, a binding tells its length.
 
    Values are those of the file, in its shapes. A state is an input and an output by name: hand in what
-   came out, or zeros to begin anew. The parameters can train, but those that are subtracted or divided by,
-   such as statistics of observations, and those that the file computes from others, are frozen.
+   came out, or zeros to begin anew. The parameters can train, but some are frozen: those that are subtracted
+   from something or that it is divided by, such as statistics of observations; exponents; statistics of
+   BatchNormalization; and what the file computes from other constants.
 
    Ops that draw random numbers take them from a fold_random, or do without: then normal numbers
    are their mean, and a choice is the most probable one. So an action without noise is its mean.
    Names of tensors that feed such ops, such as logits, can be asked for like outputs.
 
-   Errors: a file that is broken, or has something that is not read, is refused. The error of the model
-   names the op, the node and the reason. What is computed in half or double precision there is computed in
-   float here.
+   Errors: a file that is broken is refused. Where it has something that is not read, what depends on it is
+   refused when it is asked for, and the file only if all of its outputs are. The message names the op, the
+   node and the reason. What is computed in half or double precision there is computed in float here.
 
    It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and
    works in every build of fold.h. Erf, Pow by values that are not constant, and the noise of choices call
-   libm, so their bits are those of libm. No gradient passes through Pow by such values, comparisons, and
-   choices. */
+   libm, so their bits are those of libm.
+
+   No gradient passes through ArgMax, Multinomial, Floor, comparisons, And, Or, Not, Cast to whole numbers or
+   truth values, Pow of whole numbers, and the condition of Where (fold_onnx_tensor.stops_gradient). It passes
+   through all others. */
 
 #ifndef ONNX_H
 #define ONNX_H
@@ -50,7 +56,7 @@ enum { FOLD_ONNX_RANK = 8 };
 typedef struct fold_onnx_tensor {
     const char *name;                /* NULL: there is no such tensor */
     int rank, dim[FOLD_ONNX_RANK];   /* a scalar has rank 0 */
-    int count;                       /* how many values it has; 0: nothing makes it, or what makes it is refused */
+    int count; /* how many values it has; 0: nothing makes it, or what makes it is refused */
     int is_integer;                  /* whole numbers or truth values, which are floats here */
     int is_constant;
     int stops_gradient;              /* no gradient passes through the op that makes it (the list is above) */
@@ -79,10 +85,10 @@ fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc 
 #endif
 /* Opens a file that lies in memory, which is not read any more when the call returns. */
 fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc);
-/* Writes an .onnx file again with the weights that its parameters have now, in the file's own layout: the same
-   bytes but for them, so PyTorch or ONNX Runtime reads what was trained here. It was opened in m with the same
-   desc. Returns the model's status. Errors: a weight that changed and is not in the file itself as float32,
-   or is read in two forms, such as a matrix and its transpose, that trained apart. */
+/* Writes an .onnx file again with the weights that its parameters have now, in the file's own layout: the
+   same bytes but for them, so PyTorch or ONNX Runtime reads what was trained here. It was opened in m with
+   the same desc. Returns the model's status. Errors: a weight that changed and is not in the file itself as
+   float32, or is read in two forms, such as a matrix and its transpose, that trained apart. */
 fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
                               fold_writer *write, void *writer);
 #ifndef FOLD_NO_STDIO
@@ -102,9 +108,9 @@ int fold_onnx_metadata_count(const fold_onnx *o);
 const char *fold_onnx_metadata_key(const fold_onnx *o, int index);
 const char *fold_onnx_metadata(const fold_onnx *o, const char *key);
 
-/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. To record
-   many samples at the cost of one, give a list with a row for each sample, for every input that differs between
-   them. What depends on these inputs is a list then, too. */
+/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. To
+   record many samples at the cost of one, give a list with a row for each sample, for every input that
+   differs between them. What depends on these inputs is a list then, too. */
 typedef struct fold_onnx_value {
     const char *name;
     const float *values;
@@ -112,9 +118,9 @@ typedef struct fold_onnx_value {
 } fold_onnx_value;
 /* Records one sample: gives each of `out` the node of the tensor that it names, which may be an inner one.
    Only inputs that these need must be there. Noise can be an input too, by the name of the random op's
-   output; else it is drawn from chance, and NULL is no noise. It is drawn for one sample: with lists a draw is
-   an error. Two threads must not record the same o at once.
-   Errors are those of the context: a name that is not in the file, an input that is missing. */
+   output; else it is drawn from chance, and NULL is no noise. It is drawn for one sample: with lists a draw
+   is an error. Two threads must not record the same o at once. Errors are those of the context: a name that
+   is not in the file, an input that is missing. */
 fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
                              fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
@@ -172,7 +178,13 @@ static const onnx__type onnx__types[] = {
 
 typedef struct onnx__dims { int rank, dim[FOLD_ONNX_RANK]; } onnx__dims; /* a shape as the file has it */
 
-enum { ONNX__UNKNOWN, ONNX__INPUT, ONNX__COMPUTED, ONNX__FIXED, ONNX__REFUSED }; /* where a value comes from */
+enum {
+    ONNX__UNKNOWN,
+    ONNX__INPUT,
+    ONNX__COMPUTED,
+    ONNX__FIXED,
+    ONNX__REFUSED
+}; /* where a value comes from */
 typedef struct onnx__value {
     const char *name;
     int origin, maker;        /* maker: the node's number, from 1 on; 0: none makes it */
@@ -354,7 +366,8 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
         const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
         onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)(memory.alloc)(room, 64, memory.user);
         if (!chunk && room > o->budget)
-            onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
+            onnx__fail(o, FOLD_NO_MEMORY,
+                       "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
                        (unsigned long)o->most);
         if (!chunk) return onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
         o->budget -= room;
@@ -464,9 +477,9 @@ static const onnx__type *onnx__type_of(uint64_t type)
 }
 static int onnx__no_type(fold_onnx *o, uint64_t type)
 {
-    static const char *const names[] = { "no type", "float", "uint8", "int8", "uint16", "int16", "int32", "int64",
-                                         "string", "bool", "float16", "double", "uint32", "uint64", "complex64",
-                                         "complex128", "bfloat16" };
+    static const char *const names[] = { "no type", "float",  "uint8",     "int8",       "uint16",  "int16",
+                                         "int32",   "int64",  "string",    "bool",       "float16", "double",
+                                         "uint32",  "uint64", "complex64", "complex128", "bfloat16" };
     const size_t known = sizeof names / sizeof *names;
     if (type >= known) return ONNX__REFUSE(o, "values of ONNX's type %d are not read", (int)(type & 1023));
     return ONNX__REFUSE(o, "values of %s are not read here", names[type]);
@@ -538,8 +551,8 @@ static int onnx__new_value(fold_onnx *o, const char *name)
     o->values[o->n_values].name = name;
     return o->n_values++;
 }
-/* How many letters must be changed, left out or added to make one name of another: Levenshtein's distance, of the
-   first letters of long names. */
+/* How many letters must be changed, left out or added to make one name of another: Levenshtein's distance, of
+   the first letters of long names. */
 static int onnx__distance(const char *a, const char *b)
 {
     enum { MOST = 63 };
@@ -547,7 +560,8 @@ static int onnx__distance(const char *a, const char *b)
     for (int k = 0; k <= MOST; k++) row[k] = k;
     for (int i = 0; a[i] && i < MOST; i++)
         for (int k = 0, before = row[0]++; b[k] && k < MOST; k++) {
-            const int changed = before + (a[i] != b[k]), added = (row[k] < row[k + 1] ? row[k] : row[k + 1]) + 1;
+            const int changed = before + (a[i] != b[k]),
+                      added = (row[k] < row[k + 1] ? row[k] : row[k + 1]) + 1;
             before = row[k + 1];
             row[k + 1] = changed < added ? changed : added;
         }
@@ -772,8 +786,8 @@ static int onnx__read_tensor(fold_onnx *o, onnx__span tensor, onnx__value *value
 
 /* ---- the node that is read: attributes and inputs ---------------------------------------------- */
 
-/* Finds an attribute's value, by the number of its field. Without that field it is 0, or "": proto3 does not write
-   those. A list is found as a whole, by its number below 0. */
+/* Finds an attribute's value, by the number of its field. Without that field it is 0, or "": proto3 does not
+   write those. A list is found as a whole, by its number below 0. */
 static int onnx__attribute(fold_onnx *o, const char *name, int number, onnx__field *found)
 {
     const int wanted = number < 0 ? -number : number;
@@ -786,7 +800,8 @@ static int onnx__attribute(fold_onnx *o, const char *name, int number, onnx__fie
         if (number < 0) *found = whole;
         while (onnx__next(o, &whole.bytes, &field)) {
             const int is_value = field.number > 1 && field.number < 12, is_type = field.number == 20;
-            if (is_value ? field.number != wanted : is_type && field.value && field.value + 1 != (uint64_t)wanted)
+            if (is_value ? field.number != wanted
+                         : is_type && field.value && field.value + 1 != (uint64_t)wanted)
                 return ONNX__REFUSE(o, "the attribute %s is of another type", name);
             if (number < 0 || !is_value) continue;
             if (field.wire != wire) return onnx__broken(o, &from);
@@ -957,12 +972,14 @@ static int onnx__same_shape(fold_shape a, fold_shape b)
     return a.rank == b.rank && !memcmp(a.dim, b.dim, (size_t)a.rank * sizeof *a.dim);
 }
 
-/* The name of a parameter: that of the tensor if it has the tensor's values as they lie, so that whatever else
-   reads its file by names does not take it for the tensor. A name that is there already gets a number. */
-static const char *onnx__param_name(fold_onnx *o, const onnx__weight *wanted, const onnx__view *view)
+/* The name of a parameter: that of the tensor if it has the tensor's values as they lie, so that whatever
+   else reads its file by names does not take it for the tensor. A name that is there already gets a number.
+ */
+static const char *onnx__param_name(fold_onnx *o, const onnx__weight *wanted)
 {
     const char *prefix = o->desc.prefix ? o->desc.prefix : "";
-    const int is_plain = wanted->form == ONNX__AS_IT_IS && !view && wanted->scale == 1;
+    const int is_whole = onnx__elements(wanted->shape) == wanted->value->count;
+    const int is_plain = wanted->form == ONNX__AS_IT_IS && is_whole && wanted->scale == 1;
     const char *form = is_plain ? "" : wanted->form == ONNX__TURNED ? ".turned" : ".part";
     const size_t before = strlen(prefix), size = before + strlen(wanted->name) + 32;
     char *name = ONNX__SCRATCH(o, char, size);
@@ -975,8 +992,8 @@ static const char *onnx__param_name(fold_onnx *o, const onnx__weight *wanted, co
     return name ? name : "";
 }
 
-/* Writes what a parameter has become to the tensor in the file that it was made of. What it still is stays as it
-   was there, so that no number is rounded twice. */
+/* Writes what a parameter has become to the tensor in the file that it was made of. What it still is stays as
+   it was there, so that no number is rounded twice. */
 static int onnx__store(fold_onnx *o, const onnx__weight *wanted, const onnx__view *view)
 {
     onnx__value *value = &o->values[onnx__find(o, wanted->name)];
@@ -993,7 +1010,8 @@ static int onnx__store(fold_onnx *o, const onnx__weight *wanted, const onnx__vie
         uint32_t bits;
         const int is_new = scale * (float)onnx__number(wanted->value, at) != now[i];
         if (is_new && (!can_write || !isfinite(made)))
-            return ONNX__REFUSE(o, "'%.60s' cannot be written: it is not in the file as floats", wanted->name);
+            return ONNX__REFUSE(o, "'%.60s' cannot be written: it is not in the file as floats",
+                                wanted->name);
         if (is_new && value->seen[at])
             return ONNX__REFUSE(o, "'%.60s' is read in two forms, which trained apart", wanted->name);
         memcpy(&bits, &made, sizeof bits);
@@ -1027,7 +1045,7 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
         }
     }
     if (o->n_weights == 2 * o->most_values) return ONNX__REFUSE(o, "too many parameters");
-    desc.name = onnx__param_name(o, &wanted, view);
+    desc.name = onnx__param_name(o, &wanted);
     if (o->failed) return 0;
     desc.shape = wanted.shape;
     desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is meant so */
@@ -1227,7 +1245,8 @@ static void onnx__record_move(fold_onnx *o, const onnx__step *s, const fold_node
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-/* Rows of a list have as many axes as what they meet: else a node with more would be met by each as a whole. */
+/* Rows of a list have as many axes as what they meet: else a node with more would be met by each as a whole.
+ */
 static int onnx__most_axes(fold_ctx *f, const fold_node *in, int n)
 {
     int most = 0;
@@ -1438,11 +1457,13 @@ static int onnx__meet(fold_onnx *o, const onnx__dims *a, onnx__dims *dims)
     return onnx__size(o, dims);
 }
 
-/* Whether an op of elements makes whole numbers: its type is that of its first operand, behind a condition. */
+/* Whether an op of elements makes whole numbers: its type is that of its first operand, behind a condition.
+ */
 static int onnx__makes_whole(fold_onnx *o)
 {
     const onnx__op *op = o->node.op;
-    return op->flags & ONNX__TRUTH || onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
+    return op->flags & ONNX__TRUTH ||
+           onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
 }
 /* Computes an output of constants. Without a number for its op, the first of them chooses from the others. */
 static int onnx__compute(fold_onnx *o, const onnx__dims *dims)
@@ -1466,7 +1487,8 @@ static int onnx__compute(fold_onnx *o, const onnx__dims *dims)
     return !o->failed;
 }
 
-/* Ops that fold.h has not, element by element, of equal shapes. A gradient passes through Erf and Pow alone. */
+/* Ops that fold.h has not, element by element, of equal shapes. A gradient passes through Erf and Pow alone.
+ */
 static void onnx__map_forward(const fold_op_call *c)
 {
     const onnx__op *op = (const onnx__op *)c->user;
@@ -1612,7 +1634,15 @@ static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
 {
     static const onnx__op casts[2] = {
         { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__trunc, 0, 0 },
-        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__not_zero, 0, ONNX__INTEGERS | ONNX__TRUTH }
+        { "Cast",
+          1,
+          1,
+          "",
+          NULL,
+          { NULL, NULL, NULL, NULL, NULL, NULL },
+          onnx__not_zero,
+          0,
+          ONNX__INTEGERS | ONNX__TRUTH }
     };
     const int to = onnx__whole(o, "to", 0);
     const onnx__type *type = onnx__type_of((uint64_t)to);
@@ -2013,7 +2043,8 @@ static int onnx__open_reduce(fold_onnx *o, const onnx__value *from)
 {
     unsigned marks;
     const onnx__calls *calls = &o->node.op->calls;
-    const int named = onnx__marked_axes(o, from->dims.rank, 0, &marks), is_plain = !calls->one && !calls->after;
+    const int named = onnx__marked_axes(o, from->dims.rank, 0, &marks),
+              is_plain = !calls->one && !calls->after;
     if (named == -2) return 0;
     const int all = named < 1 && !onnx__whole(o, "noop_with_empty_axes", 0);
     if (all) marks = ~0u;
@@ -2553,6 +2584,26 @@ static int onnx__open_recurrent(fold_onnx *o, const onnx__value *from)
 #define ONNX__OTHER(type, least, most, words, open) ONNX__ROW(type, least, most, words, open, NULL, 0)
 enum { ONNX__ANY = 1 << 20 }; /* inputs, none of which may be left out */
 
+/* Opsets 7 to 22 by what they changed in how a node of these ops is written, or what it computes. Not listed:
+   ops of one form, and versions that only allow more types or name an axis from the end. Softmax, LogSoftmax
+   before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis BatchNormalization       7,
+   8: `spatial`, which must be 1. 7 to 13: more than one output is training; then `training_mode`. Before 7
+   `is_test` must say so: refused Clip                     before 11 bounds are attributes, then inputs Pad
+   before 11 pads and value are attributes, then inputs; 18: axes. Modes: constant alone Slice before 10
+   attributes, then inputs, with steps Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
+     Split                    before 13 sizes are an attribute, then an input; 18: num_outputs, unequal parts
+     Reduce...                before 18 (ReduceSum 13) axes are an attribute, then an input, and
+                              noop_with_empty_axes. ReduceMax, ReduceMin of truth values (20): refused
+     Reshape                  before 5 the shape is an attribute; 14: allowzero
+     ArgMax                   12: select_last_index
+     Pow                      12: another type for the exponent; the result has the base's
+     Max, Min, Where, Equal   12, 12, 9, 11: whole numbers, which only constants and Where, Equal have here
+     Shape                    15: start, end
+     Constant                 12: value_int, value_ints, value_float, value_floats
+     Cast                     before 6 `to` is a text: refused; 19: saturate, of types that are not read
+     GRU, LSTM                14: layout
+     Gemm                     11: C may be left out
+   Since: ConstantOfShape, Where, Erf 9; LessOrEqual, GreaterOrEqual 12; LayerNormalization 17; Gelu 20. */
 static const onnx__op onnx__ops[] = {
     ONNX__ONE("Abs", fold_abs, onnx__abs),
     ONNX__ONE("Exp", fold_exp, onnx__exp),
@@ -2685,8 +2736,8 @@ static void onnx__reads_now(fold_onnx *o, const char *what, const char *name)
     o->node.type = what;
     o->node.name = name;
 }
-/* Ends the reading of a part of the file, which makes n values. If it was refused, they are, and what was begun
-   for them is taken back. Returns 0 after an error of the model. */
+/* Ends the reading of a part of the file, which makes n values. If it was refused, they are, and what was
+   begun for them is taken back. Returns 0 after an error of the model. */
 static int onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
 {
     o->budget += onnx__release(o, &o->scratch);
@@ -2707,7 +2758,6 @@ static int onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int
     return 1;
 }
 
-/* Whether the file has a function of this name, as dialects of ONNX have. */
 static int onnx__is_function(fold_onnx *o, const char *type, const char *domain)
 {
     onnx__span from = o->file;
@@ -2738,12 +2788,14 @@ static int onnx__open_node(fold_onnx *o)
     for (int i = 0; i < node->n_in; i++) {
         const onnx__value *value = onnx__in(o, i);
         if (node->in[i] && value->origin == ONNX__UNKNOWN)
-            return ONNX__REFUSE(o, "nothing makes '%.60s'%s", value->name, value->maker ? " but what needs it" : "");
+            return ONNX__REFUSE(o, "nothing makes '%.60s'%s", value->name,
+                                value->maker ? " but what needs it" : "");
         if (value->origin != ONNX__REFUSED) continue;
         onnx__format(o->why, sizeof o->why, "%s", value->why);
         return o->failed = 1, 0;
     }
-    if (onnx__is_function(o, node->type, domain)) return ONNX__REFUSE(o, "a function of the file is not read");
+    if (onnx__is_function(o, node->type, domain))
+        return ONNX__REFUSE(o, "a function of the file is not read");
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
     if (!node->op) return ONNX__REFUSE(o, "this op is not read");
@@ -2866,8 +2918,8 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     o->n_values = 1;
     return !o->failed;
 }
-/* Opens weights, inputs or outputs, by the number of their field in a graph. What is refused of them is no error
-   until it is needed. */
+/* Opens weights, inputs or outputs, by the number of their field in a graph. What is refused of them is no
+   error until it is needed. */
 static int onnx__open_values(fold_onnx *o, onnx__span graph, int number)
 {
     onnx__field field;
@@ -2894,7 +2946,8 @@ static int onnx__bindings_fit(fold_onnx *o, onnx__span graph)
         for (onnx__span from = graph; !found && onnx__next_of(o, &from, 11, &field);)
             found = !strcmp(onnx__text_of(o, field.bytes, 1), name);
         if (!found)
-            return ONNX__REFUSE(o, "there is no input '%.60s' to bind%s", name, onnx__nearest(o, name, ONNX__INPUT));
+            return ONNX__REFUSE(o, "there is no input '%.60s' to bind%s", name,
+                                onnx__nearest(o, name, ONNX__INPUT));
     }
     return !o->failed;
 }
@@ -2907,7 +2960,8 @@ static int onnx__read_version(fold_onnx *o, onnx__span model)
         if ((!*domain || !strcmp(domain, "ai.onnx")) && onnx__field_of(o, field.bytes, 2, &version))
             o->version = version.value < 1000 ? (int)version.value : 1000;
     }
-    if (!o->version) return ONNX__REFUSE(o, "the file does not say which opset of ONNX's own ops (domain '') it has");
+    if (!o->version)
+        return ONNX__REFUSE(o, "the file does not say which opset of ONNX's own ops (domain '') it has");
     if (o->version < 0 || o->version > 22)
         return ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops; 1 to 22 are read", o->version);
     return !o->failed;
@@ -2958,7 +3012,8 @@ static fold_onnx *onnx__open(fold_model *m, const char *path, onnx__span file, c
     if (!m || fold_model_status(m)) return NULL;
     begun.model = m;
     if (desc) begun.desc = *desc;
-    begun.budget = begun.most = begun.desc.most_bytes ? begun.desc.most_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + ROOM;
+    begun.budget = begun.most =
+        begun.desc.most_bytes ? begun.desc.most_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + ROOM;
     fold_onnx *o = ONNX__KEPT(&begun, fold_onnx, 1);
     if (!o) return NULL;
     *o = begun; /* it lies in memory of its own */
@@ -3023,7 +3078,8 @@ fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, cons
     fold_onnx *o = onnx__open(m, from ? from : "", none, desc, 1);
     FILE *file = o && to ? fopen(to, "wb") : NULL;
     fold_status status = onnx__write_file(m, o, file ? fold_to_file : NULL, file);
-    if (file && fclose(file) && !status) status = fold_model_fail(m, FOLD_IO, "onnx: a file cannot be written");
+    if (file && fclose(file) && !status)
+        status = fold_model_fail(m, FOLD_IO, "onnx: a file cannot be written");
     return status;
 }
 #endif
