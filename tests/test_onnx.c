@@ -924,7 +924,7 @@ static void gradients(void)
             else CHECK_INT(fold_run(f, &total, 1), FOLD_OK);
             sum[k] = (double)fold_scalar(f, total);
         }
-        const double right = (sum[1] - sum[2]) / 0.02, got = o && fold_param_grad(m, w) ? (double)fold_param_grad(m, w)[0] : NAN;
+        const double right = (sum[1] - sum[2]) / 0.02, got = o && fold_param_grad(m, w) ? (double)fold_param_grad(m, w)[0] : (double)NAN;
         int stops = 0;
         for (const char *name = "ysvbar"; *name; name++) {
             const char one[2] = { *name, 0 };
@@ -939,9 +939,9 @@ static void gradients(void)
 }
 
 /* Numbers are printed by the shortest text that is the same float. */
-static int append(const void *bytes, size_t size, void *user)
+static int append(const void *from, size_t size, void *user)
 {
-    strncat((char *)user, (const char *)bytes, size);
+    strncat((char *)user, (const char *)from, size);
     return 0;
 }
 static void shortest(void)
@@ -1016,10 +1016,10 @@ static void settings(void)
 }
 /* A file that is saved is the same but for weights that changed, in its own layout. What is kept in another layout has another name. */
 typedef struct saved_bytes { unsigned char bytes[1 << 15]; size_t size; } saved_bytes;
-static int collect(const void *bytes, size_t size, void *user)
+static int collect(const void *from, size_t size, void *user)
 {
     saved_bytes *all = (saved_bytes *)user;
-    memcpy(all->bytes + all->size, bytes, size);
+    memcpy(all->bytes + all->size, from, size);
     all->size += size;
     return 0;
 }
