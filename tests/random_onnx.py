@@ -522,6 +522,8 @@ def layer_norm(g):
     axes, epsilon = tuple(range(k, len(x.dims))), g.r.choice([None, 0.1])
     scale = [g.random_weight(x.dims[k:]) if g.r.random() < 0.9 else g.weight(np.zeros(x.dims[k:]))] + ([g.random_weight(x.dims[k:])] if g.r.random() < 0.6 else [])
     def function(a, *w):
+        if a.var(axes).min() < 1e-3:  # of equal values it is rounding, by the root of epsilon
+            raise Skip()
         y = (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + (epsilon or 1e-5))
         return y * w[0] + (w[1] if len(w) > 1 else 0)
     g.node("LayerNormalization", [x] + scale, function, axis=axis if k < len(x.dims) - 1 or g.r.random() < 0.5 else None, epsilon=epsilon)
@@ -553,6 +555,8 @@ def batch_norm(g):
         line = [-1 if k == 1 else 1 for k in range(a.ndim)]
         if trains:
             m, v = a.mean(axes), a.var(axes)
+            if v.min() < 1e-3:
+                raise Skip()
         return (a - m.reshape(line)) / np.sqrt(v.reshape(line) + (epsilon or 1e-5)) * s.reshape(line) + b.reshape(line)
     g.node("BatchNormalization", [x] + w, function, epsilon=epsilon, training_mode=1 if trains else None)
 
