@@ -203,7 +203,7 @@
 #define FOLD_API static
 #endif
 #else
-#if defined(FOLD_IMPLEMENTATION) && defined(__ELF__) && defined(__GNUC__) && !defined(__TINYC__)
+#if defined(__ELF__) && defined(FOLD_IMPLEMENTATION) && defined(__GNUC__) && !defined(__TINYC__)
 #define FOLD__BOUND __attribute__((visibility("protected")))
 #else
 #define FOLD__BOUND
@@ -29980,7 +29980,7 @@ static fold_status fold__load_file(fold__file *file, int ends)
     const fold__fp saved = fold__fp_enter(0);
     int good = !m->error.status && !file->failure.status && fold__load_header(file) &&
                fold__load_match(file) && fold__load_data(file) && fold__load_check(file);
-    if (good && ends && file->read(&more, 1, file->user))
+    if (good && ends && (file->read)(&more, 1, file->user))
         good = fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
     if (good && FOLD__TRAINING(file->desc.state))
         good = fold__states_ready(m, fold__states_of(file->rule), file->error);

@@ -2175,7 +2175,7 @@ static const struct {
     ROW(xent_matrix, BAD_SHAPE, "softmax_xent: ", "[8 x 8]")
     ROW(hinge, BAD_ARGUMENT, "hinge", "-3")
     ROW(huber, BAD_ARGUMENT, "huber", "delta")
-    ROW(dropout, BAD_ARGUMENT, "dropout", "rate 1")
+    ROW(dropout, BAD_ARGUMENT, "dropout", "rate is 1")
     ROW(layer_norm, BAD_SHAPE, "layer_norm: ", "[4], [8], [8]")
     ROW(lookup, BAD_ARGUMENT, "lookup: row 50", "50 rows")
     ROW(lookup_negative, BAD_ARGUMENT, "lookup: row -1", "50 rows")

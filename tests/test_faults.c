@@ -1027,7 +1027,7 @@ static void names_in_messages(void)
     m = wide_new(&memory, 0, 0).m;
     fold_bias_new(m, "a name that is longer than all that a message has room for, and goes on and on", 3);
     CHECK(fold_model_load_memory(m, file_of_floats.byte, file_of_floats.n, NULL) != FOLD_OK);
-    CHECK_TEXT(fold_model_message(m), "a name that is longer than all that a message has room f..");
+    CHECK_TEXT(fold_model_message(m), "a name that is longer than all that a message has room for, a..");
     CHECK(!strstr(fold_model_message(m), "on and on"));
     fold_model_free(m);
 }

@@ -7,7 +7,7 @@
    A life that fails is made shorter and printed as C statements.
 
        test_lives [--lives N] [--seed S]
-       cc -O1 -o test_lives tests/test_lives.c -lm */
+       cc -O2 -o test_lives tests/test_lives.c -lm */
 
 #define FOLD__SHARED_WORK 500 /* share out small batches, too */
 #define FOLD__LONG_LIST 2     /* run lists of a few rows in strips, too */

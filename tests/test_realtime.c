@@ -377,8 +377,9 @@ static void stopped(int signal, siginfo_t *info, void *context)
     syscall(SYS_exit_group, 0); /* sanitizers' _exit makes other calls */
 }
 
-/* From here on the process may end, and nothing else; with a pool its threads may wait for each other at addresses inside
-   the pool, whose upper halves are equal. Returns an errno. */
+/* From here on the process may end, and nothing else; with a pool it may ask for its number, which tells a fork and never
+   waits, and its threads may wait for each other at addresses inside the pool, whose upper halves are equal. Returns an
+   errno. */
 static int filter_system_calls(void)
 {
     const uint32_t upper = (uint32_t)((uint64_t)(uintptr_t)the_pool >> 32), lower = (uint32_t)(uintptr_t)the_pool;
@@ -386,7 +387,8 @@ static int filter_system_calls(void)
     const uint32_t at = offsetof(struct seccomp_data, args[0]), little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 7, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 8, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 7, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 5),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at + 4 * little),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, upper, 0, 3),

@@ -1,6 +1,6 @@
 /* test_settings.c - a setting that is NaN, out of its range or no member of its enum is refused, by name and value, and nothing has
    changed. Every row of the table tries some bad values and some good ones.
-   Build and run:  cc -O1 -o build/test_settings tests/test_settings.c -lm && build/test_settings */
+   Build and run:  cc -O2 -o build/test_settings tests/test_settings.c -lm && build/test_settings */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 
