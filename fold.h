@@ -807,8 +807,8 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
-/* Gives -sum p log p of p = softmax(logits) over the last axis, which disappears. A choice that is ruled out
-   has a logit of -1e9f, say: an infinite one makes NaN. */
+/* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity rules
+   a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Gives the log-probability [1] of x under independent normal distributions. With s = log_deviation, which
    may be [1], it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
@@ -10498,7 +10498,6 @@ enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
     FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
 };
-/* Tells how many positions have their patches in scratch at a time. */
 static int fold__patch_rows(int length)
 {
     const int rows = FOLD__FILTER_PATCHES / length / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -15961,12 +15960,18 @@ static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node no
     return fold__op(f, code, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Policies need these, which are made of the ops above. */
+/* Policies need these, which are made of the ops above. A choice that is ruled out by a logit of -infinity has
+   the probability 0 and adds 0 log 0 = 0: the logarithm is clamped, as in torch.distributions.Categorical. */
+static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
+{
+    return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
+}
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits)
 {
     fold__call_begins(f, "softmax_entropy");
     const fold_node chance = fold_softmax(f, logits), logarithm = fold_log_softmax(f, logits);
-    return fold__call_ends(f, fold_neg(f, fold_sum(f, fold_mul(f, chance, logarithm), -1)));
+    const fold_node sum = fold_sum(f, fold__p_log_p(f, chance, logarithm), -1);
+    return fold__call_ends(f, fold_neg(f, sum));
 }
 
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
@@ -16701,7 +16706,8 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x)
 {
     static const char *const who = "list_softmax_entropy";
     fold__call_begins(f, who);
-    const fold_node chance = fold_list_softmax(f, x), part = fold_mul(f, chance, fold_list_log_softmax(f, x));
+    const fold_node chance = fold_list_softmax(f, x),
+                    part = fold__p_log_p(f, chance, fold_list_log_softmax(f, x));
     return fold__call_ends(f,
                            fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1)));
 }
@@ -16711,7 +16717,7 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
     static const char *const who = "list_softmax_entropy_to";
     fold__call_begins(f, who);
     const fold_node chance = fold_list_softmax_to(f, x, to, edges, rows),
-                    part = fold_mul(f, chance, fold_list_log_softmax_to(f, x, to, edges, rows));
+                    part = fold__p_log_p(f, chance, fold_list_log_softmax_to(f, x, to, edges, rows));
     const fold_node sum = fold__rows_op(f, &fold__code_list_sum, who, part, NULL, to, edges, rows);
     return fold__call_ends(f, fold_neg(f, sum));
 }
@@ -22969,7 +22975,6 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
-/* Adds the gradient of a lookup to the sums of its rows of the table; a row's first lookup begins one. */
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -23531,7 +23536,6 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     }
 }
 
-/* Sums a use's rows one at a time in record order, those of the head last. */
 static void fold__eager_use(fold_ctx *f, const fold__use *use)
 {
     const fold__run *run = f->run;
@@ -25004,7 +25008,6 @@ static int fold__shows_plan(const fold_ctx *f)
            run->shown.edges == f->n_edges;
 }
 
-/* Finds for each call of a group the last call that depends on it. Other nodes have 0 in `last`. */
 static void fold__find_last_readers(const fold_ctx *f, const fold__group *group, uint32_t *last)
 {
     const uint32_t *calls = f->run->calls;
@@ -27830,7 +27833,6 @@ static void fold__view_of_plan(fold__view *view)
     view->call = run->order;
 }
 
-/* Tells which batch each node belongs to, and the signatures. */
 static void fold__index_view(fold__view *view)
 {
     const fold_ctx *f = view->ctx;
@@ -29716,7 +29718,6 @@ static int fold__load_match(fold__file *file)
     return 1;
 }
 
-/* Takes the data of a stream, which ends with them, to memory, as if the file had lain there. */
 static int fold__take_stream(fold__file *file, uint64_t size)
 {
     const char *bytes = size < SIZE_MAX / 4 ? fold__read_array(file, FOLD__F_STAGE, (size_t)size) : NULL;
@@ -29731,7 +29732,6 @@ static int fold__take_stream(fold__file *file, uint64_t size)
     return 1;
 }
 
-/* Finds every tensor's data: in memory, or read to where they wait. They must fill the file. */
 static int fold__load_data(fold__file *file)
 {
     char shown[FOLD__SHORT];

@@ -360,6 +360,42 @@ static void losses(void)
     }
 }
 
+/* Illegal moves have a logit of -infinity: probabilities, entropies, losses and gradients are those of the legal moves. */
+static void moves_ruled_out(void)
+{
+    const float values[3] = { 0.5f, -1, 2 }, mask[3] = { 0, 0, -INFINITY };
+    const double e = exp(0.5), g = exp(-1.0), p = e / (e + g), q = g / (e + g), entropy = -p * log(p) - q * log(q);
+    for (int as_list = 0; as_list < 3; as_list++)
+        for (int eager = 0; eager < 2; eager++) {
+            fold_ctx_desc d = fold_ctx_desc_default();
+            d.training = 1;
+            d.eager = eager;
+            fold_model *m = fold_model_new(NULL);
+            fold_param_desc pd = fold_param_desc_default();
+            pd.name = "logits", pd.shape = fold_shape1(3), pd.values = values;
+            const fold_param logits = fold_param_new(m, &pd);
+            fold_ctx *f = fold_ctx_new(m, &d);
+            const int to[3] = { 0, 0, 0 }, label = 0;
+            const fold_node x = fold_add(f, fold_use(f, logits), fold_input(f, mask, 3)), list = fold_list_unstack(f, x);
+            const fold_node spread = as_list == 0   ? fold_softmax_entropy(f, x)
+                                     : as_list == 1 ? fold_list_softmax_entropy(f, list)
+                                                    : fold_list_at(f, fold_list_softmax_entropy_to(f, list, to, 3, 1), 0);
+            const fold_node loss = as_list == 0   ? fold_softmax_xent(f, x, 0)
+                                   : as_list == 1 ? fold_list_choice_xent(f, list, 0)
+                                                  : fold_list_at(f, fold_list_choice_xent_to(f, list, &label, to, 3, 1), 0);
+            const fold_node scaled = fold_scale(f, spread, 0.5f);
+            fold_keep(f, spread);
+            CHECK_SAYS(!fold_backward(f, fold_sub(f, loss, scaled)), "%s", fold_ctx_message(f));
+            CHECK_NEAR(fold_scalar(f, spread), entropy, 1e-6);
+            const float *grad = fold_param_grad(m, logits);
+            CHECK_NEAR(grad[0], p - 1 + 0.5 * p * (log(p) + entropy), 1e-6);
+            CHECK_NEAR(grad[1], q + 0.5 * q * (log(q) + entropy), 1e-6);
+            CHECK_NEAR(grad[2], 0, 0);
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+}
+
 static void losses_refused(void)
 {
     enum { N = 3 };
@@ -403,6 +439,7 @@ int main(int argc, char **argv)
     check_run("moments of rsl_rl", moments_of_rsl_rl);
     check_run("dense scales", dense_scales);
     check_run("policies", policies);
+    check_run("moves that are ruled out", moves_ruled_out);
     check_run("losses", losses);
     check_run("losses that are refused", losses_refused);
     return check_finish();

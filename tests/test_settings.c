@@ -1,6 +1,6 @@
 /* test_settings.c - a setting that is NaN, out of its range or no member of its enum is refused, by name and value, and nothing has
    changed. Every row of the table tries some bad values and some good ones.
-   Build and run:  cc -O2 -o build/test_settings tests/test_settings.c -lm && build/test_settings */
+   Build and run:  cc -O2 -o test_settings tests/test_settings.c -lm && ./test_settings */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 
@@ -400,7 +400,7 @@ static const struct setting {
     { 'i', OF(fold_conv_desc, padding), start_zero, call_conv_new, "conv 'c'", STEPS },
     { 'i', OF(fold_conv_desc, dilation), start_zero, call_conv_new, "conv 'c'", STEPS },
     { 'i', ARGUMENT(fold_conv_new, activation), start_zero, call_conv_activation, "conv 'c'", ACTIVATION },
-    { 'i', OF(fold_conv, activation), start_conv_layer, call_conv_apply, "conv", ACTIVATION },
+    { 'i', OF(fold_conv, activation), start_conv_layer, call_conv_apply, "conv_apply", ACTIVATION },
     { 'i', "fold_max_pool1d", "size", offsetof(given, pool.size), start_pool, call_pool, "max_pool1d", "in [1, 32767]", { 0, -1, 32768, END }, { 1, 3, END } },
     { 'i', "fold_max_pool1d", "stride", offsetof(given, pool.stride), start_pool, call_pool, "max_pool1d", STEPS },
     { 'i', "fold_max_pool1d", "padding", offsetof(given, pool.padding), start_pool, call_pool, "max_pool1d", STEPS },
@@ -444,7 +444,7 @@ static const struct setting {
     { 'i', OF(fold_op_desc, needs), start_op, call_op, "op 'o'", "in [0, 3]", { 4, 99, -1, END }, { 0, 1, 2, 3, END } },
     { 'i', OF(fold_op_desc, scratch), start_op, call_op, "op 'o'", "in [0, inf)", { -1, END }, { 0, 100, END } },
     { 'i', ARGUMENT(fold_dense_new, activation), start_zero, call_dense_new, "dense 'd'", ACTIVATION },
-    { 'i', OF(fold_dense, activation), start_dense, call_dense_apply, "dense", ACTIVATION },
+    { 'i', OF(fold_dense, activation), start_dense, call_dense_apply, "dense_apply", ACTIVATION },
     { 'i', ARGUMENT(fold_mlp_new, hidden), start_zero, call_mlp_new, "mlp 'p'", ACTIVATION },
     { 'i', ARGUMENT(fold_mlp_new, layers), start_mlp_layers, call_mlp_layers, "mlp 'p'", "in [1, 8]", { -1, 0, 9, END }, { 1, 8, END } },
     { 'i', ARGUMENT(fold_tree_lstm_new, arity), start_mlp_layers, call_tree, "tree_lstm 't'", "in [1, 8]", { -1, 0, 9, END }, { 1, 8, END } },
