@@ -807,8 +807,8 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
-/* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity rules
-   a choice out: it adds nothing, here and in the losses. */
+/* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
+   rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Gives the log-probability [1] of x under independent normal distributions. With s = log_deviation, which
    may be [1], it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
@@ -15960,8 +15960,8 @@ static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node no
     return fold__op(f, code, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Policies need these, which are made of the ops above. A choice that is ruled out by a logit of -infinity has
-   the probability 0 and adds 0 log 0 = 0: the logarithm is clamped, as in torch.distributions.Categorical. */
+/* Policies need these, which are made of the ops above. A choice ruled out by a logit of -infinity adds
+   0 log 0 = 0: the logarithm is clamped, as in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
