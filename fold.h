@@ -11757,8 +11757,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))       \
     ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__FILTER_MOST)) ONE(factor, float, FINITE) \
     ONE(slope, float, FINITE) ONE(alpha, float, FINITE) ONE(exponent, float, FINITE)                      \
-    ONE(low, float, FLOATS(0, -INFINITY, INFINITY)) ONE(high, float, FLOATS(0, -INFINITY, INFINITY))      \
-    ONE(epsilon, float, AMOUNT) ONE(delta, float, FLOATS(FOLD__OPEN_LOW, 0, INFINITY))                    \
+    ONE(low, float, FLOATS(0, -FLT_MAX, FLT_MAX)) ONE(high, float, FLOATS(0, -FLT_MAX, FLT_MAX))          \
+    ONE(epsilon, float, AMOUNT) ONE(delta, float, FLOATS(FOLD__OPEN_LOW, 0, FLT_MAX))                     \
     ONE(rate, float, BELOW_1) FOLD__STEP_SETTINGS(OF, AND, ONE)
 #ifdef FOLD_INFERENCE
 #define FOLD__STEP_SETTINGS(OF, AND, ONE)
@@ -11771,16 +11771,16 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     AND(adam, epsilon, AMOUNT) AND(adam, decay, AMOUNT) OF(rates, kind, UP_TO(FOLD_RATE_STEP))             \
     AND(rates, warm_up, FROM(0)) AND(rates, steps, FROM(0)) AND(rates, end, AMOUNT)                        \
     AND(rates, every, FROM(0)) AND(rates, factor, AMOUNT) ONE(rate_set, int, UP_TO(15))                    \
-    ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, INFINITY))
+    ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* Ranges of floats and of whole numbers: flags and ends. */
+/* Ranges of floats and of whole numbers: flags and ends, of which FLT_MAX stands for infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
-#define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -INFINITY, INFINITY
-#define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, INFINITY
+#define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
+#define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
 #define FOLD__RANGE_FLOATS(open, low, high) FOLD__A_FLOAT | (open), low, high
 #define FOLD__RANGE_BELOW_1 FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, 1
-#define FOLD__RANGE_FROM(low) FOLD__OPEN_HIGH, low, INFINITY
+#define FOLD__RANGE_FROM(low) FOLD__OPEN_HIGH, low, FLT_MAX
 #define FOLD__RANGE_WITHIN(low, high) 0, low, high
 #define FOLD__RANGE_UP_TO(high) 0, 0, high
 enum {
@@ -11819,7 +11819,8 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
         if (row->size == sizeof whole)
             memcpy(&whole, at, sizeof whole);
         const double value = is_float ? (double)fold__float_of((uint32_t)whole) : whole;
-        const double low = (double)row->low, high = (double)row->high;
+        const double low = row->low < -0.5f * FLT_MAX ? -(double)INFINITY : (double)row->low;
+        const double high = row->high > 0.5f * FLT_MAX ? (double)INFINITY : (double)row->high;
         if ((open_low ? value > low : value >= low) && (open_high ? value < high : value <= high))
             continue;
         char shown[FOLD__NUMBER];
