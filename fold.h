@@ -345,7 +345,7 @@ FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the err
    or no status is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
-   %x %lu %llu %g and %.0f (below 2^64), with widths, and %s with a precision. Returns the whole length. */
+   %x %lu %llu %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
@@ -2485,8 +2485,15 @@ FOLD_API int fold_format(char *text, size_t size, const char *format, va_list ar
                                           : va_arg(args, unsigned),
                                 *format == 'x' ? 16 : 10);
             break;
-        case 'f': from = fold__whole_digits(end, va_arg(args, double)); break;
-        case 'g': from = number, length = fold__general(number, va_arg(args, double)); break;
+        case 'f':
+        case 'g': {
+            const double value = va_arg(args, double);
+            if (*format == 'f' && value > -0x1p64 && value < 0x1p64)
+                from = fold__whole_digits(end, value);
+            else
+                from = number, length = fold__general(number, value);
+            break;
+        }
         case 'c': *number = (char)va_arg(args, int), from = number, length = 1; break;
         default: from = format, length = 1; break; /* % */
         }
@@ -3896,7 +3903,6 @@ static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, i
     return made;
 }
 
-/* Runs `count` tiles of `height` rows, some segments at a time; the chains continue where they went to. */
 static void fold__tile_block(const fold__tiles *tiles, const fold__product *product,
                              const fold__layout *layout, ptrdiff_t row, int height, int count, float *scratch)
 {
@@ -3954,7 +3960,6 @@ static void fold__product_wide(const fold__tiles *tiles, const fold__product *pr
     }
 }
 
-/* Counts the floats of scratch for the copy of a column of row-major weights. */
 static size_t fold__narrow_copied(const fold__product *product)
 {
     int segment, longest = 0;
@@ -10853,7 +10858,6 @@ FOLD__OVER_LINE(max_pool, backward)
 FOLD__OVER_LINE(mean_pool, forward)
 FOLD__OVER_LINE(mean_pool, backward)
 
-/* Copies pixels, or writes zeros where there are none to copy. */
 static void fold__copy_pixels(const fold_op_call *call, int count, int channels, fold_rows to, fold_rows from)
 {
     const int absent = fold__absent(&from);

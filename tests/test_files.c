@@ -83,6 +83,13 @@ static void formats(void)
     static const double whole[] = { 4294967296.0, 0, -0.0, 0.5, 0.6, 1.5, 2.5, -0.5, -0.7, -1.5, 3.7, 99999.95, 0.49999999999999994,
                                     123456789.75, 4503599627370497.5, 1e15 + 0.5, 1e19 };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) format_same("%.0f bytes, %g", whole[i], whole[i]);
+    static const double large[] = { 0x1p64, -0x1p64, 1e300, HUGE_VAL };
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        char as_whole[40], as_number[40];
+        formatted(as_whole, sizeof as_whole, "%.0f", large[i]);
+        formatted(as_number, sizeof as_number, "%g", large[i]);
+        CHECK_SAYS(!strcmp(as_whole, as_number), "'%s' and '%s'", as_whole, as_number);
+    }
     format_same("%g %g %g", fabs((double)NAN), HUGE_VAL, -HUGE_VAL); /* no constants to tcc, whose NaN has a sign */
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) format_same("%g", number[i]);
     check_random r = { 1 };
