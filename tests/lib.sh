@@ -228,7 +228,7 @@ in_shape() { # file to write, source, compiler, options…
     case $1 in clang*) contract="STDC FP_CONTRACT OFF" ;; esac
     unused='#pragma GCC diagnostic ignored "-Wunused-function"'
     "$@" -Itests/cl -include tests/cl/shape.h -I. -E "$from" >"$shaped.raw" || return
-    sed -e "s/^#pragma fp_contract(off)$/#pragma $contract/" \
+    sed -e '/^#pragma float_control(/d' -e "s/^#pragma fp_contract(off)$/#pragma $contract/" \
         -e "s/^#pragma warning(push, 3)$/#pragma GCC diagnostic push\n$unused/" \
         -e 's/^#pragma warning(disable : 4996)$/#pragma GCC diagnostic ignored "-Wdeprecated-declarations"/' \
         -e 's/^#pragma warning(pop)$/#pragma GCC diagnostic pop/' "$shaped.raw" >"$shaped"
