@@ -1413,7 +1413,7 @@ int main(int argc, char **argv)
     const char *mode = argc > 1 ? argv[1] : "", *only = argc > 2 ? argv[2] : NULL;
     const int has_mode = *mode && strstr("quick short full time", mode) != NULL;
     const fold__kernels *set[SETS];
-    const uint64_t saved = fold__fp_enter(0);
+    const fold__fp saved = fold__fp_enter(0);
     const int share = strcmp(mode, "short") ? 1 : SHORT;
     const uint32_t step = !strcmp(mode, "full") ? 7u : 8209u * (uint32_t)(share * share);
     int i;
