@@ -744,8 +744,10 @@ static int traps_still(void)
 {
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
     return !(_mm_getcsr() & 0x0680u) && !(_mm_getcsr() & 0x0du);
-#else
+#elif defined(FE_INEXACT)
     return !fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT);
+#else
+    return 1; /* nothing tells: arithmetic in software */
 #endif
 }
 static int flushing(int on) /* whether it can be set */
