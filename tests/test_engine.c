@@ -2844,7 +2844,8 @@ static void many_kinds_in_a_circle(void)
     }
     CHECK_SAYS(stats[1].peak_bytes < 4 * stats[0].peak_bytes, "%lu bytes with many kinds, %lu with few", (unsigned long)stats[1].peak_bytes,
                (unsigned long)stats[0].peak_bytes);
-    CHECK_SAYS(least[1] < 5 * least[0], "planned in %lu ns with many kinds, in %lu with few", (unsigned long)least[1], (unsigned long)least[0]);
+    /* 3 to 6 times (the latter under sanitizers); a heap that is rebuilt each time takes 9 */
+    CHECK_SAYS(least[1] < 7 * least[0], "planned in %lu ns with many kinds, in %lu with few", (unsigned long)least[1], (unsigned long)least[0]);
     fold_model_free(m);
 }
 
