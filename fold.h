@@ -79,9 +79,9 @@
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
      FOLD_API *              stands before every public function, to export or import it, such as
                              __declspec(dllexport) or __attribute__((visibility("hidden"))). Default extern;
-                             a shared library exports the functions and, on ELF systems with gcc or clang,
-                             calls its own even if others have some, too. A program of -no-pie that takes
-                             their addresses needs a library with -DFOLD_API=extern
+                             on ELF systems with gcc or clang a shared library then exports the functions
+                             and still calls its own copy if another library has one. A program linked with
+                             -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
      FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other too
@@ -89,9 +89,9 @@
                              tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
      FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
                              without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic: they void the numerics contract;
-                             other unsafe flags change no bit, but for clang's -ffp-contract=fast (part of
-                             its -Ofast): it fuses where kernels have fused multiply-adds
+     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
+                             (-funsafe-math-optimizations and the like need no define: portable kernels keep
+                             their bits; clang's -ffp-contract=fast may change those of other kernels)
      FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
                              instruction set
      FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
@@ -152,7 +152,7 @@
                - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
                  host has set the processor to, and puts its settings and exception flags back. So a host may
                  trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
-                 to zero (linked with -ffast-math) flushes them where it computes or prints itself.
+                 to zero (linked with -ffast-math) still flushes them in its own code.
                - With fold_model_desc.flush_subnormals runs and steps flush them, too: batched and eager still
                  give the same bits, two kinds of processors need not. A subnormal number of your own is 0
                  where it is computed with and stays where it is copied, which batches may do in other places.
@@ -860,9 +860,9 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
    eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
-   fold_pick, fold_softmax_xent, fold_hinge or their fold_list_… call gave, or fold_list_choice_xent: no call
-   that is made of others, and no …_to has one. `index` has n ints: one for each
-   of its rows, or one for all where all rows of a list were given the same.
+   fold_pick, fold_softmax_xent, fold_hinge or their list forms returned, or fold_list_choice_xent. Calls made
+   of others, and the _to forms, have no index. `index` has n ints: one for each row, or one for all if all
+   rows of a list were given the same.
    Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
    error of the run, which does nothing and loses nothing; the context goes on. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
@@ -1511,8 +1511,8 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 /* Saves through your writer; desc NULL is the default. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns how many optimiser steps the model has made, those before its state was saved and loaded too. They
-   are counted anew when the state begins anew. */
+/* Returns how many optimiser steps the model has made, including those before its state was saved and loaded.
+   The count restarts with the state, when another optimiser takes over. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
