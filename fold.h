@@ -222,7 +222,7 @@ extern "C" {
 /* ==== 3 types ============================================================================ */
 /* These types and limits stand in all sections. A node is a value of one sample; a list has many rows. */
 
-#define FOLD_MAX_RANK 4  /* axes of a value */
+#define FOLD_MAX_RANK 4  /* axes of a value, of at most 2^30 floats */
 #define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops take any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
 #define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
@@ -676,7 +676,7 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums 
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
-    int dilation;  /* leads from one tap to the next; 0: 1 */
+    int dilation;  /* leads from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
     int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
 } fold_conv_desc;
 /* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
@@ -1117,7 +1117,7 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the larges
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
    So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
-   follow by fold_norm of FOLD_NORM_FIXED. */
+   follow by fold_norm of FOLD_NORM_FIXED. Squares that overflow give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* Reduces edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
@@ -1373,8 +1373,8 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 
 /* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
    the rows as nodes. A list is one sequence, so h and c of begin are single nodes, else it is an error.
-   last gets the final state, without rows the beginning; NULL: it is not wanted. A
-   list that nothing reads costs nothing: so take last alone for one answer a sequence.
+   last gets the final state, without rows the beginning; NULL: it is not wanted. A list that nothing reads
+   costs nothing: so take last alone for one answer a sequence.
    fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
@@ -15177,7 +15177,6 @@ static int fold__missing(fold_ctx *f, const char *who)
 }
 #define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
 
-/* Tells whether a call can go on with the settings it is given. */
 static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
 {
     return !fold__broken(f) && fold__settings_ok(&f->error, first, who, NULL, settings);
@@ -15923,12 +15922,14 @@ FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fo
     fold__call_begins(f, "standardize");
     return fold__over_deviation(f, "standardize", fold_sub(f, x, mean), variance, epsilon);
 }
+
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon)
 {
     fold__call_begins(f, "list_standardize");
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     const fold_node variance = fold_list_mean(f, fold_square(f, centred));
-    return fold__over_deviation(f, "list_standardize", centred, variance, epsilon);
+    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* NaN if squares overflow */
+    return fold__over_deviation(f, "list_standardize", centred, fold_add(f, variance, none), epsilon);
 }
 
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
@@ -19076,7 +19077,6 @@ static int fold__ref_wanted(const fold_ctx *f, const fold__run_sig *run_sig, con
 {
     return fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand)->grad;
 }
-/* Tells whether there is a parameter (id + 1) and it is trained. */
 static int fold__param_trains(const fold_ctx *f, uint32_t id)
 {
     return id && fold__trainable(f->model, &fold__params(f->model)[id - 1]);
@@ -23897,7 +23897,6 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Tells whether a structure without a plan was seen before; notes it. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24879,7 +24878,6 @@ static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
 }
-/* Tells whether a node is a choice among the rows of one list. */
 static int fold__is_choice(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && !fold__is_list(f, id) &&
@@ -25382,7 +25380,6 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     return fold__window(f, &operand, 0, &shape, 0);
 }
 #endif /* FOLD_INFERENCE */
-
 
 #ifndef FOLD_INFERENCE
 static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
@@ -26194,7 +26191,6 @@ FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
 FOLD__BY_DEFAULT(fold_rmsprop, { 0.001f, 0.9f, 1e-8f, 0 })
 FOLD__BY_DEFAULT(fold_adam, { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 })
 
-
 static void fold__step_rows(fold_model *m, const fold__param_data *param, const fold__step *step,
                             size_t first, size_t count)
 {
@@ -26314,7 +26310,6 @@ static void fold__step_all(fold__stepping *stepping)
 }
 
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
-/* Tells whether a step cannot be made; the model has the error. */
 static int fold__step_refused(fold_model *m, int first, const char *who, const void *settings)
 {
     return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL") ||
@@ -26515,7 +26510,6 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
     return full;
 }
 
-/* Whether a layer can have these sizes. */
 static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int inputs, int outputs)
 {
     const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MOST_WIDTH && outputs <= FOLD__MOST_WIDTH;
@@ -26824,25 +26818,29 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     return layer;
 }
 
-FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
+/* Records a layer over a list or, with `cache`, over the next rows of a sequence. */
+static fold_node fold__transformer(fold_ctx *f, const char *who, const fold_transformer *layer, fold_node x,
+                                   int causal, fold_cache **cache)
 {
-    if (!fold__layer_there(f, layer, "transformer"))
+    if (!fold__layer_there(f, layer, who))
         return fold__null;
     const fold_node call = fold_call(f, layer->own.before, &x, 1);
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
-    const fold_node in[2] = { x, fold_list_attention(f, query, key, value, layer->attention.heads, causal) };
+    fold__call_begins(f, who);
+    const fold_node found = cache ? fold_attention_step(f, *cache, query, key, value)
+                                  : fold_list_attention(f, query, key, value, layer->attention.heads, causal);
+    const fold_node in[2] = { x, fold__call_ends(f, found) };
     return fold_call(f, layer->own.after, in, 2);
 }
 
+FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
+{
+    return fold__transformer(f, "transformer_apply", layer, x, causal, NULL);
+}
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x)
 {
-    if (!fold__layer_there(f, layer, "transformer_step"))
-        return fold__null;
-    const fold_node call = fold_call(f, layer->own.before, &x, 1);
-    const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
-    const fold_node in[2] = { x, fold_attention_step(f, cache, query, key, value) };
-    return fold_call(f, layer->own.after, in, 2);
+    return fold__transformer(f, "transformer_step", layer, x, 1, &cache);
 }
 
 FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_transformer *layer, int layers,
@@ -26875,8 +26873,8 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     if (!fold__layer_there(f, encoder, "encoder") || !fold__layer_there(f, encoder->layer, "encoder: layer"))
         return fold__null;
     for (int i = 0; i < encoder->layers; i++)
-        x = fold_transformer_apply(f, &encoder->layer[i], x, causal);
-    return encoder->has_norm ? fold_norm_apply(f, &encoder->norm, x) : x;
+        x = fold__transformer(f, "encoder_apply", &encoder->layer[i], x, causal, NULL);
+    return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
 /* Tells what the body of a layer's cell needs. It is copied into the model. */
