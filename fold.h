@@ -796,7 +796,7 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no 
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)); the target t sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 where t is. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
 /* Sums (a - b)^2; fold_scale by 1 / n makes it the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
@@ -2117,8 +2117,13 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #include <unistd.h>
 #endif
 
-#if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \
-    !defined(FOLD_ALLOW_FAST_MATH) && !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))
+#if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0
+#define FOLD__WIDER /* -mfpmath=both */
+#elif defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \
+    !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))
+#define FOLD__WIDER
+#endif
+#if defined(FOLD__WIDER) && !defined(FOLD_ALLOW_FAST_MATH)
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
 
@@ -2149,7 +2154,8 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #pragma GCC optimize("fp-contract=off", \
                      "no-inline-functions") /* the latter: a third less to compile, as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
-#pragma GCC optimize("signed-zeros", "no-finite-math-only")
+#pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads on */
 #ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
@@ -2339,44 +2345,68 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* Finds the first six digits of a value that is not negative, and the exponent of the first of them. */
-static uint32_t fold__six_digits(double value, int *exponent)
-{
-    *exponent = 0;
-    for (; value >= 10; ++*exponent)
-        value /= 10;
-    for (; value < 1 && value > 0; --*exponent)
-        value *= 10;
-    const uint32_t digits = (uint32_t)(value * 1e5 + 0.5);
-    *exponent += digits >= 1000000;
-    return digits >= 1000000 ? digits / 10 : digits;
-}
-
-static int fold__is_negative(double value) /* -0, too */
+/* Doubles are looked at by bits: a host may trap a comparison with NaN, and flush subnormal numbers. */
+static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return (int)(bits >> 63);
+    return bits;
+}
+#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2 to the power of that */
+
+/* Finds the first six digits of a value that is not negative, and the exponent of the first, from all of its
+   digits: as the value is a whole number times a power of two, these come from products by 2, or by 5. */
+static uint32_t fold__six_digits(double value, int *exponent)
+{
+    uint8_t digit[776] = { 0 }; /* the lowest first */
+    uint32_t digits = 0;
+    uint64_t whole = fold__double_bits(value);
+    const int biased = (int)(whole >> 52);
+    int power = (biased ? biased : 1) - 1075, count = 0, rest = 0;
+    whole = (whole & 0xfffffffffffffu) | (uint64_t) !!biased << 52;
+    for (; power < 0 && !(whole & 1) && whole; power++)
+        whole >>= 1;
+    *exponent = whole && power < 0 ? power : 0;
+    for (; whole; count++)
+        digit[count] = (uint8_t)fold__divide_number(&whole, 10);
+    while (power && count) {
+        uint32_t factor = 1, carry = 0;
+        for (int times = 0; times < 10 && power; times++, power += power < 0 ? 1 : -1)
+            factor *= power < 0 ? 5 : 2;
+        for (int at = 0; at < count || carry; at++, carry /= 10) {
+            carry += factor * digit[at];
+            digit[at] = (uint8_t)(carry % 10);
+            count += at == count;
+        }
+    }
+    *exponent += count ? count - 1 : 0;
+    for (int place = 1; place <= 6; place++)
+        digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
+    for (int at = 0; at + 7 < count; at++)
+        rest |= digit[at];
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* ten is half of a last digit */
+    digits += rest > 10 || (rest == 10 && (digits & 1));
+    *exponent += digits == 1000000;
+    return digits == 1000000 ? digits / 10 : digits;
 }
 
 static size_t fold__general(char text[FOLD__NUMBER], double value)
 {
     char digits[FOLD__NUMBER];
     fold__line line = { text, FOLD__NUMBER, 0 };
-    int exponent, count = 6, at = 0;
-    const int number = value == value; /* <, unlike ==, traps NaN in some hosts */
-    if (number && fold__is_negative(value)) {
+    int exponent, at = 0;
+    const uint64_t bits = fold__double_bits(value), magnitude = bits & (UINT64_MAX >> 1);
+    if (bits != magnitude && magnitude <= FOLD__DOUBLE(1024)) {
         fold__line_add(&line, '-');
         value = -value;
     }
-    if (!number || value > DBL_MAX) {
-        for (const char *from = number ? "inf" : "nan"; *from; from++)
+    if (magnitude >= FOLD__DOUBLE(1024)) {
+        for (const char *from = magnitude > FOLD__DOUBLE(1024) ? "nan" : "inf"; *from; from++)
             fold__line_add(&line, *from);
         return line.length;
     }
     const char *digit = fold__digits(digits + FOLD__NUMBER, fold__six_digits(value, &exponent), 10);
-    if (value == 0)
-        count = 1;
+    int count = *digit == '0' ? 1 : 6;
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
@@ -2430,8 +2460,10 @@ static fold__field fold__field_of(const char **format)
 static void fold__line_field(fold__line *line, fold__field field, const char *from, size_t length)
 {
     const int pad = (size_t)field.width > length ? field.width - (int)length : 0;
+    const int sign = field.zeros && length && *from == '-';
+    fold__line_fill(line, '-', sign);
     fold__line_fill(line, field.zeros ? '0' : ' ', field.left ? 0 : pad);
-    for (size_t at = 0; at < length; at++)
+    for (size_t at = (size_t)sign; at < length; at++)
         fold__line_add(line, from[at]);
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
@@ -2443,7 +2475,7 @@ static char *fold__whole_digits(char *end, double value)
     const uint64_t below = (uint64_t)size;
     const double rest = size - (double)below;
     char *first = fold__digits(end, below + (rest > 0.5 || (rest == 0.5 && (below & 1))), 10);
-    if (fold__is_negative(value))
+    if (fold__double_bits(value) >> 63)
         *--first = '-';
     return first;
 }
@@ -2464,6 +2496,8 @@ FOLD_API int fold_format(char *text, size_t size, const char *format, va_list ar
         int longs = 0;
         for (; *format == 'l'; format++)
             longs++;
+        if (!*format)
+            break;
         switch (*format) {
         case 's':
             for (from = va_arg(args, const char *); from[length] && (int)length != field.precision;)
@@ -2488,7 +2522,7 @@ FOLD_API int fold_format(char *text, size_t size, const char *format, va_list ar
         case 'f':
         case 'g': {
             const double value = va_arg(args, double);
-            if (*format == 'f' && value > -0x1p64 && value < 0x1p64)
+            if (*format == 'f' && (fold__double_bits(value) & (UINT64_MAX >> 1)) < FOLD__DOUBLE(64))
                 from = fold__whole_digits(end, value);
             else
                 from = number, length = fold__general(number, value);
@@ -6092,7 +6126,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t q
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(r), FOLD__ISHL(FOLD__IAND(number, FOLD__ISET(2u)), 30)));
 }
 
-/* Returns the largest integer that is not above x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
 {
     const FOLD__V whole = FOLD__VSET(8388608.0f), zero = FOLD__VZERO();
@@ -6449,7 +6482,6 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     return FOLD__ISA(lanes_largest)(lanes);
 }
 
-/* Sets to = exp(from - largest). */
 FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float largest, size_t count)
 {
     const FOLD__V lowest = FOLD__VSET(largest);
@@ -8233,7 +8265,6 @@ static int fold__is_quantized(const fold__param_data *param)
 {
     return param->bytes != FOLD__NO_PACK || param->bytes_t != FOLD__NO_PACK;
 }
-/* Points to its floats in an image, or NULL. */
 static const float *fold__floats_in_place(const fold__param_data *param)
 {
     return param->stored ? NULL : (const float *)param->place;
@@ -8813,7 +8844,6 @@ static int fold__back_first(const fold__param_data *param)
     return param->back_from < most ? param->back_from : most;
 #endif
 }
-/* The values of W or b. */
 static const float *fold__engine_values(const fold__engine *engine, int which)
 {
     const fold__param_data *param = engine->param[which];
@@ -9578,7 +9608,6 @@ static void fold__softmax_row(const fold__kernels *kernels, float *out, const fl
     FOLD__RUN_MAP(kernels, scale, out, out, NULL, NULL, 1.0f / sum, count);
 }
 
-/* Returns the log of the sum of exp(x). */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
     const float largest = fold__reducer_of(kernels)->largest(in, count);
@@ -10190,9 +10219,15 @@ FOLD__OVER_ALL(softmax_kl)
 static void fold__bce_lines(const fold__lines *lines)
 {
     const size_t count = (size_t)lines->axis.length;
+    const float *target = fold__target_of(lines);
+    float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, count);
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, count);
-    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) -
-                    fold__reducer_of(lines->kernels)->dot(lines->in, fold__target_of(lines), count);
+    if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
+        product = 0;
+        for (size_t at = 0; at < count; at++)
+            product += target[at] != 0 ? target[at] * lines->in[at] : 0;
+    }
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) - product;
 }
 
 static void fold__difference(const fold__lines *lines, const float *from, float *to)
@@ -10782,7 +10817,6 @@ static int fold__taps_within(int start, int taps, int size)
     return to - from;
 }
 
-/* Divides the pixels of a line by what each window holds. */
 static void fold__divide_line(const fold_op_call *call, const fold__filter *filter, int line, fold_rows to,
                               fold_rows from)
 {
@@ -10910,7 +10944,6 @@ static void fold__list_take_backward(const fold_op_call *call)
     fold__reducer_of(engine->kernels)->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
 }
 
-/* A value's parts along its first axis become rows. */
 static void fold__list_unstack_forward(const fold_op_call *call)
 {
     const fold_rows parts = { fold__row(&call->in[0], 0), fold__out_size(call), NULL };
@@ -11628,7 +11661,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     int found = 0;
     for (int i = 0; values && index && k > 0 && i < n; i++) {
         int at = found;
-        if (values[i] != values[i])
+        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* as in fold_finite */
             continue;
         while (at > 0 && values[i] > values[index[at - 1]])
             at--;
@@ -12144,7 +12177,6 @@ static void fold__initialise(const fold_model *m, float *values, const fold_para
 
 /* The packs of a weight: as it is, and its transpose. */
 enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
-/* Names the packs that the forward passes of its uses read. */
 static int fold__forward_packs(unsigned uses)
 {
     return ((uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV)) ? FOLD__PACK_DIRECT : 0) |
@@ -12264,7 +12296,6 @@ static size_t fold__marked_rows(const fold_model *m, const fold__param_data *par
     return fold__can_train(m) && (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
 }
 
-/* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
     const size_t own = fold__keeps_values(param) ? fold__round_up(param->size, FOLD__SPAN_ALIGN) : 0;
@@ -12347,7 +12378,6 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
 
 FOLD__BY_DEFAULT(fold_param_desc, FOLD__ALL_ZERO)
 
-/* Fills the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
 {
     const fold__fp saved = fold__fp_enter(0);
@@ -14099,7 +14129,6 @@ static void fold__fill_table(fold_ctx *f, uint32_t size)
 }
 
 enum { FOLD__LEAST_TABLE = 64, FOLD__LEAST_TWINS = 1024 };
-/* Makes a table of hashes twice as large, and fills it. */
 static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size, uint32_t least,
                                            void (*fill)(fold_ctx *f, uint32_t size))
 {
@@ -14320,7 +14349,6 @@ static void fold__move_down(fold_ctx *f, fold__sig *sig)
     }
 }
 
-/* Gives the signatures that are marked new numbers, in the order they have. */
 static void fold__number_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14338,7 +14366,6 @@ static void fold__number_sigs(fold_ctx *f)
         f->frame.tag = sigs[f->frame.tag].hash;
 }
 
-/* Moves the signatures that have a new number there, and drops the others. */
 static void fold__move_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14356,7 +14383,6 @@ static void fold__move_sigs(fold_ctx *f)
     f->arrays[FOLD__ARRAY_SIGS].need = (f->n_sigs + 1) * sizeof *sigs;
 }
 
-/* Returns the least size of a hash table at most half full. */
 static uint32_t fold__table_for(uint32_t least, uint32_t entries)
 {
     while (least < 2 * entries)
@@ -14389,7 +14415,6 @@ static int fold__forget_idle(fold_ctx *f)
     return 1;
 }
 
-/* Between recordings: forgets all signatures and shapes. */
 static void fold__forget_all(fold_ctx *f)
 {
     static const uint8_t of_signatures[] = { FOLD__ARRAY_SIGS,   FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
@@ -14666,7 +14691,6 @@ static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
     return 1;
 }
 
-/* Drops node `id` and all after it (and their edges). */
 static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
     f->most_nodes = f->n_nodes > f->most_nodes ? f->n_nodes : f->most_nodes;
@@ -15182,7 +15206,6 @@ static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *s
     return !fold__broken(f) && fold__settings_ok(&f->error, first, who, NULL, settings);
 }
 
-/* Appends an input whose values the caller keeps. */
 static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *values, const fold_shape *shape,
                                   int rows)
 {
@@ -15232,7 +15255,6 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     return zeros;
 }
 
-/* Appends an input of bytes, each times a factor. */
 static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fold_shape *shape, int rows,
                                     float factor)
 {
@@ -15488,7 +15510,6 @@ static void fold__read_kept_whole(fold_ctx *f)
     }
 }
 
-/* Replaces a shared operand by a copy of its own. */
 static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind |= FOLD__SHARED;
@@ -15620,6 +15641,8 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
+    if (shape.dim[0] == INT_MAX / 2) /* it is a list's row */
+        shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
     return !wrong;
@@ -15795,7 +15818,6 @@ static fold_node fold__with_number(fold_ctx *f, const fold__code *code, int sett
     fold__given_ok(f, setting, fold__op_name(code->op), &number);
     return fold__op(f, code, &node, 1, attr, 0);
 }
-/* Counts an axis below 0 from the end. */
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
 
 static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node, int axis, int other)
@@ -17359,7 +17381,6 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
     }
 }
 
-/* Marks the values of a program that some output's gradient reaches. */
 static void fold__mark_passes(const fold_model *m, const fold__program *program, fold__value *values)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -17667,7 +17688,6 @@ static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t 
                       cell->name);
 }
 
-/* Checks the operands of a call and the shapes of its list's components. */
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                             const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
 {
@@ -17852,7 +17872,6 @@ FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in,
     return fold__call(f, cell, in, n_in, list, count);
 }
 
-/* Checks the components of a call's list that are whole lists. */
 static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
                              fold__operand *operand, fold__request *request, fold__list *list)
 {
@@ -18359,7 +18378,6 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
 }
 
-/* Gives each worker its part of the scratch. */
 static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18410,7 +18428,6 @@ static int fold__reserve_workers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for all that a run knows of nodes, calls and edges. */
 static int fold__node_arrays(fold_ctx *f)
 {
     fold__carver carver = { NULL, 0 };
@@ -18649,7 +18666,6 @@ static int fold__stops_some(const fold_ctx *f, uint32_t id)
     return sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1;
 }
 
-/* Marks what gets a gradient from such a call. */
 static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 {
     const fold__slots slots = fold__slots_of(f, id);
@@ -18767,7 +18783,6 @@ static void fold__mark_calls(fold_ctx *f)
     run->counts.first_call = call;
 }
 
-/* Lets a value that this run makes stay readable. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -18789,7 +18804,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -18993,7 +19007,6 @@ static int fold__takes_few(const fold_ctx *f, uint32_t id)
            fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
 }
 
-/* Returns the call that an edge is of. */
 static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 {
     uint32_t id = 1;
@@ -19421,7 +19434,6 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Returns the signature of a call in this run. */
 static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
@@ -19614,7 +19626,6 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
 #endif
 static int fold__worth_sharing(double work) { return work >= FOLD__SHARED_WORK; }
 
-/* Counts the same of all calls of the run. */
 static double fold__all_work(const fold_ctx *f)
 {
     double work = 0;
@@ -19645,7 +19656,6 @@ typedef struct fold__levels {
     uint32_t deep;    /* the longest chain of calls of any signature */
 } fold__levels;
 
-/* Counts a call's levels. */
 static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *run = f->run;
@@ -19943,7 +19953,6 @@ static void fold__list_leaves(fold_ctx *f)
    signatures that feed each other. It sorts them so that producers come first. Calls: what a run knows. Sees
    signatures and operands, never sizes or floats; must not know policies. */
 
-/* Returns the signature in its group that makes a value. */
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->group_sig[f->run->maker[id]];
@@ -20005,7 +20014,6 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Lists the group's calls by signature in record order. */
 static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20428,7 +20436,6 @@ FOLD__INLINE void fold__note_changed(fold__greedy *greedy, uint32_t sig)
     greedy->queue[sig].changed = 1;
 }
 
-/* Puts a call into the queue of its signature. */
 FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
 {
     fold__waiting *const waiting = greedy->waiting;
@@ -20552,7 +20559,6 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     return 1;
 }
 
-/* Finds the depth of each gathered call, for the agenda. */
 static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 {
     const fold__waiting *const waiting = greedy->waiting;
@@ -20658,7 +20664,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Makes batches of calls of equal depth and signature, depth by depth. */
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -20703,7 +20708,6 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
     return 1;
 }
 
-/* Returns the end of the component that begins with a signature. */
 static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t sig)
 {
     uint32_t end = sig + 1;
@@ -21254,7 +21258,6 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
 }
 
-/* Plans one scheduled group: buffers, lifetimes, offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -21352,7 +21355,6 @@ static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uin
     }
 }
 
-/* Makes a spot of rows from outside. */
 static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 {
     spot->from = from;
@@ -21467,7 +21469,6 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
     op_call->data_step = 1;
 }
 
-/* Prepares the call of an op: all but its rows. */
 static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
                           const fold_shape *shape, float *scratch, fold__prepared *made)
 {
@@ -21719,7 +21720,6 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, 
     }
 }
 
-/* Plans what the batch's stage does with each op. */
 static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
@@ -21975,7 +21975,6 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Makes a batch, or part of one, ready to run. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22527,7 +22526,6 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
-/* Finds which floats of its target a use reads. */
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
     if (use->is_node) {
@@ -23366,7 +23364,6 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
                     backward ? fold__backward_of(program->op) : program->op->forward, backward);
 }
 
-/* Computes the values of a recorded op, which have their places. */
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
 {
     float **pointers = fold__eager_scratch(f, id);
@@ -23788,7 +23785,6 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
-/* Tells what tells this run from others. */
 static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
 {
     fold__plan_part part[FOLD__PLAN_PARTS];
@@ -23955,7 +23951,6 @@ static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
     return fold__work_of_rows(f, f->run->group_sig[batch->group_sig].run_sig, batch->count, batch->elems);
 }
 
-/* Learns what one unit of work takes: the mean moves by a sixteenth. */
 static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
 {
     if (!(work > 0))
@@ -24256,7 +24251,6 @@ static void fold__enter_strip(fold_ctx *f, fold__group *group, uint32_t row)
         fold__aim_gradients(f, group);
 }
 
-/* Goes on to the next strip of a group, if there is one. */
 static int fold__next_strip(fold_ctx *f, uint32_t which)
 {
     fold__group *group = &f->run->group[which];
@@ -25118,7 +25112,6 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     return 1;
 }
 
-/* Reserves places for kept gradients that have none. */
 static int fold__reserve_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -25202,7 +25195,6 @@ static void fold__commit_steps(fold_ctx *f)
 
 static void fold__give_outputs(fold_ctx *f, int again);
 
-/* Lets the next run look at what is recorded from now on. */
 static void fold__note_old(fold_ctx *f)
 {
     f->old_nodes = f->n_nodes;
@@ -27117,16 +27109,16 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *laye
 
 /* -- unrolling ------------------------------------------------------------------------------- */
 
-static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fold_state *begin,
-                              fold_state *state)
+static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent *layer,
+                              const fold_state *begin, fold_state *state)
 {
     *state = fold__no_state;
     if (fold__broken(f))
         return 0;
     if (!layer || !layer->cell.id)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null");
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the cell is null", who);
     if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s",
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a state of this cell is %s", who,
                           layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
     *state = begin ? *begin : fold_recurrent_zeros(f, layer);
     return !fold__broken(f);
@@ -27145,17 +27137,17 @@ static int fold__states_are_single(fold_ctx *f, const char *who, const fold_stat
     return !fold__broken(f);
 }
 
-static int fold__unroll_length(fold_ctx *f, const fold_node *x, int count)
+static int fold__unroll_length(fold_ctx *f, const char *who, const fold_node *x, int count)
 {
     if (fold__broken(f))
         return 0;
     if (count < 0)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a sequence of %d steps", count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence of %d steps", who, count);
     if (count && !x)
-        return fold__missing(f, "unroll");
+        return fold__missing(f, who);
     for (int step = 0; step < count; step++)
         if (fold_node_is_null(x[step]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: input %d of %d is null", step, count);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d of %d is null", who, step, count);
     return 1;
 }
 
@@ -27163,7 +27155,8 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
                                 int reverse, const fold_state *begin, fold_node *out)
 {
     fold_state state;
-    const int fine = fold__unroll_begin(f, layer, begin, &state) && fold__unroll_length(f, x, count);
+    const int fine =
+        fold__unroll_begin(f, "unroll", layer, begin, &state) && fold__unroll_length(f, "unroll", x, count);
     for (int step = 0; step < count; step++) {
         const int at = reverse ? count - 1 - step : step;
         state = fine ? fold_recurrent_apply(f, layer, x[at], state) : fold__no_state;
@@ -27222,7 +27215,7 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
     for (int sample = 0; sequences && sample < sequences->samples; sample++) {
         fold_state state;
         const int count = fold__sequence_length(f, sequences, sample);
-        const int fine = fold__unroll_begin(f, layer, begin ? &begin[sample] : NULL, &state);
+        const int fine = fold__unroll_begin(f, "unroll_batch", layer, begin ? &begin[sample] : NULL, &state);
         for (int step = 0; step < sequences->steps; step++) {
             fold_node *at = out ? &out[(size_t)sample * (size_t)sequences->steps + (size_t)step] : NULL;
             if (fine && step < count)
@@ -27265,11 +27258,11 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 /* Records one direction of a layer. It reads the first `count` nodes of `steps`, which lie in the context's
    memory and may move with every call that records. The states h become the `count` nodes after them or, in
    reverse, are concatenated with what is there. */
-static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer, int count, int reverse,
-                                        const fold_state *begin)
+static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
+                                        int reverse, const fold_state *begin)
 {
     fold_state state;
-    const int fine = fold__unroll_begin(f, layer, begin, &state);
+    const int fine = fold__unroll_begin(f, who, layer, begin, &state);
     for (int step = 0; step < count && fine; step++) {
         const int at = reverse ? count - 1 - step : step;
         state = fold_recurrent_apply(f, layer, f->steps[at], state);
@@ -27292,13 +27285,13 @@ static int fold__room_for_steps(fold_ctx *f, int count)
 }
 
 /* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
-static void fold__unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, int count, int fine,
+static void fold__unroll_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count, int fine,
                                const fold_state *begin, fold_state *last)
 {
     for (int i = 0; i < fold__stack_cells(stack); i++) {
         const int reverse = i % stack->directions;
         const fold_state end =
-            fine ? fold__stack_direction(f, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL)
+            fine ? fold__stack_direction(f, who, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL)
                  : fold__no_state;
         if (last)
             last[i] = end;
@@ -27307,10 +27300,10 @@ static void fold__unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, int cou
     }
 }
 
-static int fold__is_stack(fold_ctx *f, const fold_rnn_stack *stack)
+static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack)
 {
     return fold__stack_cells(stack) ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is NULL, or was not made by fold_rnn_stack_new");
+           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
 }
 
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
@@ -27318,11 +27311,12 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
                                           fold_state *last)
 {
     const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    const int fine =
-        fold__is_stack(f, stack) && fold__unroll_length(f, x, count) && fold__room_for_steps(f, count);
+    const char *who = "rnn_stack_apply";
+    const int fine = fold__is_stack(f, who, stack) && fold__unroll_length(f, who, x, count) &&
+                     fold__room_for_steps(f, count);
     if (fine && count)
         memcpy(f->steps, x, size);
-    fold__unroll_stack(f, stack, count, fine, begin, last);
+    fold__unroll_stack(f, who, stack, count, fine, begin, last);
     if (out && size && fold__broken(f))
         memset(out, 0, size);
     else if (out && size)
@@ -27354,10 +27348,11 @@ static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
 FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
                                        const fold_state *begin, fold_state *last)
 {
-    const int fine = fold__is_stack(f, stack) &&
-                     fold__states_are_single(f, "rnn_stack_list", begin, fold__stack_cells(stack));
-    const int count = fine ? fold__steps_of_list(f, "rnn_stack_list", x) : -1;
-    fold__unroll_stack(f, stack, count, count >= 0, begin, last);
+    const char *who = "rnn_stack_list";
+    const int fine =
+        fold__is_stack(f, who, stack) && fold__states_are_single(f, who, begin, fold__stack_cells(stack));
+    const int count = fine ? fold__steps_of_list(f, who, x) : -1;
+    fold__unroll_stack(f, who, stack, count, count >= 0, begin, last);
     return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
 }
 
@@ -27365,8 +27360,8 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
                                     const fold_state *begin, fold_state *last)
 {
     fold_state state;
-    const int fine =
-        fold__states_are_single(f, "unroll_list", begin, 1) && fold__unroll_begin(f, layer, begin, &state);
+    const int fine = fold__states_are_single(f, "unroll_list", begin, 1) &&
+                     fold__unroll_begin(f, "unroll_list", layer, begin, &state);
     const int count = fine ? fold__steps_of_list(f, "unroll_list", x) : -1;
     for (int step = 0; step < count; step++) {
         const int at = reverse ? count - 1 - step : step;
@@ -27387,16 +27382,17 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_no
         return 0;
     if (!desc || !desc->step)
         return fold__missing(f, "unroll_steps");
-    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll", desc) ||
-        !fold__unroll_length(f, desc->x, desc->n))
+    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll_steps", desc) ||
+        !fold__unroll_length(f, "unroll_steps", desc->x, desc->n))
         return 0;
     for (int state_index = 0; state_index < desc->n_states; state_index++) {
         if (!desc->begin && !desc->state[state_index].rank)
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: state %d has neither a beginning nor a shape",
-                              state_index);
+            return fold__fail(f, FOLD_BAD_ARGUMENT,
+                              "unroll_steps: state %d has neither a beginning nor a shape", state_index);
         state[state_index] = desc->begin ? desc->begin[state_index] : fold_zeros(f, desc->state[state_index]);
         if (fold_node_is_null(state[state_index]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the beginning of state %d is null", state_index);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state %d is null",
+                              state_index);
     }
     return !fold__broken(f);
 }
@@ -27408,18 +27404,20 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at,
     if (fold__broken(f))
         return 0;
     if (desc->out && fold_node_is_null(out))
-        return fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d gave no output", at);
+        return fold__fail(f, FOLD_BAD_CELL, "unroll_steps: the step of input %d gave no output", at);
     for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
         fold__operand before, after;
         if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states))
-            return fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at,
+            return fold__fail(f, FOLD_BAD_CELL,
+                              "unroll_steps: the step of input %d %s state %d, there are %d", at,
                               state_index < desc->n_states ? "left out" : "gave a", state_index,
                               desc->n_states);
         if (state_index >= desc->n_states)
             continue;
-        if (!fold__operand_of(f, state[state_index], "unroll", &before) ||
-            !fold__operand_of(f, next[state_index], "unroll", &after) ||
-            !fold__one_shape(f, "unroll", before.shape, after.shape, "a step changed the shape of a state"))
+        if (!fold__operand_of(f, state[state_index], "unroll_steps", &before) ||
+            !fold__operand_of(f, next[state_index], "unroll_steps", &after) ||
+            !fold__one_shape(f, "unroll_steps", before.shape, after.shape,
+                             "a step changed the shape of a state"))
             return 0;
     }
     return 1;

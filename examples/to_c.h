@@ -113,6 +113,7 @@ static const char *const to_c__head[] = {
     "#pragma GCC push_options\n"
     "#pragma GCC optimize(\"fp-contract=off\", \"no-unsafe-math-optimizations\", \"no-associative-math\")\n"
     "#pragma GCC optimize(\"no-reciprocal-math\", \"signed-zeros\", \"no-finite-math-only\")\n"
+    "#pragma GCC optimize(\"no-single-precision-constant\")\n"
     "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* gcc 12 makes other sums of x * y + z by it */\n"
     "#if defined(__i386__) && !defined(__SSE2_MATH__) && !defined(__TINYC__)\n"
     "#pragma GCC target(\"sse2,fpmath=sse\") /* x87 registers would round twice */\n"

@@ -80,6 +80,10 @@ static void formats(void)
     format_same("%u %x %lu %llu", 4000000000u, 0xfeu, 123456789ul, 18446744073709551615ull);
     format_same("'%s' '%.3s' '%-6s' '%.60s' %c", "text", "text", "text", "", 'x');
     format_same("%03d|%11lu|%04x|%-8s|%-18s|", 7, 123ul, 0xau, "F32", "a name");
+    format_same("%05d|%02d|%012g|%6d|%-6d|", -42, -7, -0.25, -42, -42);
+    char cut[8] = "ab%6\0cd"; /* where a field ends too early, so does the text */
+    CHECK_INT(formatted(text, sizeof text, cut), 2);
+    CHECK_TEXT(text, "ab");
     static const double whole[] = { 4294967296.0, 0, -0.0, 0.5, 0.6, 1.5, 2.5, -0.5, -0.7, -1.5, 3.7, 99999.95, 0.49999999999999994,
                                     123456789.75, 4503599627370497.5, 1e15 + 0.5, 1e19 };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) format_same("%.0f bytes, %g", whole[i], whole[i]);
@@ -92,9 +96,13 @@ static void formats(void)
     }
     format_same("%g %g %g", fabs((double)NAN), HUGE_VAL, -HUGE_VAL); /* no constants to tcc, whose NaN has a sign */
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) format_same("%g", number[i]);
+    static const double between[] = { 100000.5, 100001.5, 999999.5, -999998.5, 1234565, 1234575, 12345650, 7.1543749999999999, 2.495515e-5, 0.5000005,
+                                      0x1.fffffffffffffp1023, 0x1p-1022, 1e22, 1e23, 5e-324 };
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) format_same("%g", between[i]); /* two of six digits, of equals the even */
     check_random r = { 1 };
     for (int i = 0; i < 2000; i++) format_same("%g", (random_unit(&r) - 0.5) * pow(10, 80 * random_unit(&r) - 40));
     for (int i = 0; i < 2000; i++) format_same("%g", (double)(float)(random_below(&r, 1000000) * 1e-5));
+    for (int i = 0; i < 2000; i++) format_same("%g", (100000 + (double)random_below(&r, 900000) + 0.5) * (double)(1 << random_below(&r, 20)));
     for (int i = 0; i < 2000; i++) format_same("%.0f", (random_unit(&r) - 0.5) * pow(10, 19 * random_unit(&r)));
 }
 
