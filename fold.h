@@ -14871,14 +14871,71 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
     return fold__record(f, &request);
 }
 
+/* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of each sample's own and
+   have the shapes that are given; with shapes_apart 0 that is one for all. */
+FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t apart,
+                                        uint32_t count, const uint32_t *shape, uint32_t shapes_apart)
+{
+    uint32_t differ = 0;
+    for (uint32_t end = edge + count; edge < end; edge++, in += apart, shape += shapes_apart) {
+        const uint32_t id = in->id;
+        if (in->salt != f->salt || id - 1 >= f->n_nodes)
+            return 1;
+        f->edge_source[edge] = f->source[id];
+        f->edge_offset[edge] = f->offset[id];
+        differ |= (f->shape[id] ^ *shape) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
+    }
+    return differ;
+}
+
+/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing else
+   needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key: attributes and
+   parameters, of which `weight` is the first. */
+FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
+                                          int n_words, const fold_node *in, int n_in, const fold_node *list,
+                                          int count, uint64_t data)
+{
+    const int special = fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
+    if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+        return fold__null;
+    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id]), first = f->n_edges;
+    const fold__sig *sig = &f->sigs[recent];
+    if (!recent || (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
+                       sig->out_lists | (!sig->n_list ^ !count))
+        return fold__null;
+    const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
+    const size_t edges = sig->n_in + (size_t)n_list * (size_t)count;
+    uint32_t differ = 0;
+    for (int word = 0; word < n_words; word++)
+        differ |= key[word] ^ words[word];
+    if (differ || !fold__fits(f, sig->n_out, edges))
+        return fold__null;
+    differ = fold__write_plain(f, first, in, 1, sig->n_in, shape, 1);
+    for (uint32_t item = 0; item < n_list && list; item++)
+        differ |= fold__write_plain(f, first + sig->n_in + item * (uint32_t)count, list + item, n_list,
+                                    (uint32_t)count, shape + n_in + item, 0);
+    if (differ || (n_list && !list))
+        return fold__null;
+    f->n_edges += (uint32_t)edges;
+    const uint32_t id = fold__append_call(f, recent, 0, data);
+    if (n_list)
+        f->length[id] = (uint32_t)count;
+    return fold__handle(f, id);
+}
+
 /* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
     fold__operand operands[4];
     fold__request request;
-    if (!fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+    if (!f)
         return fold__null;
+    const int n_attr = fold__op_of(f->model, code->op)->n_attr;
+    const fold_node again =
+        fold__record_again(f, code->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
+    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+        return again;
     fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
 }
@@ -15547,10 +15604,19 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
+/* Joined inputs are left to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
-    return fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
+    fold_node again = FOLD__ALL_ZERO;
+    if (f && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
+        (!bias.id || bias.salt == weight.salt) && !fold__is_concat(f, f->source[x.id])) {
+        const int outputs = fold__params(f->model)[weight.id - 1].shape.dim[1];
+        const uint32_t words[6] = { 0, 0, 0, (uint32_t)outputs, weight.id, bias.id };
+        again = fold__record_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0, 0);
+    }
+    return again.id ? again : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
 }
+
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int count, fold_param weight,
                                  fold_param bias)
 {
@@ -17777,45 +17843,6 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     return fold__record(f, request);
 }
 
-/* Tells whether inputs are values of each sample's own, of the shapes that a signature has. They become edges
-   of the next node, for which there is room. */
-FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_node *in)
-{
-    const uint32_t *shape = fold__key_of(f, sig) + sig->in_shape, first = f->n_edges;
-    uint32_t differ = 0;
-    for (uint32_t input = 0; input < sig->n_in; input++) {
-        const uint32_t id = in[input].id;
-        if (in[input].salt != f->salt || id - 1 >= f->n_nodes)
-            return 0;
-        const uint32_t source = f->source[id];
-        f->edge_source[first + input] = source;
-        f->edge_offset[first + input] = f->offset[id];
-        differ |= (f->shape[id] ^ shape[input]) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
-    }
-    return !differ;
-}
-
-/* Records a call that is in all like one of the last: nothing else needs to be looked at then. Null: it may
-   not be, or may be wrong. */
-FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,
-                                        const fold_node *in, int n_in)
-{
-    const int special = fold__is_eager(f) | fold__merges(f) | callee->n_draws;
-    if (special || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes)
-        return fold__null;
-    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const uint32_t recent = *fold__recent_sig(f, op, 0, f->shape[in[0].id]);
-    if (!recent)
-        return fold__null;
-    const fold__sig *sig = &f->sigs[recent];
-    const uint32_t differ =
-        (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->n_list | sig->shared | sig->form | sig->tag_cell;
-    if (differ || !fold__fits(f, sig->n_out, sig->n_in) || !fold__add_plain(f, sig, in))
-        return fold__null;
-    f->n_edges += sig->n_in;
-    return fold__handle(f, fold__append_call(f, recent, 0, 0));
-}
-
 /* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
@@ -17838,7 +17865,9 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
         return fold__null;
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
-    const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
+    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
+    const fold_node again =
+        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
