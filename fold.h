@@ -4143,7 +4143,6 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
 
 /* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
 
-/* Keys that query row i sees. */
 static int fold__attention_seen(const fold__attention_call *call, int query)
 {
     const int seen = query + 1 + call->keys - call->queries;
@@ -6092,7 +6091,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t q
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(r), FOLD__ISHL(FOLD__IAND(number, FOLD__ISET(2u)), 30)));
 }
 
-/* Returns the largest integer that is not above x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
 {
     const FOLD__V whole = FOLD__VSET(8388608.0f), zero = FOLD__VZERO();
@@ -6449,7 +6447,6 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     return FOLD__ISA(lanes_largest)(lanes);
 }
 
-/* Sets to = exp(from - largest). */
 FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float largest, size_t count)
 {
     const FOLD__V lowest = FOLD__VSET(largest);
@@ -8813,7 +8810,6 @@ static int fold__back_first(const fold__param_data *param)
     return param->back_from < most ? param->back_from : most;
 #endif
 }
-/* The values of W or b. */
 static const float *fold__engine_values(const fold__engine *engine, int which)
 {
     const fold__param_data *param = engine->param[which];
@@ -9578,7 +9574,6 @@ static void fold__softmax_row(const fold__kernels *kernels, float *out, const fl
     FOLD__RUN_MAP(kernels, scale, out, out, NULL, NULL, 1.0f / sum, count);
 }
 
-/* Returns the log of the sum of exp(x). */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
     const float largest = fold__reducer_of(kernels)->largest(in, count);
@@ -10782,7 +10777,6 @@ static int fold__taps_within(int start, int taps, int size)
     return to - from;
 }
 
-/* Divides the pixels of a line by what each window holds. */
 static void fold__divide_line(const fold_op_call *call, const fold__filter *filter, int line, fold_rows to,
                               fold_rows from)
 {
@@ -14099,7 +14093,6 @@ static void fold__fill_table(fold_ctx *f, uint32_t size)
 }
 
 enum { FOLD__LEAST_TABLE = 64, FOLD__LEAST_TWINS = 1024 };
-/* Makes a table of hashes twice as large, and fills it. */
 static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size, uint32_t least,
                                            void (*fill)(fold_ctx *f, uint32_t size))
 {
@@ -14389,7 +14382,6 @@ static int fold__forget_idle(fold_ctx *f)
     return 1;
 }
 
-/* Between recordings: forgets all signatures and shapes. */
 static void fold__forget_all(fold_ctx *f)
 {
     static const uint8_t of_signatures[] = { FOLD__ARRAY_SIGS,   FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
@@ -14871,8 +14863,8 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
     return fold__record(f, &request);
 }
 
-/* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of each sample's own and
-   have the shapes that are given; with shapes_apart 0 that is one for all. */
+/* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of one sample each, and
+   have the shapes that are given: with shapes_apart 0, one for all. */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t apart,
                                         uint32_t count, const uint32_t *shape, uint32_t shapes_apart)
 {
@@ -14888,9 +14880,9 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing else
-   needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key: attributes and
-   parameters, of which `weight` is the first. */
+/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
+   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
+   are attributes and parameters; `weight` is the first of these. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -16367,7 +16359,6 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const 
                                         index[wrong], of, wrong, end);
 }
 
-/* Copies indices into the recording's data; their place, or NONE. */
 static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
 {
     const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
@@ -17733,7 +17724,6 @@ static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t 
                       cell->name);
 }
 
-/* Checks the operands of a call and the shapes of its list's components. */
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                             const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
 {
@@ -17881,7 +17871,6 @@ FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in,
     return fold__call(f, cell, in, n_in, list, count);
 }
 
-/* Checks the components of a call's list that are whole lists. */
 static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
                              fold__operand *operand, fold__request *request, fold__list *list)
 {
@@ -18388,7 +18377,6 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
 }
 
-/* Gives each worker its part of the scratch. */
 static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18439,7 +18427,6 @@ static int fold__reserve_workers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for all that a run knows of nodes, calls and edges. */
 static int fold__node_arrays(fold_ctx *f)
 {
     fold__carver carver = { NULL, 0 };
@@ -18818,7 +18805,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19022,7 +19008,6 @@ static int fold__takes_few(const fold_ctx *f, uint32_t id)
            fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
 }
 
-/* Returns the call that an edge is of. */
 static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 {
     uint32_t id = 1;
@@ -19450,7 +19435,6 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Returns the signature of a call in this run. */
 static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
@@ -19674,7 +19658,6 @@ typedef struct fold__levels {
     uint32_t deep;    /* the longest chain of calls of any signature */
 } fold__levels;
 
-/* Counts a call's levels. */
 static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *run = f->run;
@@ -19972,7 +19955,6 @@ static void fold__list_leaves(fold_ctx *f)
    signatures that feed each other. It sorts them so that producers come first. Calls: what a run knows. Sees
    signatures and operands, never sizes or floats; must not know policies. */
 
-/* Returns the signature in its group that makes a value. */
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->group_sig[f->run->maker[id]];
@@ -20034,7 +20016,6 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Lists the group's calls by signature in record order. */
 static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20457,7 +20438,6 @@ FOLD__INLINE void fold__note_changed(fold__greedy *greedy, uint32_t sig)
     greedy->queue[sig].changed = 1;
 }
 
-/* Puts a call into the queue of its signature. */
 FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
 {
     fold__waiting *const waiting = greedy->waiting;
@@ -20581,7 +20561,6 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     return 1;
 }
 
-/* Finds the depth of each gathered call, for the agenda. */
 static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 {
     const fold__waiting *const waiting = greedy->waiting;
@@ -20687,7 +20666,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Makes batches of calls of equal depth and signature, depth by depth. */
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -20732,7 +20710,6 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
     return 1;
 }
 
-/* Returns the end of the component that begins with a signature. */
 static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t sig)
 {
     uint32_t end = sig + 1;
@@ -20742,7 +20719,6 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -21283,7 +21259,6 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
 }
 
-/* Plans one scheduled group: buffers, lifetimes, offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -21381,7 +21356,6 @@ static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uin
     }
 }
 
-/* Makes a spot of rows from outside. */
 static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 {
     spot->from = from;
@@ -21748,7 +21722,6 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, 
     }
 }
 
-/* Plans what the batch's stage does with each op. */
 static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
@@ -22004,7 +21977,6 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Makes a batch, or part of one, ready to run. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -23395,7 +23367,6 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
                     backward ? fold__backward_of(program->op) : program->op->forward, backward);
 }
 
-/* Computes the values of a recorded op, which have their places. */
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
 {
     float **pointers = fold__eager_scratch(f, id);
@@ -23817,7 +23788,6 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
-/* Tells what tells this run from others. */
 static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
 {
     fold__plan_part part[FOLD__PLAN_PARTS];
@@ -24285,7 +24255,6 @@ static void fold__enter_strip(fold_ctx *f, fold__group *group, uint32_t row)
         fold__aim_gradients(f, group);
 }
 
-/* Goes on to the next strip of a group, if there is one. */
 static int fold__next_strip(fold_ctx *f, uint32_t which)
 {
     fold__group *group = &f->run->group[which];
@@ -25147,7 +25116,6 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     return 1;
 }
 
-/* Reserves places for kept gradients that have none. */
 static int fold__reserve_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -29614,7 +29582,6 @@ static void fold__say_nearest(const fold__file *file, const char *name, char *te
 }
 #endif
 
-/* Says that a tensor is not in the file or image. */
 static int fold__missing_tensor(fold__file *file, const char *who, const char *const joined[3],
                                 const char *where)
 {
@@ -29667,7 +29634,6 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
     return 1;
 }
 
-/* Joins a tensor and a part of a parameter. */
 static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
     const fold__param_data *param = &fold__params(file->model)[index];
@@ -29840,7 +29806,6 @@ static float fold__scale_at(const fold__tensor *tensor, size_t at)
     return fold__float_at(tensor->scales->data + 4 * (size_t)which);
 }
 
-/* Reads values of a tensor, from one of them on. */
 FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *tensor, size_t from,
                                              size_t count)
 {
