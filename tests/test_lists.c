@@ -9,6 +9,7 @@
 #include "../examples/draw.h"
 #include "../examples/policy.h"
 #include "check.h"
+#include "models.h"
 #include "scenes.h"
 
 /* -- scenes: sources, windows, rows ----------------------------------------------------------------------- */
@@ -1151,14 +1152,7 @@ static void kept_whole(void)
         fold_model *m = fold_model_new(NULL);
         const fold_param W = fold_weight_new(m, "W", STRIP_WIDTH, STRIP_WIDTH), V = fold_weight_new(m, "V", STRIP_WIDTH, STRIP_WIDTH),
                          none = { 0, 0 };
-        fold_cell_desc c = fold_cell_desc_default();
-        c.name = "beside";
-        c.body = beside_body;
-        c.user = &V;
-        c.n_in = 2;
-        c.n_out = 1;
-        c.in[0] = c.in[1] = fold_shape1(STRIP_WIDTH);
-        const fold_cell cell = fold_cell_new(m, &c);
+        const fold_cell cell = pair_cell(m, "beside", beside_body, &V, 0, 1, STRIP_WIDTH);
         float grads[2][2 * STRIP_WIDTH * STRIP_WIDTH], loss[2];
         for (int eager = 0; eager < 2; eager++) {
             fold_ctx_desc d = fold_ctx_desc_default();
