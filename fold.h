@@ -723,7 +723,7 @@ FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
 /* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
-   1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
+   1 or infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), 0 for 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
 /* Keeps x within low <= high; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
@@ -6018,13 +6018,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
+    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(FOLD__VSET(-0.0f), x)); /* -0 at -0, and far below */
 }
 #ifndef FOLD_INFERENCE
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
-    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
     FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
@@ -6054,8 +6054,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
-    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)));
-    return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
+    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(x, zero), x, zero)));
+    return FOLD__VSEL(FOLD__VLT(x, zero), FOLD__VMUL(alpha, q), x);
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
@@ -6124,14 +6124,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p; of x below 0 only where p is an integer, else NaN. */
+/* x^p, below 0 where p is odd and x has a sign, -0 too; of x < 0 only where p is an integer, else NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
-    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), zero = FOLD__VZERO();
-    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), below;
-    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VNEG(power));
-    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), below, FOLD__VSET(NAN));
-    return FOLD__VSEL(FOLD__VLT(x, zero), below, power);
+    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
+    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), whole;
+    whole = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VXOR(power, sign));
+    power = FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), FOLD__VSET(NAN), power);
+    return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
 /* p x^(p - 1), 0 when p is 0. */
