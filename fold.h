@@ -1614,7 +1614,9 @@ FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
-FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name); /* returns an index, or -1 */
+/* Returns the index of a tensor, or -1. A tensor that modules share is found by its other names, too, which
+   safetensors.torch.save_model notes in the metadata. */
+FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* returns what a tensor is */
 /* Writes values [from, from + count) of a tensor to out, `step` floats apart. Types are F32, F16, BF16, F64.
    It writes nothing while the model has an error. Returns the model's status. */
@@ -29324,13 +29326,17 @@ typedef struct fold_tensors {
     int keeps_all; /* a stream's data are wanted in memory, of every tensor */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *optimizer, *steps, *config; /* found in the metadata; NULL: not there */
+    const char *metadata, *metadata_end;    /* texts, each with a zero behind it: a key, what it tells, ... */
+    const char *optimizer, *steps, *config; /* of these; NULL: not there */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
+/* Texts move to the front of the metadata, where they lie end to end. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
+    char *to = json->at;
+    file->metadata = file->metadata_end = to;
     if (!fold__json_take(json, '{'))
         return 0;
     if (fold__json_next(json, '}'))
@@ -29340,6 +29346,10 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         const char *text = key && fold__json_take(json, ':') ? fold__json_string(json) : NULL;
         if (!text)
             return 0;
+        const size_t size = strlen(key) + 1, text_size = strlen(text) + 1;
+        key = (const char *)memmove(to, key, size);
+        text = (const char *)memmove(to + size, text, text_size);
+        file->metadata_end = to += size + text_size;
         const char **want = fold__same_text(key, "optimizer") ? &file->optimizer : NULL;
         if (fold__same_text(key, "steps"))
             want = &file->steps;
@@ -30312,8 +30322,13 @@ FOLD_API int fold_tensors_count(const fold_tensors *t) { return t ? (int)t->coun
 
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name)
 {
-    const char *const joined[3] = { name, "", "" };
+    const char *joined[3] = { name, "", "" };
     const fold__tensor *tensor = t && name ? fold__find_tensor(t, joined) : NULL;
+    for (const char *key = t && name ? t->metadata : NULL; key && !tensor && key < t->metadata_end;) {
+        joined[0] = key + strlen(key) + 1;
+        tensor = fold__same_text(key, name) ? fold__find_tensor(t, joined) : NULL;
+        key = joined[0] + strlen(joined[0]) + 1;
+    }
     return tensor ? (int)(tensor - t->tensor) : -1;
 }
 

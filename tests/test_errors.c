@@ -765,7 +765,6 @@ static va_list no_arguments; /* a format that is NULL reads none */
 #define TORCH_CALLS(X) \
     X(TORCH, fold_torch_open, (m, NULL)) \
     X(TORCH, fold_torch_open_memory, (m, g->zeros, 0)) \
-    X(VOID, fold_torch_tensors, (NULL)) \
     X(STATUS, fold_torch_close, (NULL)) \
     X(VOID, fold_torch_skip, (NULL, g->name)) \
     X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
