@@ -10537,7 +10537,6 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
            3 * FOLD__LANES;
 }
 
-/* Tells where run `run` of the patch at a position begins. */
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
@@ -11869,7 +11868,6 @@ static fold_model *fold__place_model(const fold_memory *given)
     return m;
 }
 
-/* Refuses a number of threads that is none, or that nothing can run. */
 static void fold__check_threads(fold__error *error, const char *who, int threads, int can_run)
 {
     if (threads < 0 || (threads > 1 && !can_run))
@@ -12343,7 +12341,6 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
 
 FOLD__BY_DEFAULT(fold_param_desc, FOLD__ALL_ZERO)
 
-/* Fills the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
 {
     const fold__fp saved = fold__fp_enter(0);
@@ -15233,7 +15230,6 @@ static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *s
     return !fold__broken(f) && fold__settings_ok(&f->error, first, who, NULL, settings);
 }
 
-/* Appends an input whose values the caller keeps. */
 static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *values, const fold_shape *shape,
                                   int rows)
 {
@@ -15283,7 +15279,6 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     return zeros;
 }
 
-/* Appends an input of bytes, each times a factor. */
 static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fold_shape *shape, int rows,
                                     float factor)
 {
@@ -15539,7 +15534,6 @@ static void fold__read_kept_whole(fold_ctx *f)
     }
 }
 
-/* Replaces a shared operand by a copy of its own. */
 static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind |= FOLD__SHARED;
@@ -19629,7 +19623,6 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
 #endif
 static int fold__worth_sharing(double work) { return work >= FOLD__SHARED_WORK; }
 
-/* Counts the same of all calls of the run. */
 static double fold__all_work(const fold_ctx *f)
 {
     double work = 0;
@@ -21385,7 +21378,6 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds the rows of a spot that moves otherwise. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
@@ -22530,7 +22522,6 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
-/* Finds which floats of its target a use reads. */
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
     if (use->is_node) {
@@ -22743,7 +22734,6 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
-/* Adds a use's sum to its total where it has a place of its own. */
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     if (!use->is_node && use->sum == FOLD__SUM_APART)
