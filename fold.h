@@ -723,7 +723,7 @@ FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
 /* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
-   1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
+   1 or infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), 0 for 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
 /* Keeps x within low <= high; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
@@ -1614,7 +1614,9 @@ FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
-FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name); /* returns an index, or -1 */
+/* Returns the index of a tensor, or -1. A tensor that modules share is found by its other names, too, which
+   safetensors.torch.save_model notes in the metadata. */
+FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* returns what a tensor is */
 /* Writes values [from, from + count) of a tensor to out, `step` floats apart. Types are F32, F16, BF16, F64.
    It writes nothing while the model has an error. Returns the model's status. */
@@ -2117,13 +2119,10 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #include <unistd.h>
 #endif
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0
-#define FOLD__WIDER /* -mfpmath=both */
-#elif defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \
-    !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))
-#define FOLD__WIDER
-#endif
-#if defined(FOLD__WIDER) && !defined(FOLD_ALLOW_FAST_MATH)
+#if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
+    (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* below 0: -mfpmath=both */                \
+    !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
 
@@ -2695,7 +2694,6 @@ enum { FOLD__GRAIN = sizeof(fold__hole) };
 
 static size_t fold__piece(size_t size) { return fold__round_up(size ? size : 1, FOLD__GRAIN); }
 
-/* Cuts the front of a hole off, and gives what is behind it. */
 static fold__hole *fold__cut_hole(fold__hole *hole, size_t bytes)
 {
     fold__hole *rest = (fold__hole *)(void *)((char *)hole + bytes);
@@ -3927,7 +3925,6 @@ static int fold__tile_height(int tallest, int left)
     return height == 3 && tallest == 4 ? 2 : height;
 }
 
-/* Gives rows as pointers, made where there are none. */
 static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, int rows, float **made)
 {
     if (input->rows)
@@ -4177,7 +4174,6 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
 
 /* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
 
-/* Keys that query row i sees. */
 static int fold__attention_seen(const fold__attention_call *call, int query)
 {
     const int seen = query + 1 + call->keys - call->queries;
@@ -4319,7 +4315,6 @@ static void fold__attention_append(float *panels, const fold_rows *keys, int fir
     }
 }
 
-/* Packs a head's columns of all keys or values as panels. */
 static void fold__attention_pack(const fold__attender *attender, float *panel, const fold_rows *input,
                                  int keys, ptrdiff_t col, int width)
 {
@@ -4747,7 +4742,6 @@ static size_t fold__byte_size(int inner, int columns)
 {
     return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
 }
-/* Counts the same as files have it. */
 static size_t fold__saved_size(int inner, int columns)
 {
     return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
@@ -4769,7 +4763,6 @@ static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels,
     return weight;
 }
 
-/* Tells where in a group a weight's byte lies. */
 static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int column)
 {
     const int together = 4 / kernels->size, part = row % 4 / together;
@@ -5125,7 +5118,6 @@ static uint32_t fold__half_of(uint32_t bits)
     return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
 }
 
-/* Does the same as fold__byte_pack. */
 static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -6053,13 +6045,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
+    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(FOLD__VSET(-0.0f), x)); /* -0 at -0, and far below */
 }
 #ifndef FOLD_INFERENCE
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
-    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
     FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
@@ -6089,8 +6081,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
-    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)));
-    return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
+    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(x, zero), x, zero)));
+    return FOLD__VSEL(FOLD__VLT(x, zero), FOLD__VMUL(alpha, q), x);
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
@@ -6159,14 +6151,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p; of x below 0 only where p is an integer, else NaN. */
+/* x^p, below 0 where p is odd and x has a sign, -0 too; of x < 0 only where p is an integer, else NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
-    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), zero = FOLD__VZERO();
-    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), below;
-    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VNEG(power));
-    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), below, FOLD__VSET(NAN));
-    return FOLD__VSEL(FOLD__VLT(x, zero), below, power);
+    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
+    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), whole;
+    whole = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VXOR(power, sign));
+    power = FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), FOLD__VSET(NAN), power);
+    return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
 /* p x^(p - 1), 0 when p is 0. */
@@ -8254,7 +8246,6 @@ enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
 /* Bytes that products read, those of tables alone, halves. */
 enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
-/* Counts a weight, or its transpose, that lies as these kernels have it. */
 static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
     return kernels->halves     ? fold__half_size(inner, columns)
@@ -10371,7 +10362,6 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Windows over a list take the rows of their taps together. */
 static const char *fold__infer_windows(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -10575,7 +10565,6 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
            3 * FOLD__LANES;
 }
 
-/* Tells where run `run` of the patch at a position begins. */
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
@@ -10585,7 +10574,6 @@ static const float *fold__run_at(const fold__filter *filter, const fold__runs *r
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
 }
 
-/* Makes rows of pointers to a run of each patch from a position on. */
 static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs *runs,
                                     const fold__padded *padded, int first, int count, int run,
                                     float **pointers)
@@ -10621,7 +10609,6 @@ static void fold__copy_patches(const fold__filter *filter, const fold__runs *run
     }
 }
 
-/* Multiplies the patches of some positions, from `init` on. */
 static void fold__conv_block(const fold_op_call *call, const fold__filter *filter, const fold__padded *padded,
                              const fold__filter_scratch *scratch, int first, int count, fold_rows init,
                              fold_rows output)
@@ -10963,7 +10950,6 @@ static const int *fold__segments_of(const int *index, int rows, const int **orde
     return index + 1 + (index[0] ? 0 : rows);
 }
 
-/* Moves a column of `count` rows to a line, or back. */
 static void fold__move_column(const fold_rows *rows, const int *order, int first, int count, int column,
                               float *line, int back)
 {
@@ -11906,7 +11892,6 @@ static fold_model *fold__place_model(const fold_memory *given)
     return m;
 }
 
-/* Refuses a number of threads that is none, or that nothing can run. */
 static void fold__check_threads(fold__error *error, const char *who, int threads, int can_run)
 {
     if (threads < 0 || (threads > 1 && !can_run))
@@ -12134,7 +12119,6 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
         values[i] *= gain;
 }
 
-/* Draws initial values, of one of the kinds from FOLD_INIT_UNIFORM on. */
 FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values, const fold_param_desc *desc,
                                              uint64_t stream)
 {
@@ -13062,7 +13046,6 @@ static int fold__states_ready(fold_model *m, int states, fold__error *error)
 }
 
 #ifndef FOLD_INFERENCE
-/* Makes all state zero, as a rule begins, and counts steps from here on. */
 static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 {
     for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2; which++)
@@ -13688,7 +13671,6 @@ FOLD__INLINE uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t r
         return one;
     return (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row];
 }
-/* The data that each list element of a call has of its own. */
 static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
 {
     return (const uint64_t *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
@@ -14328,7 +14310,6 @@ static void fold__mark_sigs(fold_ctx *f)
     sigs[f->frame.cell ? f->frame.tag : 0].hash = 1;
 }
 
-/* Returns the word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
     return fold__key_of(f, sig) + sig->count[FOLD__POOL_KEYS] - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
@@ -14895,14 +14876,71 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
     return fold__record(f, &request);
 }
 
+/* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of one sample each, and
+   have the shapes that are given: with shapes_apart 0, one for all. */
+FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t apart,
+                                        uint32_t count, const uint32_t *shape, uint32_t shapes_apart)
+{
+    uint32_t differ = 0;
+    for (uint32_t end = edge + count; edge < end; edge++, in += apart, shape += shapes_apart) {
+        const uint32_t id = in->id;
+        if (in->salt != f->salt || id - 1 >= f->n_nodes)
+            return 1;
+        f->edge_source[edge] = f->source[id];
+        f->edge_offset[edge] = f->offset[id];
+        differ |= (f->shape[id] ^ *shape) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
+    }
+    return differ;
+}
+
+/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
+   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
+   are attributes and parameters; `weight` is the first of these. */
+FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
+                                          int n_words, const fold_node *in, int n_in, const fold_node *list,
+                                          int count, uint64_t data)
+{
+    const int special = fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
+    if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+        return fold__null;
+    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id]), first = f->n_edges;
+    const fold__sig *sig = &f->sigs[recent];
+    if (!recent || (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
+                       sig->out_lists | (!sig->n_list ^ !count))
+        return fold__null;
+    const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
+    const size_t edges = sig->n_in + (size_t)n_list * (size_t)count;
+    uint32_t differ = 0;
+    for (int word = 0; word < n_words; word++)
+        differ |= key[word] ^ words[word];
+    if (differ || !fold__fits(f, sig->n_out, edges))
+        return fold__null;
+    differ = fold__write_plain(f, first, in, 1, sig->n_in, shape, 1);
+    for (uint32_t item = 0; item < n_list && list; item++)
+        differ |= fold__write_plain(f, first + sig->n_in + item * (uint32_t)count, list + item, n_list,
+                                    (uint32_t)count, shape + n_in + item, 0);
+    if (differ || (n_list && !list))
+        return fold__null;
+    f->n_edges += (uint32_t)edges;
+    const uint32_t id = fold__append_call(f, recent, 0, data);
+    if (n_list)
+        f->length[id] = (uint32_t)count;
+    return fold__handle(f, id);
+}
+
 /* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
     fold__operand operands[4];
     fold__request request;
-    if (!fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+    if (!f)
         return fold__null;
+    const int n_attr = fold__op_of(f->model, code->op)->n_attr;
+    const fold_node again =
+        fold__record_again(f, code->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
+    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+        return again;
     fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
 }
@@ -15184,7 +15222,6 @@ static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shap
     return fold__handle(f, id);
 }
 
-/* Appends an input with a copy of the values, or with zeros. */
 static fold_node fold__append_input(fold_ctx *f, const float *values, const fold_shape *shape, int rows)
 {
     const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
@@ -15345,7 +15382,6 @@ static void fold__renew_tables(fold_ctx *f)
     f->tables_version = f->model->version;
 }
 
-/* Returns the lookup with this id, whose table may be one in bytes. */
 static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
     if (fold__has_floats(fold__lookup_table(f, id)))
@@ -15568,10 +15604,19 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
+/* Joined inputs are left to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
-    return fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
+    fold_node again = FOLD__ALL_ZERO;
+    if (f && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
+        (!bias.id || bias.salt == weight.salt) && !fold__is_concat(f, f->source[x.id])) {
+        const int outputs = fold__params(f->model)[weight.id - 1].shape.dim[1];
+        const uint32_t words[6] = { 0, 0, 0, (uint32_t)outputs, weight.id, bias.id };
+        again = fold__record_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0, 0);
+    }
+    return again.id ? again : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
 }
+
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int count, fold_param weight,
                                  fold_param bias)
 {
@@ -16171,7 +16216,6 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
 
 /* -- over lists ------------------------------------------------------------------------------ */
 
-/* Makes the per-sample copy of a parameter that stands for it in lists. */
 static int fold__copy_param(fold_ctx *f, uint32_t source)
 {
     const uint32_t param = fold__node_param(f, source);
@@ -16323,7 +16367,6 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const 
                                         index[wrong], of, wrong, end);
 }
 
-/* Copies indices into the recording's data; their place, or NONE. */
 static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
 {
     const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
@@ -16460,7 +16503,6 @@ static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fol
     return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
 }
 
-/* Takes a list whole, or a single value beside it. */
 static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__is_list_operand(f, operand) ? fold__whole_operand_of(f, x, who, operand)
@@ -17184,7 +17226,6 @@ static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold_
     return fold__hash_words(words, 8);
 }
 
-/* Tells what identifies an op of a body, in any context. */
 static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request)
 {
     const uint64_t data = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM)
@@ -17797,45 +17838,6 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     return fold__record(f, request);
 }
 
-/* Tells whether inputs are values of each sample's own, of the shapes that a signature has. They become edges
-   of the next node, for which there is room. */
-FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_node *in)
-{
-    const uint32_t *shape = fold__key_of(f, sig) + sig->in_shape, first = f->n_edges;
-    uint32_t differ = 0;
-    for (uint32_t input = 0; input < sig->n_in; input++) {
-        const uint32_t id = in[input].id;
-        if (in[input].salt != f->salt || id - 1 >= f->n_nodes)
-            return 0;
-        const uint32_t source = f->source[id];
-        f->edge_source[first + input] = source;
-        f->edge_offset[first + input] = f->offset[id];
-        differ |= (f->shape[id] ^ shape[input]) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
-    }
-    return !differ;
-}
-
-/* Records a call that is in all like one of the last: nothing else needs to be looked at then. Null: it may
-   not be, or may be wrong. */
-FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,
-                                        const fold_node *in, int n_in)
-{
-    const int special = fold__is_eager(f) | fold__merges(f) | callee->n_draws;
-    if (special || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes)
-        return fold__null;
-    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const uint32_t recent = *fold__recent_sig(f, op, 0, f->shape[in[0].id]);
-    if (!recent)
-        return fold__null;
-    const fold__sig *sig = &f->sigs[recent];
-    const uint32_t differ =
-        (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->n_list | sig->shared | sig->form | sig->tag_cell;
-    if (differ || !fold__fits(f, sig->n_out, sig->n_in) || !fold__add_plain(f, sig, in))
-        return fold__null;
-    f->n_edges += sig->n_in;
-    return fold__handle(f, fold__append_call(f, recent, 0, 0));
-}
-
 /* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
@@ -17858,7 +17860,9 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
         return fold__null;
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
-    const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
+    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
+    const fold_node again =
+        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
@@ -18793,7 +18797,6 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->counts.kept++] = source;
 }
 
-/* Returns the node from which on a run looks at all. */
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
 
 /* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
@@ -19095,7 +19098,6 @@ static int fold__param_trains(const fold_ctx *f, uint32_t id)
     return id && fold__trainable(f->model, &fold__params(f->model)[id - 1]);
 }
 
-/* Notes what the backward of an op and its weight gradients read. */
 static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                              const fold__body_op *op)
 {
@@ -20717,7 +20719,6 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -21382,7 +21383,6 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds the rows of a spot that moves otherwise. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
@@ -21397,7 +21397,6 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
         fold__shift_rows(worker, rows, worker->row, spot->offset, count);
 }
 
-/* Finds the rows of a spot, `count` of them from the tile's first on. */
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
@@ -21522,7 +21521,6 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
     return call;
 }
 
-/* Calls an op that has no batched path row by row. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -22738,7 +22736,6 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
-/* Adds a use's sum to its total where it has a place of its own. */
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     if (!use->is_node && use->sum == FOLD__SUM_APART)
@@ -23467,7 +23464,6 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     }
 }
 
-/* Packs what the gradient of an op's operand reads of its weight. */
 static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                   int operand)
 {
@@ -25125,7 +25121,6 @@ static int fold__reserve_kept_grads(fold_ctx *f)
     return 1;
 }
 
-/* Clears kept gradients that no root has reached yet. */
 static void fold__settle_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -28633,7 +28628,6 @@ static const char *fold__rule_name(int rule)
     return name[rule];
 }
 
-/* Tells what the names of a part's tensors begin with. */
 static const char *fold__part_name(int rule, int part)
 {
     static const char *const name[] = { "",
@@ -28653,7 +28647,6 @@ static int fold__is_little_endian(void)
     return first == 1;
 }
 
-/* Compares a text with three parts joined. */
 static int fold__compare_joined(const char *text, const char *const parts[3])
 {
     for (int i = 0; i < 2; i++) {
@@ -28710,7 +28703,6 @@ static fold_status fold__file_end(fold_model *m, const fold__error *error)
 FOLD__BY_DEFAULT(fold_save_desc, FOLD__ALL_ZERO)
 FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m ? m->steps : 0; }
 
-/* Returns 0 and an error when there is something that a file cannot hold. */
 static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold__error *error)
 {
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -29325,13 +29317,17 @@ typedef struct fold_tensors {
     int keeps_all; /* a stream's data are wanted in memory, of every tensor */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *optimizer, *steps, *config; /* found in the metadata; NULL: not there */
+    const char *metadata, *metadata_end;    /* texts, each with a zero behind it: a key, what it tells, ... */
+    const char *optimizer, *steps, *config; /* of these; NULL: not there */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
+/* Texts move to the front of the metadata, where they lie end to end. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
+    char *to = json->at;
+    file->metadata = file->metadata_end = to;
     if (!fold__json_take(json, '{'))
         return 0;
     if (fold__json_next(json, '}'))
@@ -29341,6 +29337,10 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         const char *text = key && fold__json_take(json, ':') ? fold__json_string(json) : NULL;
         if (!text)
             return 0;
+        const size_t size = strlen(key) + 1, text_size = strlen(text) + 1;
+        key = (const char *)memmove(to, key, size);
+        text = (const char *)memmove(to + size, text, text_size);
+        file->metadata_end = to += size + text_size;
         const char **want = fold__same_text(key, "optimizer") ? &file->optimizer : NULL;
         if (fold__same_text(key, "steps"))
             want = &file->steps;
@@ -29583,7 +29583,6 @@ static void fold__say_nearest(const fold__file *file, const char *name, char *te
 }
 #endif
 
-/* Says that a tensor is not in the file or image. */
 static int fold__missing_tensor(fold__file *file, const char *who, const char *const joined[3],
                                 const char *where)
 {
@@ -29636,7 +29635,6 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
     return 1;
 }
 
-/* Joins a tensor and a part of a parameter. */
 static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
     const fold__param_data *param = &fold__params(file->model)[index];
@@ -29809,7 +29807,6 @@ static float fold__scale_at(const fold__tensor *tensor, size_t at)
     return fold__float_at(tensor->scales->data + 4 * (size_t)which);
 }
 
-/* Reads values of a tensor, from one of them on. */
 FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *tensor, size_t from,
                                              size_t count)
 {
@@ -30316,8 +30313,13 @@ FOLD_API int fold_tensors_count(const fold_tensors *t) { return t ? (int)t->coun
 
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name)
 {
-    const char *const joined[3] = { name, "", "" };
+    const char *joined[3] = { name, "", "" };
     const fold__tensor *tensor = t && name ? fold__find_tensor(t, joined) : NULL;
+    for (const char *key = t && name ? t->metadata : NULL; key && !tensor && key < t->metadata_end;) {
+        joined[0] = key + strlen(key) + 1;
+        tensor = fold__same_text(key, name) ? fold__find_tensor(t, joined) : NULL;
+        key = joined[0] + strlen(joined[0]) + 1;
+    }
     return tensor ? (int)(tensor - t->tensor) : -1;
 }
 

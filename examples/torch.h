@@ -1,5 +1,5 @@
 /* torch.h - reads networks of PyTorch, a call a layer, from a safetensors file of a state_dict, by fold_tensors of fold.h.
-   It writes such files, too, also of gradients, and reads and writes floats without names.
+   It also writes such files, of weights or gradients, and reads and writes floats without names.
 
    In one C or C++ file:  #define TORCH_IMPLEMENTATION
                           #include "torch.h"                         // behind fold.h
@@ -14,15 +14,20 @@
        fold_dense out = fold_torch_linear(t, "out", FOLD_ACT_LINEAR);
        if (fold_torch_close(t)) puts(fold_model_message(m));
 
-   `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself. A call reads the
-   module's tensors, name.weight and so on. It adds the layer of that name to the model as _new would have, with the sizes
-   and values of the file. You tell what is not in tensors, such as heads and strides. The layer is applied, trained and
-   saved like any other, and loaded again into layers made by _new. Weights are transposed, gates put in fold.h's order,
-   and two biases added up where it has one. A bias that the module has not is zero and frozen. Types are those that
-   loading reads.
+   `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself, in every call and in
+   the lists of layers below. A call reads the module's tensors, name.weight and so on. It adds the layer of that name to
+   the model as _new would have, with the sizes and values of the file. You tell what is not in tensors, such as heads and
+   strides. The layer is applied, trained and saved like any other, and loaded again into layers made by _new. Weights are
+   transposed, gates put in fold.h's order, and two biases added up where it has one. A bias that the module has not is zero
+   and frozen. Types are those that loading reads.
+
+   Tied weights: safetensors.torch.save_model writes a tensor that modules share once, and notes its other names in the
+   file's metadata. All those names are read here. Each call copies the values, so layers that are tied in PyTorch are
+   trained apart; one parameter for a table and the output behind it is read by fold_torch_param.
 
    Errors: a tensor that is missing, or has another shape than the others ask for, is an error of the model. The message
-   names it, its shape and the shape wanted; the call gives null handles.
+   names it, its shape and the shape wanted; the call gives null handles. A module that its tensors show to be another one
+   is refused. Tensors do not show everything: the comments below name what you must know of the network.
 
    It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and works in every
    build of fold.h, with FOLD_INFERENCE or FOLD_NO_STDIO too. */
@@ -52,31 +57,37 @@ void fold_torch_skip(fold_torch *t, const char *prefix);
 /* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses are those of fold_param_desc:
    FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
 fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
-/* Reads nn.Embedding: a table for lookups. */
+/* Reads nn.Embedding: a table for lookups. The table of "" is the parameter "weight". A max_norm is not in the file, and
+   does not change rows here. */
 fold_param fold_torch_embedding(fold_torch *t, const char *name);
 /* Reads nn.Linear; you tell the activation that follows. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
 fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
-/* Reads nn.Conv1d or nn.Conv2d, by the rank of its weight. groups is 1 or, with desc->depthwise, as many as channels.
+/* Reads nn.Conv1d or nn.Conv2d, by the rank of its weight. groups is 1 or, with desc->depthwise, as many as channels, and
+   padding_mode is "zeros": the file tells neither, and another padding would silently compute other values. A weight of
+   nn.ConvTranspose1d or 2d looks the same; it is refused if its bias is not as long as the weight's first axis, but with as
+   many inputs as outputs, or without a bias, nothing tells it apart.
    Values have their channels last here: [height x width x channels], [length x channels]. nn.Flatten has them first, so
    before it do
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
 fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation);
 /* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which go into gain
-   and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. */
+   and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. The file tells neither
+   epsilon, nor nn.GroupNorm from nn.LayerNorm, nor nn.RMSNorm from nn.LayerNorm without a bias. */
 fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
 /* Read nn.RNN (of tanh, or of relu), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
-   proj_size. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both. Their …Cell is read as a stack of one
-   layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell the inputs: they are those of x and,
-   but in a GRU, of h. */
+   proj_size. The file does not tell an nn.RNN of tanh from one of relu (its `nonlinearity`): choose the right call, since the
+   other one silently computes other values. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both.
+   Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell
+   the inputs: they are those of x and, but in a GRU, of h. */
 fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
-/* Reads nn.MultiheadAttention, without add_bias_kv and add_zero_attn. */
+/* Reads nn.MultiheadAttention, without add_bias_kv, which is refused, and add_zero_attn, which the file does not tell. */
 fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
 /* Reads nn.TransformerEncoderLayer; those of an nn.TransformerEncoder are named "layers.0" and so on. A width or inner of
-   0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. */
+   0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. The file does not tell activation, norm_first and epsilon. */
 fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
 /* Reads nn.TransformerEncoder, with its last norm if there is one, into an array of yours with room for so many layers. It
    must stay as long as the encoder. The desc is that of all layers. The last norm is a module of its own, with PyTorch's default
@@ -100,14 +111,17 @@ enum {
     FOLD_TORCH_LINEAR,      /* a fold_dense */
     FOLD_TORCH_CONV,        /* a fold_conv */
     FOLD_TORCH_NORM,        /* a fold_norm that is nn.LayerNorm or nn.RMSNorm */
-    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED: running means of 0, and variances of 1. It cannot be loaded from raw floats */
+    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED: running means of 0, and variances of 1, for a module with the default epsilon.
+                               It cannot be loaded from raw floats */
     FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells, or one cell, as nn.RNNCell and its kin */
     FOLD_TORCH_LSTM,
     FOLD_TORCH_GRU,
     FOLD_TORCH_ATTENTION,   /* a fold_attention */
     FOLD_TORCH_TRANSFORMER, /* a fold_transformer */
     FOLD_TORCH_ENCODER,     /* a fold_encoder */
-    FOLD_TORCH_NO_BIAS = 64, /* is added to a kind: its module has no bias, bias=False. So the layer's are left out */
+    FOLD_TORCH_NO_BIAS = 64, /* is added to a kind: its module has no bias, bias=False. So the layer's are left out. A batch
+                                norm then has no weight either, affine=False, and gain and bias go into its statistics;
+                                a gain must be above 0 and at most 316.2, the inverse root of epsilon */
     FOLD_TORCH_CELL = 128    /* is added to a stack of one layer: its module is nn.RNNCell or its kin */
 };
 typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
@@ -257,6 +271,14 @@ static torch__name torch__join(const char *name, const char *part)
     return full;
 }
 
+/* The name of a layer's part in the model, as _new makes it: that of "" begins with the dot. */
+static torch__name torch__part(const char *layer, const char *part)
+{
+    torch__name full;
+    torch__format(full.text, sizeof full.text, "%s.%s", layer, part);
+    return full;
+}
+
 /* Looks at the tensor of a module's part, without taking it. It has no name when it is not there. */
 static fold_tensor torch__look(fold_torch *t, const char *name, const char *part)
 {
@@ -308,6 +330,19 @@ static torch__tensor torch__take(fold_torch *t, const char *name, const char *pa
     return taken;
 }
 static int torch__has(const torch__tensor *tensor) { return tensor->index >= 0; }
+
+static int torch__is_in_file(fold_torch *t, const char *name, const char *part)
+{
+    return torch__ready(t, name) && torch__look(t, name, part).name != NULL;
+}
+
+/* Refuses a module that a tensor shows to be another one, which `why` names. */
+static void torch__refuse_with(fold_torch *t, const char *name, const char *part, const char *why)
+{
+    char shown[TORCH__SHORT];
+    if (torch__is_in_file(t, name, part))
+        torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s", torch__shorten(shown, torch__join(name, part).text), why);
+}
 
 /* Tells of a module that there is nothing like it here, before its shapes are called wrong. */
 static void torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
@@ -417,7 +452,7 @@ fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses)
 fold_param fold_torch_embedding(fold_torch *t, const char *name)
 {
     const torch__tensor taken = torch__take(t, name, "weight", fold_shape2(0, 0), 1);
-    return torch__table(&taken, name, FOLD_FOR_LOOKUP);
+    return torch__table(&taken, name && *name ? name : "weight", FOLD_FOR_LOOKUP); /* no parameter is named "" */
 }
 
 fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation)
@@ -432,6 +467,19 @@ fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation ac
     return layer;
 }
 
+/* The weight of a transposed convolution is [inputs x outputs x …], so its bias shows it. */
+static void torch__refuse_transposed(fold_torch *t, const char *name, const fold_tensor *weight)
+{
+    char shown[TORCH__SHORT], there[TORCH__SHORT];
+    const fold_tensor bias = torch__look(t, name, "bias");
+    if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 || bias.dim[0] == weight->dim[0]) return;
+    if (bias.dim[0] % weight->dim[1]) return; /* it is a multiple in groups, too */
+    torch__shape(there, weight->dim, weight->rank, 0);
+    torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
+                "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which fold.h does not support",
+                torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
+}
+
 fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation)
 {
     fold_conv layer;
@@ -439,6 +487,7 @@ fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc 
     memset(&layer, 0, sizeof layer);
     memset(&there, 0, sizeof there);
     if (torch__ready(t, name)) there = torch__look(t, name, "weight");
+    if (there.name) torch__refuse_transposed(t, name, &there);
     const int on_lines = there.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
     const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
     if (inputs && there.rank == wanted.rank && there.dim[1] > 1) torch__refuse(t, name, "groups of", there.dim[1], " channels");
@@ -490,6 +539,13 @@ static fold_norm torch__batch_norm(fold_torch *t, const char *name, float epsilo
     return norm;
 }
 
+/* Tensors of a norm show when it is of another kind. */
+static void torch__check_norm(fold_torch *t, const char *name, fold_norm_kind kind)
+{
+    torch__refuse_with(t, name, "running_mean", "as nn.BatchNorm has: read it with FOLD_NORM_FIXED");
+    if (kind == FOLD_NORM_RMS) torch__refuse_with(t, name, "bias", "which nn.RMSNorm has not: read it with FOLD_NORM_LAYER");
+}
+
 static void torch__norm_values(fold_model *m, const fold_norm *norm, const torch__pair *pair)
 {
     if (fold_model_status(m)) return;
@@ -497,19 +553,25 @@ static void torch__norm_values(fold_model *m, const fold_norm *norm, const torch
     if (norm->kind == FOLD_NORM_LAYER) torch__vector(m, &pair->bias, 0, norm->bias);
 }
 
-fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
+/* `layer` is the name in the model. */
+static fold_norm torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind, float epsilon)
 {
     fold_norm norm;
     memset(&norm, 0, sizeof norm);
-    if (kind == FOLD_NORM_FIXED) return torch__batch_norm(t, name, epsilon);
+    torch__check_norm(t, name, kind);
     const int rank = torch__ready(t, name) ? torch__look(t, name, "weight").rank : 0;
     if (rank > 1) torch__refuse(t, name, "a normalized_shape of", rank, " axes");
     const torch__pair pair = torch__take_pair(t, name, "", fold_shape1(0));
     if (!torch__ready(t, name)) return norm;
     if (kind == FOLD_NORM_RMS && epsilon == 0) epsilon = FLT_EPSILON;
-    norm = fold_norm_new(fold_tensors_model(t), name, pair.weight.shape.dim[0], kind, epsilon);
+    norm = fold_norm_new(fold_tensors_model(t), layer, pair.weight.shape.dim[0], kind, epsilon);
     torch__norm_values(fold_tensors_model(t), &norm, &pair);
     return norm;
+}
+
+fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
+{
+    return kind == FOLD_NORM_FIXED ? torch__batch_norm(t, name, epsilon) : torch__norm(t, name, name, kind, epsilon);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
@@ -661,6 +723,8 @@ static torch__heads torch__take_heads(fold_torch *t, const char *name, const cha
     torch__heads heads;
     char full[64];
     memset(&heads, 0, sizeof heads);
+    torch__format(full, sizeof full, "%sbias_k", part);
+    torch__refuse_with(t, name, full, "of add_bias_kv, which fold.h does not support");
     torch__format(full, sizeof full, "%sout_proj.", part);
     heads.joined = torch__take_pair(t, name, full, fold_shape2(width, width));
     if (!torch__has(&heads.joined.weight)) return heads;
@@ -695,7 +759,7 @@ static void torch__heads_values(fold_model *m, const torch__heads *heads, const 
 
 static fold_dense torch__projection(fold_model *m, const char *name, const char *part, int inputs, int outputs)
 {
-    const torch__name full = torch__join(name, part);
+    const torch__name full = torch__part(name, part);
     return fold_dense_new(m, full.text, inputs, outputs, FOLD_ACT_LINEAR);
 }
 
@@ -722,11 +786,22 @@ fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
     return layer;
 }
 
-fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc)
+/* Its tensors show when the layer is of another kind. */
+static void torch__check_transformer(fold_torch *t, const char *name, fold_norm_kind kind)
+{
+    torch__refuse_with(t, name, "multihead_attn.out_proj.weight", "of an nn.TransformerDecoderLayer, which fold.h does not support");
+    if (!torch__ready(t, name)) return;
+    const torch__name first = torch__join(name, "norm1");
+    torch__check_norm(t, first.text, kind);
+}
+
+/* `made` is the name in the model. */
+static fold_transformer torch__transformer(fold_torch *t, const char *name, const char *made, const fold_transformer_desc *desc)
 {
     fold_transformer layer;
     fold_transformer_desc full = desc ? *desc : fold_transformer_desc_default();
     memset(&layer, 0, sizeof layer);
+    torch__check_transformer(t, name, full.norm);
     const torch__heads heads = torch__take_heads(t, name, "self_attn.", full.width);
     const fold_shape width = fold_shape1(heads.width);
     const torch__pair inner = torch__take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
@@ -737,7 +812,7 @@ fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const f
     fold_model *m = fold_tensors_model(t);
     full.width = heads.width;
     full.inner = between;
-    layer = fold_transformer_new(m, name, &full);
+    layer = fold_transformer_new(m, made, &full);
     if (fold_model_status(m)) return layer;
     torch__heads_values(m, &heads, &layer.attention);
     torch__weights(m, &inner, 0, layer.inner.W, layer.inner.b);
@@ -745,6 +820,11 @@ fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const f
     torch__norm_values(m, &layer.attention_norm, &first);
     torch__norm_values(m, &layer.dense_norm, &second);
     return layer;
+}
+
+fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc)
+{
+    return torch__transformer(t, name, name, desc);
 }
 
 fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
@@ -766,10 +846,14 @@ fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transforme
     }
     for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
         torch__format(part, sizeof part, "layers.%d", i);
-        layer[i] = fold_torch_transformer(t, torch__join(name, part).text, desc);
+        const torch__name from = torch__join(name, part), made = torch__part(name, part);
+        layer[i] = torch__transformer(t, from.text, made.text, desc);
     }
     encoder.has_norm = torch__look(t, name, "norm.weight").name != NULL;
-    if (encoder.has_norm) encoder.norm = fold_torch_norm(t, torch__join(name, "norm").text, settings.norm, 0);
+    if (encoder.has_norm) {
+        const torch__name from = torch__join(name, "norm"), made = torch__part(name, "norm");
+        encoder.norm = torch__norm(t, from.text, made.text, settings.norm, 0);
+    }
     encoder.layer = layer;
     encoder.layers = fold_model_status(fold_tensors_model(t)) ? 0 : layers;
     return encoder;
@@ -786,12 +870,16 @@ typedef struct torch__piece {
     const torch__gates *gates;
     int rows, inputs, taps, first, all_inputs, second;
     float constant;
+    int statistic;         /* of a batch norm without a weight: TORCH__MEAN or TORCH__VARIANCE, of `gain` and `bias` */
+    fold_param gain, bias;
 } torch__piece;
+enum { TORCH__NO_STATISTIC, TORCH__MEAN, TORCH__VARIANCE };
+#define TORCH__EPSILON 1e-5 /* that of PyTorch's batch norms, unless they say another */
 
 /* Goes over the pieces of layers, in the order of state_dict. Errors are those of `told`. */
 typedef struct torch__walk {
     fold_model *m, *told;
-    const char *layer;
+    const char *layer, *own; /* its name in PyTorch, and in the model */
     void (*visit)(struct torch__walk *walk, const torch__piece *piece);
     fold_param target;      /* of an export: the tensor that is written, of which `written` floats are there */
     size_t written;
@@ -820,22 +908,32 @@ static size_t torch__place(const torch__piece *piece, size_t at)
     return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) * (size_t)piece->rows + column;
 }
 
-/* The name of a layer's part, or of the layer itself, which is a parameter then. */
+/* The name of a layer's part in PyTorch, or of the layer itself, which is a parameter then. */
 static torch__name torch__full_name(const torch__walk *walk, const char *part)
 {
     return *part ? torch__join(walk->layer, part) : torch__join("", walk->layer);
 }
 
-static int torch__is_there(const torch__walk *walk, const char *part)
+/* The same in the model. */
+static torch__name torch__own_name(const torch__walk *walk, const char *part)
 {
-    const torch__name full = torch__full_name(walk, part);
-    return !fold_param_is_null(fold_param_find(walk->m, full.text));
+    return *part ? torch__part(walk->own, part) : torch__join("", walk->own);
 }
+
+/* Parts of "" may be layers that a program made and named one by one, without the dot. */
+static fold_param torch__param(const torch__walk *walk, const char *part)
+{
+    const torch__name full = torch__own_name(walk, part);
+    const fold_param param = fold_param_find(walk->m, full.text);
+    return fold_param_is_null(param) && *full.text == '.' ? fold_param_find(walk->m, full.text + 1) : param;
+}
+
+static int torch__is_there(const torch__walk *walk, const char *part) { return !fold_param_is_null(torch__param(walk, part)); }
 
 static fold_param torch__find(torch__walk *walk, const char *part)
 {
-    const torch__name full = torch__full_name(walk, part);
-    const fold_param param = fold_param_find(walk->m, full.text);
+    const torch__name full = torch__own_name(walk, part);
+    const fold_param param = torch__param(walk, part);
     char shown[TORCH__SHORT];
     if (fold_param_is_null(param))
         torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'", torch__shorten(shown, full.text));
@@ -876,10 +974,10 @@ static void torch__walk_one(torch__walk *walk, const char *part, const char *sou
     torch__visit(walk, &piece);
 }
 
-/* Visits the parameter of the layer's name, as it is. */
+/* Visits a parameter as it is: that of the layer's name, or the table of "". */
 static void torch__walk_param(torch__walk *walk, const char *part)
 {
-    torch__piece piece = torch__piece_of(walk, part, "", &torch__rnn);
+    torch__piece piece = torch__piece_of(walk, part, *walk->own ? "" : part, &torch__rnn);
     piece.shape = fold_param_shape(walk->m, piece.param);
     piece.rows *= piece.all_inputs * piece.taps;
     piece.inputs = piece.taps = piece.all_inputs = 1;
@@ -898,13 +996,34 @@ static void torch__walk_pair(torch__walk *walk, const char *to, const char *from
     }
 }
 
-static void torch__walk_statistics(torch__walk *walk)
+/* Statistics take a gain that is the inverse root of a variance and epsilon. */
+static void torch__check_gain(torch__walk *walk, fold_param gain)
+{
+    const float *values = fold_param_value(walk->m, gain);
+    const int count = fold_param_shape(walk->m, gain).dim[0];
+    char shown[TORCH__SHORT];
+    for (int i = 0; values && i < count; i++)
+        if (!(values[i] > 0 && (double)values[i] * (double)values[i] * TORCH__EPSILON <= 1.000001))
+            torch__fail(walk->told, FOLD_BAD_ARGUMENT,
+                        "torch: gain %d of '%s' is %g; of a batch norm without a weight it is above 0 and at most 316.2", i,
+                        torch__shorten(shown, walk->layer), (double)values[i]);
+}
+
+/* Visits the statistics of a batch norm, which hold its gain and bias if the module has neither. */
+static void torch__walk_statistics(torch__walk *walk, int is_affine)
 {
     torch__piece piece = torch__piece_of(walk, "running_mean", "gain", &torch__rnn);
+    if (!is_affine) {
+        piece.gain = piece.param;
+        piece.bias = torch__find(walk, "bias");
+        piece.statistic = TORCH__MEAN;
+        torch__check_gain(walk, piece.gain);
+    }
     memset(&piece.param, 0, sizeof piece.param);
     torch__visit(walk, &piece);
     piece.part = "running_var";
-    piece.constant = 1.0f - 1e-5f; /* epsilon makes it one */
+    piece.constant = (float)(1 - TORCH__EPSILON); /* epsilon makes it one */
+    if (!is_affine) piece.statistic = TORCH__VARIANCE;
     torch__visit(walk, &piece);
 }
 
@@ -986,24 +1105,27 @@ static void torch__walk_norm(torch__walk *walk, const char *bias)
 static void torch__walk_encoder(torch__walk *walk, const char *bias, const char *norm_bias)
 {
     const char *name = walk->layer;
-    torch__name part = torch__join(name, "layers.0");
+    torch__name part = torch__join(name, "layers.0"), own = torch__part(name, "layers.0");
     walk->layer = part.text;
+    walk->own = own.text;
     for (int i = 1; i == 1 || torch__is_there(walk, "inner.W"); i++) {
         char next[32];
         torch__walk_transformer(walk, bias, norm_bias);
         torch__format(next, sizeof next, "layers.%d", i);
         part = torch__join(name, next);
+        own = torch__part(name, next);
     }
     part = torch__join(name, "norm");
+    own = torch__part(name, "norm");
     if (torch__is_there(walk, "gain")) torch__walk_norm(walk, norm_bias);
-    walk->layer = name;
+    walk->layer = walk->own = name;
 }
 
 static void torch__walk_layer(torch__walk *walk, const fold_torch_layer *layer)
 {
     const int with_bias = !(layer->kind & FOLD_TORCH_NO_BIAS), is_cell = layer->kind & FOLD_TORCH_CELL;
     const char *bias = with_bias ? "b" : NULL, *norm_bias = with_bias ? "bias" : NULL;
-    walk->layer = layer->name ? layer->name : "";
+    walk->layer = walk->own = layer->name ? layer->name : "";
     switch (layer->kind & ~(FOLD_TORCH_NO_BIAS | FOLD_TORCH_CELL)) {
     case FOLD_TORCH_PARAM: torch__walk_param(walk, ""); break;
     case FOLD_TORCH_EMBEDDING: torch__walk_param(walk, "weight"); break;
@@ -1011,8 +1133,8 @@ static void torch__walk_layer(torch__walk *walk, const fold_torch_layer *layer)
     case FOLD_TORCH_CONV: torch__walk_pair(walk, "", "", "W", bias); break;
     case FOLD_TORCH_NORM: torch__walk_norm(walk, norm_bias); break;
     case FOLD_TORCH_BATCH_NORM:
-        torch__walk_pair(walk, "", "", "gain", norm_bias);
-        if (!walk->grads) torch__walk_statistics(walk);
+        if (with_bias) torch__walk_pair(walk, "", "", "gain", "bias");
+        if (!walk->grads) torch__walk_statistics(walk, with_bias);
         break;
     case FOLD_TORCH_RNN: torch__walk_stack(walk, &torch__rnn, with_bias, is_cell); break;
     case FOLD_TORCH_LSTM: torch__walk_stack(walk, &torch__lstm, with_bias, is_cell); break;
@@ -1044,13 +1166,25 @@ static torch__walk torch__walk_of(fold_model *m, fold_model *told, void (*visit)
 
 static void torch__check_piece(torch__walk *walk, const torch__piece *piece)
 {
+    const fold_param params[3] = { piece->param, piece->gain, piece->bias };
     char shown[TORCH__SHORT];
-    if (!fold_param_is_null(piece->param) && !fold_param_value(walk->m, piece->param))
-        torch__fail(walk->told, FOLD_BAD_STATE, "torch: the values of '%s' are no floats",
-                    torch__shorten(shown, fold_param_name(walk->m, piece->param)));
+    for (int i = 0; i < 3; i++)
+        if (!fold_param_is_null(params[i]) && !fold_param_value(walk->m, params[i]))
+            torch__fail(walk->told, FOLD_BAD_STATE, "torch: the values of '%s' are no floats",
+                        torch__shorten(shown, fold_param_name(walk->m, params[i])));
 }
+
+static float torch__statistic(const torch__walk *walk, const torch__piece *piece, size_t at)
+{
+    const double gain = (double)fold_param_value(walk->m, piece->gain)[at], bias = (double)fold_param_value(walk->m, piece->bias)[at];
+    const double variance = 1 / (gain * gain) - TORCH__EPSILON;
+    if (piece->statistic == TORCH__MEAN) return (float)(-bias / gain);
+    return (float)(variance > 0 ? variance : 0);
+}
+
 static float torch__value_at(const torch__walk *walk, const torch__piece *piece, const float *values, size_t at)
 {
+    if (piece->statistic) return torch__statistic(walk, piece, at);
     return values && (!piece->second || walk->grads) ? values[torch__place(piece, at)] : piece->constant;
 }
 

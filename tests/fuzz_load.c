@@ -128,7 +128,7 @@ static void take(fold_torch *t, int which)
     }
 }
 /* Each tensor is found by its name, and its last values are read or refused with a message. */
-static void read_tensors(fold_torch *t)
+static void read_tensors(fold_tensors *t)
 {
     float last[8];
     for (int i = 0; i < fold_tensors_count(t); i++) {
@@ -278,7 +278,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static const char *const pieces[] = {
     "{", "}", "[", "]", "\"", ":", ",", "\\u0041", "\\ud83d\\ude00", "\\ud83d", "\\", "\xff", "\xe2\x82\xac", "0", "9", "18446744073709551615", "4294967296", "-1", "1e3",
-    "\"W\"", ",4]", "[0,", "_l1", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "W.scale", "\"shape\":[]", "\"data_offsets\":[0,128]", "[2,16]", "[2,1]", "e.", "optimizer.adam.m.", "\"config\":\"x\""
+    "\"W\"", ",4]", "[0,", "_l1", "\"__metadata__\"", "\"dtype\"", "\"F32\"", "\"BF16\"", "\"F64\"", "\"I8\"", "W.scale", "\"shape\":[]", "\"data_offsets\":[0,128]", "[2,16]", "[2,1]", "e.", "optimizer.adam.m.", "\"config\":\"x\"", "\"a.weight\":\"c.weight\"", "\\u00e9\\ud83d\\ude00"
 };
 enum { PIECES = sizeof pieces / sizeof *pieces };
 

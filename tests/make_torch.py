@@ -214,7 +214,7 @@ class Cases:
 
     def encoder(self, width, heads, inner, layers, norm=True, norm_first=False, gelu=False, causal=False, rows=5, epsilon=1e-5):
         layer = nn.TransformerEncoderLayer(width, heads, inner, 0.1, "gelu" if gelu else "relu", epsilon, norm_first=norm_first)
-        module = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width, epsilon) if norm else None)
+        module = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width) if norm else None)  # whose epsilon is its own
         mask = causal_mask(rows, rows) if causal else None
         self.case("encoder", module, [heads, GELU if gelu else RELU, int(norm_first), int(causal), epsilon],
                   lambda m, x: m(x[:, None], mask)[:, 0], random_input(rows, width))
@@ -267,6 +267,7 @@ def kept():
     c.line(3, 4, 3, 17, stride=2, padding=1)
     c.line(3, 3, 2, 5, dilation=2, depthwise=True)
     c.line(2, 3, 2, 1, padding=1)
+    c.encoder(4, 2, 3, 2, rows=3, epsilon=0.1)
     return c
 
 
@@ -280,6 +281,7 @@ def other(seed):
     c.norm(size(90), RMS)
     c.norm(size(90), FIXED)
     c.norm_of_images(size(40))
+    c.norm_of_images(size(40), affine=False)
     taps = size(3), size(3)
     c.conv((size(9) + 6, size(9) + 6), size(20), size(40), taps, size(3), size(3) % min(taps), size(2), bias=size(2) > 1)
     c.conv((size(30) + 6,), size(20), size(40), taps[:1], size(3), size(3) % taps[0], size(2))
@@ -295,7 +297,8 @@ def other(seed):
     c.transformer(heads * (1 + size(20)), heads, size(200), size(2) > 1, size(2) > 1, size(2) > 1, size(40))
     for rows in (1, 2, 17, 300):
         c.recurrent("relu", size(20), size(30), size(2), size(2) > 1, size(3) > 1, rows)
-        c.encoder(heads * (1 + size(4)), heads, size(30), size(3), size(2) > 1, size(2) > 1, size(2) > 1, size(2) > 1, rows)
+        c.encoder(heads * (1 + size(4)), heads, size(30), size(3), size(2) > 1, size(2) > 1, size(2) > 1, size(2) > 1, rows,
+                  c.random.choice((1e-5, 1e-3, 0.1)))
         taps, channels = size(4), size(30)
         c.line(size(20), size(30), taps, rows, size(3), taps - 1, size(2))
         c.line(channels, channels, taps, rows, size(2), taps - 1, 1, depthwise=True)
@@ -328,8 +331,6 @@ def back(path, cases):
                 begin, end = tensor["data_offsets"]
                 values = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
                 state[name[len(f"{k}.m."):]] = torch.tensor(values).reshape(tensor["shape"])
-        if "running_var" in state and not list(module.parameters()):  # not affine: it has no gain and bias to load
-            continue
         for value in module.state_dict().values():
             value.zero_()
         module.load_state_dict(state)

@@ -763,8 +763,8 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_pearson, (g->floats, g->floats, g->n < 64 ? g->n : 64))
 /* Those of examples/torch.h. */
 #define TORCH_CALLS(X) \
-    X(TENSORS, fold_torch_open, (m, NULL)) \
-    X(TENSORS, fold_torch_open_memory, (m, g->zeros, 0)) \
+    X(TORCH, fold_torch_open, (m, NULL)) \
+    X(TORCH, fold_torch_open_memory, (m, g->zeros, 0)) \
     X(STATUS, fold_torch_close, (NULL)) \
     X(VOID, fold_torch_skip, (NULL, g->name)) \
     X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
@@ -810,6 +810,7 @@ static void gave_null(const char *name, int is_null)
 #define AS_VOID(name, call) (void)(call)
 #define AS_MODEL(name, call) fold_model_free(call)
 #define AS_TENSORS(name, call) gave_status(#name, fold_tensors_close(call))
+#define AS_TORCH(name, call) gave_status(#name, fold_torch_close(call))
 #define AS_CONTEXT(name, call) fold_ctx_free(call)
 
 #define PUBLIC_NAME(kind, name, arguments) #name,

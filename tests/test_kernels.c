@@ -706,7 +706,7 @@ static void edges_of(const fold__kernels *f, const char *name, int map, float sc
     float y[6];
     int i;
     map_of(f, map)(y, x, NULL, NULL, scalar, 6, 1, NULL);
-    for (i = 0; i < 5; i++) HOLDS(same(y[i], want[i]) || (i == 3 && y[i] == want[i]), name, f->name, i, (int)bits_of(y[i]), (int)bits_of(want[i]));
+    for (i = 0; i < 5; i++) HOLDS(same(y[i], want[i]), name, f->name, i, (int)bits_of(y[i]), (int)bits_of(want[i]));
     HOLDS(want[5] != want[5] ? y[5] != y[5] : fabsf(y[5] - want[5]) <= 4e-7f * fabsf(want[5]), name, f->name, 5, 0, 0);
 }
 /* Zeros, infinities, NaN, and what is outside a domain. */
@@ -717,14 +717,14 @@ static void test_domains(const fold__kernels *f)
         { "sin", FOLD__MAP_sin, 0, { 0.0f, -0.0f, nan, nan, nan, -0.14112001f } },
         { "cos", FOLD__MAP_cos, 0, { 1, 1, nan, nan, nan, -0.9899925f } },
         { "silu", FOLD__MAP_silu, 0, { 0.0f, -0.0f, inf, -0.0f, nan, -0.14227761f } },
-        { "gelu", FOLD__MAP_gelu, 0, { 0.0f, 0.0f, inf, 0.0f, nan, -0.0040496941f } },
-        { "elu", FOLD__MAP_elu, 2, { 0.0f, 0.0f, inf, -2, nan, -1.9004259f } },
+        { "gelu", FOLD__MAP_gelu, 0, { 0.0f, -0.0f, inf, -0.0f, nan, -0.0040496941f } },
+        { "elu", FOLD__MAP_elu, 2, { 0.0f, -0.0f, inf, -2, nan, -1.9004259f } },
         { "floor", FOLD__MAP_floor, 0, { 0.0f, -0.0f, inf, -inf, nan, -3 } },
         { "pow 0", FOLD__MAP_pow, 0, { 1, 1, 1, 1, nan, 1 } },
         { "pow 2", FOLD__MAP_pow, 2, { 0, 0, inf, inf, nan, 9 } },
-        { "pow 3", FOLD__MAP_pow, 3, { 0, 0, inf, -inf, nan, -27 } },
+        { "pow 3", FOLD__MAP_pow, 3, { 0, -0.0f, inf, -inf, nan, -27 } },
         { "pow 1/2", FOLD__MAP_pow, 0.5f, { 0, 0, inf, nan, nan, nan } },
-        { "pow -1", FOLD__MAP_pow, -1, { inf, inf, 0.0f, -0.0f, nan, -0.33333334f } },
+        { "pow -1", FOLD__MAP_pow, -1, { inf, -inf, 0.0f, -0.0f, nan, -0.33333334f } },
         { "pow -2", FOLD__MAP_pow, -2, { inf, inf, 0.0f, 0.0f, nan, 0.11111111f } },
         { "at_least", FOLD__MAP_at_least, -1, { 0.0f, -0.0f, inf, -1, nan, -1 } },
         { "at_most", FOLD__MAP_at_most, -1, { -1, -1, -1, -inf, nan, -3 } },

@@ -90,18 +90,18 @@ static fold_transformer_desc transformer_desc(const float *options)
     return d;
 }
 
-/* The calls under test. */
-static module take_module(fold_torch *t, const cases *c, int number)
+/* The calls under test, of the module of a name. */
+static module take_module(fold_torch *t, const cases *c, int number, const char *name)
 {
     module it;
-    char name[32], part[3][64];
+    char part[3][64];
     memset(&it, 0, sizeof it);
     it.options = tensor_of(c, number, "options").values;
     it.kind = (int)it.options[0];
-    snprintf(name, sizeof name, "%d.m", number);
-    snprintf(part[0], sizeof part[0], "%s.conv", name);
-    snprintf(part[1], sizeof part[1], "%s.norm", name);
-    snprintf(part[2], sizeof part[2], "%s.out", name);
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[3] = { "conv", "norm", "out" };
+        snprintf(part[i], sizeof part[i], "%s%s%s", name, *name ? "." : "", names[i]);
+    }
     const fold_conv_desc conv = conv_desc(it.options), same = { 1, 1, 1, 0 };
     const fold_transformer_desc transformer = transformer_desc(it.options);
     switch (it.kind) {
@@ -129,8 +129,9 @@ static module take_module(fold_torch *t, const cases *c, int number)
 static module load_module(fold_model *m, const cases *c, int number)
 {
     fold_torch *t = fold_torch_open(m, c->path);
-    const module it = take_module(t, c, number);
     char name[32];
+    snprintf(name, sizeof name, "%d.m", number);
+    const module it = take_module(t, c, number, name);
     for (int i = 0; i < c->count; i++) {
         snprintf(name, sizeof name, "%d.", i);
         if (i != number) fold_torch_skip(t, name);
@@ -142,6 +143,49 @@ static module load_module(fold_model *m, const cases *c, int number)
     fold_torch_skip(t, "cases");
     CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
     return it;
+}
+
+enum { BYTES = 1 << 16 };
+typedef struct file { size_t n; unsigned char bytes[BYTES]; } file;
+static int to_file(const void *bytes, size_t n, void *user)
+{
+    file *to = (file *)user;
+    if (to->n + n > BYTES) return 1;
+    memcpy(to->bytes + to->n, bytes, n);
+    to->n += n;
+    return 0;
+}
+
+/* Writes the file that PyTorch writes if the module is the network itself: its names have no prefix. */
+static void network_file(file *to, const char *path, int number)
+{
+    char prefix[32];
+    fold_model *m = fold_model_new(NULL), *none = fold_model_new(NULL);
+    fold_tensors *t = fold_tensors_open(none, path);
+    snprintf(prefix, sizeof prefix, "%d.m.", number);
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const fold_tensor tensor = fold_tensors_at(t, i);
+        fold_param_desc desc = fold_param_desc_default();
+        if (strncmp(tensor.name, prefix, strlen(prefix)) || !strcmp(tensor.dtype, "I64")) continue;
+        desc.name = tensor.name + strlen(prefix);
+        desc.shape.rank = tensor.rank;
+        memcpy(desc.shape.dim, tensor.dim, sizeof desc.shape.dim);
+        const fold_param p = fold_param_new(m, &desc);
+        fold_tensors_read(t, i, 0, (size_t)tensor.count, fold_values_write_begin(m, p), 1);
+        fold_values_write_end(m, p);
+    }
+    to->n = 0;
+    CHECK_SAYS(!fold_model_save_to(m, to_file, to, NULL), "%s", fold_model_message(m));
+    fold_tensors_close(t);
+    fold_model_free(none);
+    fold_model_free(m);
+}
+static module load_network(fold_model *m, const cases *c, int number, const file *it)
+{
+    fold_torch *t = fold_torch_open_memory(m, it->bytes, it->n);
+    const module made = take_module(t, c, number, "");
+    CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
+    return made;
 }
 
 static fold_node list_of(fold_ctx *f, tensor t)
@@ -243,10 +287,10 @@ static void compare_weights(fold_model *m, double want)
 }
 
 typedef struct listed { fold_torch_layer layers[LAYERS]; char names[LAYERS][64]; int n; } listed;
-static void list_module(listed *to, const cases *c, fold_tensors *t, int number);
+static void list_module(listed *to, const cases *c, fold_tensors *t, int number, int is_network);
 
 /* Gradients that go out in PyTorch's layout are PyTorch's own, by name. Those of a batch norm are of another module. */
-static void compare_grads(const cases *c, int number, fold_model *m)
+static void compare_grads(const cases *c, int number, fold_model *m, int is_network)
 {
     static float want[TENSOR];
     char prefix[32], name[96];
@@ -254,13 +298,14 @@ static void compare_grads(const cases *c, int number, fold_model *m)
     listed list;
     fold_model *out = fold_model_new(NULL), *none = fold_model_new(NULL);
     fold_tensors *t = fold_tensors_open(none, c->path);
-    list_module(&list, c, t, number);
+    list_module(&list, c, t, number, is_network);
     CHECK_SAYS(!fold_torch_export_grads(out, m, list.layers, list.n), "%s", fold_model_message(out));
     snprintf(prefix, sizeof prefix, "%d.g.", number);
     for (int i = 0; i < fold_tensors_count(t); i++) {
         const fold_tensor there = fold_tensors_at(t, i);
         if (strncmp(there.name, prefix, strlen(prefix)) || !CHECK(there.count <= TENSOR)) continue;
-        snprintf(name, sizeof name, "%d.m.%s", number, there.name + strlen(prefix));
+        if (is_network) snprintf(name, sizeof name, "%s", there.name + strlen(prefix));
+        else snprintf(name, sizeof name, "%d.m.%s", number, there.name + strlen(prefix));
         const fold_param p = fold_param_find(out, name);
         const fold_shape shape = fold_param_shape(out, p);
         const tensor grad = { want, shape, (int)there.count };
@@ -269,17 +314,18 @@ static void compare_grads(const cases *c, int number, fold_model *m)
         if (CHECK_SAYS(there.rank == shape.rank && !memcmp(there.dim, shape.dim, sizeof(int) * (size_t)shape.rank), "'%s' has no gradient, or another shape", name))
             compare(name, fold_param_value(out, p), grad);
     }
-    for (int i = 0; i < list.n; i++) compared += list.layers[i].kind == FOLD_TORCH_BATCH_NORM ? 2 : 0;
+    for (int i = 0; i < list.n; i++) compared += list.layers[i].kind == FOLD_TORCH_BATCH_NORM ? 2 : 0; /* none of one without weights */
     CHECK_INT(compared, fold_param_count(out));
     fold_tensors_close(t);
     fold_model_free(none);
     fold_model_free(out);
 }
 
-static void run_case(const cases *c, int number, int eager, results *r)
+/* network: a file whose network is the case's module alone; NULL: the file of all cases. */
+static void run_case(const cases *c, int number, int eager, const file *network, results *r)
 {
     fold_model *m = fold_model_new(NULL);
-    const module it = load_module(m, c, number);
+    const module it = network ? load_network(m, c, number, network) : load_module(m, c, number);
     const tensor y = tensor_of(c, number, "y"), dx = tensor_of(c, number, "dx"), dp = tensor_of(c, number, "dp");
     fold_ctx_desc desc = fold_ctx_desc_default();
     desc.training = 1;
@@ -295,7 +341,7 @@ static void run_case(const cases *c, int number, int eager, results *r)
         if (dx.values) memcpy(r->dx, fold_grad(f, x), (size_t)dx.size * sizeof(float));
         if (dx.values) compare("the gradient of x", r->dx, dx);
         compare_weights(m, (double)dp.values[0]);
-        compare_grads(c, number, m);
+        compare_grads(c, number, m, network != NULL);
         const float *grads = fold_model_grads(m, &r->grad_count);
         r->grads = (float *)malloc((size_t)r->grad_count * sizeof(float));
         memcpy(r->grads, grads, (size_t)r->grad_count * sizeof(float));
@@ -316,8 +362,8 @@ static void test_file(const char *path)
         snprintf(name, sizeof name, "%s: case %d, %s", path, i, kind >= 0 && kind < KINDS ? kinds[kind] : "?");
         if (!check_begin(name)) continue;
         one.grads = other.grads = NULL;
-        run_case(&c, i, 0, &one);
-        run_case(&c, i, 1, &other);
+        run_case(&c, i, 0, NULL, &one);
+        run_case(&c, i, 1, NULL, &other);
         if (CHECK(one.grads && other.grads)) {
             CHECK(!memcmp(one.y, other.y, (size_t)y.size * sizeof(float)));
             if (dx.values) CHECK(!memcmp(one.dx, other.dx, (size_t)dx.size * sizeof(float)));
@@ -331,9 +377,6 @@ static void test_file(const char *path)
 }
 
 /* ---- files made here ------------------------------------------------------------------------- */
-
-enum { BYTES = 1 << 16 };
-typedef struct file { size_t n; unsigned char bytes[BYTES]; } file;
 
 /* "name 2x3, other 4, …": tensors of floats from 1/16 to 7/16 or, with ! before the shape, of another type, I64. */
 static void make_file(file *to, const char *tensors)
@@ -403,6 +446,21 @@ static void call_transformer_of_8(fold_torch *t)
     d.width = 8;
     fold_torch_transformer(t, "l", &d);
 }
+static void call_rms(fold_torch *t) { fold_torch_norm(t, "n", FOLD_NORM_RMS, 0); }
+static void call_transformer_of_rms(fold_torch *t)
+{
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.heads = 2;
+    d.norm = FOLD_NORM_RMS;
+    fold_torch_transformer(t, "l", &d);
+}
+static void call_encoder(fold_torch *t)
+{
+    static fold_transformer layers[2];
+    fold_transformer_desc d = fold_transformer_desc_default();
+    d.heads = 2;
+    fold_torch_encoder(t, "", layers, 2, &d);
+}
 static void call_no_desc(fold_torch *t) { fold_torch_transformer(t, "l", NULL); }
 
 #define HEADS "a.in_proj_weight 12x4, a.in_proj_bias 12, a.out_proj.weight 4x4, a.out_proj.bias 4"
@@ -439,12 +497,24 @@ static const struct complaint { const char *tensors; void (*call)(fold_torch *t)
     { "n.weight 4x2", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n' has a normalized_shape of 2 axes, which fold.h does not support$" },
     { "n.weight 4x2x2x2x2", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n' has a normalized_shape of 5 axes, which" },
     { "n.weight 4, n.bias 4", call_batch_norm, FOLD_BAD_ARGUMENT, "torch: 'n.running_mean' is not in the file" },
+    { "n.weight 4, n.bias 4, n.running_mean 4, n.running_var 4", call_layer_norm, FOLD_BAD_SHAPE,
+      "torch: the file has 'n.running_mean', as nn.BatchNorm has: read it with FOLD_NORM_FIXED$" },
+    { "n.weight 4, n.running_mean 4, n.running_var 4", call_rms, FOLD_BAD_SHAPE, "torch: the file has 'n.running_mean', as nn.BatchNorm has" },
+    { "n.weight 4, n.bias 4", call_rms, FOLD_BAD_SHAPE, "torch: the file has 'n.bias', which nn.RMSNorm has not: read it with FOLD_NORM_LAYER$" },
+    { "n.weight 4", call_rms, FOLD_OK, "" },
     { "n.running_mean 4, n.running_var 3", call_batch_norm, FOLD_BAD_SHAPE, "torch: 'n.running_var' is [3] in the file, wanted is [4]" },
     { "n.running_mean 0, n.running_var 3", call_batch_norm, FOLD_BAD_ARGUMENT, "from 0 to 0 values" },
     { "c.weight 4x3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, wanted is [? x ? x ? x ?]" },
     { "c.weight 4x3x0", call_conv, FOLD_BAD_ARGUMENT, "dimensions of at least 1" },
     { "c.weight 4x3x2x2", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c' has groups of 3 channels, which fold.h does not support$" },
     { "c.weight 4x3", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, wanted is [? x 1 x ? x ?]" },
+    { "c.weight 4x3x2x2, c.bias 3", call_conv, FOLD_BAD_SHAPE,
+      "torch: 'c' has a weight of [4 x 3 x 2 x 2] and a bias of [3], as nn.ConvTranspose2d has, which fold.h does not support$" },
+    { "c.weight 4x3x5, c.bias 6", call_conv, FOLD_BAD_SHAPE, /* two groups */
+      "torch: 'c' has a weight of [4 x 3 x 5] and a bias of [6], as nn.ConvTranspose1d has, which fold.h does not support$" },
+    { "c.weight 4x1x2x2, c.bias 3", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c' has a weight of [4 x 1 x 2 x 2] and a bias of [3], as nn.ConvTranspose2d" },
+    { "c.weight 4x3x2x2, c.bias 5", call_conv, FOLD_BAD_SHAPE, "torch: 'c.bias' is [5] in the file, wanted is [4]$" },
+    { "c.weight 4x0x2x2, c.bias 3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.bias' is [3] in the file, wanted is [4]$" },
     { "r.weight_hh_l0 8x2", call_lstm, FOLD_BAD_ARGUMENT, "torch: 'r.weight_ih_l0' is not in the file" },
     { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x1", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, wanted is [4 x 3]" },
     { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2, r.bias_ih_l0 6", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.bias_ih_l0' is [6] in the file, wanted is [8]" },
@@ -461,6 +531,14 @@ static const struct complaint { const char *tensors; void (*call)(fold_torch *t)
     { "a.q_proj_weight 4x4, a.k_proj_weight 3x5, a.v_proj_weight 4x5, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE,
       "torch: 'a.k_proj_weight' is [3 x 5] in the file, wanted is [4 x ?]" },
     { "a.in_proj_weight 9x3, a.out_proj.weight 3x3", call_attention, FOLD_BAD_ARGUMENT, "attention 'a': 2 heads do not divide a width of 3" },
+    { HEADS ", a.bias_k 1x1x4, a.bias_v 1x1x4", call_attention, FOLD_BAD_SHAPE,
+      "torch: the file has 'a.bias_k', of add_bias_kv, which fold.h does not support$" },
+    { LAYER_HEADS ", l.self_attn.bias_k 1x1x4", call_transformer, FOLD_BAD_SHAPE, "torch: the file has 'l.self_attn.bias_k', of add_bias_kv" },
+    { LAYER_HEADS ", l.multihead_attn.out_proj.weight 4x4, " LAYER_REST, call_transformer, FOLD_BAD_SHAPE,
+      "torch: the file has 'l.multihead_attn.out_proj.weight', of an nn.TransformerDecoderLayer, which fold.h does not support$" },
+    { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x5, " LAYER_REST, call_transformer_of_rms, FOLD_BAD_SHAPE,
+      "torch: the file has 'l.norm1.bias', which nn.RMSNorm has not: read it with FOLD_NORM_LAYER$" },
+    { "weight 3", call_encoder, FOLD_BAD_ARGUMENT, "torch: 'layers.0.self_attn.out_proj.weight' is not in the file; nearest: 'weight'$" },
     { LAYER_HEADS, call_transformer_of_8, FOLD_BAD_SHAPE, "torch: 'l.self_attn.out_proj.weight' is [4 x 4] in the file, wanted is [8 x 8]" },
     { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x6", call_transformer, FOLD_BAD_SHAPE,
       "torch: 'l.linear2.weight' is [4 x 6] in the file, wanted is [4 x 5]" },
@@ -489,6 +567,105 @@ static void what_does_not_match_is_told(void)
         free(exact);
         fold_model_free(m);
     }
+}
+
+/* ---- tied weights ----------------------------------------------------------------------------- */
+
+#define ENCODER_LAYER(n)                                                                                                                    \
+    "e.layers." n ".self_attn.in_proj_weight 12x4, e.layers." n ".self_attn.in_proj_bias 12, e.layers." n ".self_attn.out_proj.weight 4x4, " \
+    "e.layers." n ".self_attn.out_proj.bias 4, e.layers." n ".linear1.weight 6x4, e.layers." n ".linear1.bias 6, e.layers." n               \
+    ".linear2.weight 4x6, e.layers." n ".linear2.bias 4, e.layers." n ".norm1.weight 4, e.layers." n ".norm1.bias 4, e.layers." n           \
+    ".norm2.weight 4, e.layers." n ".norm2.bias 4"
+/* A file of a header and the bytes of its data. */
+static void put_file(file *to, const char *header, const char *data, size_t size)
+{
+    const size_t length = strlen(header);
+    memset(to->bytes, 0, 8);
+    to->bytes[0] = (unsigned char)length;
+    to->bytes[1] = (unsigned char)(length >> 8);
+    memcpy(to->bytes + 8, header, length);
+    memcpy(to->bytes + 8 + length, data, size);
+    to->n = 8 + length + size;
+}
+#define TIED_TENSOR "\"emb.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}"
+static const char tied_data[] = "\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40\0\0\x80\x40\0\0\xa0\x40\0\0\xc0\x40"; /* 1 to 6 */
+static const struct { const char *header, *name; int found; } tied[] = {
+    { "{\"__metadata__\":{\"format\":\"pt\",\"head.weight\":\"emb.weight\"}," TIED_TENSOR "}", "head", 1 },
+    { "{" TIED_TENSOR ", \"__metadata__\" : { \"head.weight\" : \"emb.weight\" , \"a}\" : \"{\\\"\" } }", "head", 1 },
+    { "{\"__metadata__\":{\"a\\\\\":\"\\\"\",\"b{\":\"}\",\"h\\u00e9\\ud83d\\ude00\\t\\\"\\/\\\\.weight\":\"emb\\u002eweight\"}," TIED_TENSOR "}",
+      "h\xc3\xa9\xf0\x9f\x98\x80\t\"/\\", 1 },
+    { "{\"__metadata__\":{\"x.weight\":\"emb.weight\",\"y.weight\":\"none\",\"head.weight\":\"emb.weight\"}," TIED_TENSOR "}", "head", 1 },
+    { "{\"__metadata__\":{\"head.weight\":\"none\"}," TIED_TENSOR "}", "head", 0 }, /* the other is not there either */
+    { "{\"__metadata__\":{\"emb.weight\":\"head.weight\"}," TIED_TENSOR "}", "head", 0 },
+    { "{\"__metadata__\":{}," TIED_TENSOR "}", "head", 0 },
+    { "{\"config\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[24,24]}," TIED_TENSOR "}", "head", 0 },
+};
+/* Files of save_model have a tensor that modules share once, and note its other names. */
+static void tied_weights_are_read(void)
+{
+    static const float turned[6] = { 1, 3, 5, 2, 4, 6 };
+    static file it;
+    const char *path = "build/torch_tied.safetensors";
+    for (int i = 0; i < 2 * (int)(sizeof tied / sizeof *tied); i++) {
+        const int row = i / 2, by_path = i % 2;
+        fold_model *m = fold_model_new(NULL);
+        put_file(&it, tied[row].header, tied_data, 24);
+        FILE *out = by_path ? fopen(path, "wb") : NULL;
+        if (out) {
+            fwrite(it.bytes, 1, it.n, out);
+            fclose(out);
+        }
+        fold_torch *t = by_path ? fold_torch_open(m, path) : fold_torch_open_memory(m, it.bytes, it.n);
+        const fold_param words = fold_torch_embedding(t, "emb");
+        CHECK_SAYS(!fold_model_status(m) && fold_param_value(m, words)[5] == 6, "row %d: %s", row, fold_model_message(m));
+        const fold_dense head = fold_torch_linear(t, tied[row].name, FOLD_ACT_LINEAR);
+        if (tied[row].found && CHECK_SAYS(!fold_model_status(m), "row %d: %s", row, fold_model_message(m)))
+            CHECK_BITS(fold_param_value(m, head.W), turned, 6);
+        if (!tied[row].found) CHECK_TEXT(fold_model_message(m), "torch: 'head.weight' is not in the file");
+        fold_torch_skip(t, "config");
+        CHECK_INT(fold_torch_close(t), tied[row].found ? FOLD_OK : FOLD_BAD_ARGUMENT);
+        fold_model_free(m);
+    }
+    remove(path);
+}
+/* Whatever is looked for, such as layers that an encoder counts, and a parameter of either name; one that was read by its other
+   name alone is no tensor that is left. */
+static void all_calls_know_tied_weights(void)
+{
+    static file it;
+    static char metadata[2048], header[4096];
+    static fold_transformer layers[3];
+    static const char *const parts_of_a_layer[] = { "self_attn.in_proj_weight", "self_attn.in_proj_bias", "self_attn.out_proj.weight", "self_attn.out_proj.bias",
+        "linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias", "norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias" };
+    fold_transformer_desc desc = fold_transformer_desc_default();
+    fold_model *m = fold_model_new(NULL);
+    size_t at = 0;
+    uint64_t length = 0;
+    desc.heads = 2;
+    make_file(&it, ENCODER_LAYER("0"));
+    for (int i = 0; i < 24; i++)
+        at += (size_t)snprintf(metadata + at, sizeof metadata - at, "%s\"e.layers.%d.%s\":\"e.layers.0.%s\"", i ? "," : "", 1 + i / 12,
+                               parts_of_a_layer[i % 12], parts_of_a_layer[i % 12]);
+    for (int k = 0; k < 8; k++) length |= (uint64_t)it.bytes[k] << 8 * k;
+    snprintf(header, sizeof header, "{\"__metadata__\":{%s},%.*s", metadata, (int)length - 1, (const char *)it.bytes + 9);
+    const size_t data = it.n - 8 - (size_t)length;
+    unsigned char *copy = (unsigned char *)malloc(data);
+    memcpy(copy, it.bytes + it.n - data, data);
+    put_file(&it, header, (const char *)copy, data);
+    free(copy);
+    fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
+    CHECK_INT(fold_tensors_count(t), 12);
+    CHECK_INT(fold_torch_encoder(t, "e", layers, 3, &desc).layers, 3);
+    CHECK_SAYS(!fold_torch_close(t), "%s", fold_model_message(m));
+    CHECK_INT(fold_param_count(m), 3 * 16);
+    fold_model_free(m);
+    m = fold_model_new(NULL);
+    put_file(&it, tied[0].header, tied_data, 24);
+    t = fold_torch_open_memory(m, it.bytes, it.n);
+    const fold_param shared = fold_torch_param(t, "head.weight", FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T);
+    CHECK_SAYS(!fold_torch_close(t), "%s", fold_model_message(m));
+    CHECK_TEXT(fold_param_name(m, shared), "head.weight");
+    fold_model_free(m);
 }
 
 /* Nine layers are one too many. */
@@ -572,18 +749,28 @@ static fold_model *model_of(purse *p)
     const fold_model_desc d = purse_desc(p);
     return fold_model_new(&d);
 }
+static void read_tagger(fold_model *m)
+{
+    fold_torch *t = fold_torch_open(m, "tests/tagger.safetensors");
+    fold_torch_embedding(t, "words");
+    fold_torch_lstm(t, "lstm");
+    fold_torch_linear(t, "tag", FOLD_ACT_LINEAR);
+    fold_torch_close(t);
+}
+static void read_tied(fold_model *m)
+{
+    fold_torch *t = fold_torch_open(m, "build/torch_memory.safetensors");
+    fold_torch_linear(t, "head", FOLD_ACT_LINEAR);
+    fold_torch_close(t);
+}
 /* After k allocations there is no memory: an error says so, and all that was taken comes back. */
-static void memory_runs_out(void)
+static void memory_runs_out_of(void (*read)(fold_model *m))
 {
     int k = 0, told = 0;
     for (int ended = 0; !ended && k < 200; k++) {
         purse p = { 0, 0, k, 0 };
         fold_model *m = model_of(&p);
-        fold_torch *t = fold_torch_open(m, "tests/tagger.safetensors");
-        fold_torch_embedding(t, "words");
-        fold_torch_lstm(t, "lstm");
-        fold_torch_linear(t, "tag", FOLD_ACT_LINEAR);
-        fold_torch_close(t);
+        read(m);
         ended = !p.refused;
         if (m) CHECK_SAYS(fold_model_status(m) == (ended ? FOLD_OK : FOLD_NO_MEMORY), "allocation %d: %s", k, fold_model_message(m));
         told += m && !ended;
@@ -591,6 +778,18 @@ static void memory_runs_out(void)
         CHECK_SAYS(!p.held, "allocation %d: %lu bytes are not returned", k, (unsigned long)p.held);
     }
     CHECK(k < 200 && told > 10);
+}
+static void memory_runs_out(void)
+{
+    static file it;
+    FILE *out = fopen("build/torch_memory.safetensors", "wb");
+    put_file(&it, tied[0].header, tied_data, 24);
+    if (!CHECK(out != NULL)) return;
+    fwrite(it.bytes, 1, it.n, out);
+    fclose(out);
+    memory_runs_out_of(read_tagger);
+    memory_runs_out_of(read_tied);
+    remove("build/torch_memory.safetensors");
 }
 
 /* A header that promises more than there is costs no more memory than the file's size asks for. */
@@ -623,17 +822,6 @@ static void promises_cost_nothing(void)
 
 /* ---- tensors of any file, and errors of one's own ----------------------------------------------- */
 
-/* A file of a header and the bytes of its data. */
-static void put_file(file *to, const char *header, const char *data, size_t size)
-{
-    const size_t length = strlen(header);
-    memset(to->bytes, 0, 8);
-    to->bytes[0] = (unsigned char)length;
-    to->bytes[1] = (unsigned char)(length >> 8);
-    memcpy(to->bytes + 8, header, length);
-    memcpy(to->bytes + 8 + length, data, size);
-    to->n = 8 + length + size;
-}
 static const char types_header[] =
     "{\"f\":{\"dtype\":\"F32\",\"shape\":[ 1, 2 ],\"data_offsets\":[0,8]},\"h\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[8,10]},"
     "\"b\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[10,16]},\"d\":{\"dtype\":\"F64\",\"shape\":[1,1,1,1,1,1,1,1,2,1],\"data_offsets\":[16,32]},"
@@ -803,14 +991,6 @@ static void take_twins(fold_model *m, const file *it)
     fold_torch_transformer(t, "l", &d);
     CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
 }
-static int to_file(const void *bytes, size_t n, void *user)
-{
-    file *to = (file *)user;
-    if (to->n + n > BYTES) return 1;
-    memcpy(to->bytes + to->n, bytes, n);
-    to->n += n;
-    return 0;
-}
 static void loaded_is_what_new_makes(void)
 {
     static file it, saved;
@@ -942,19 +1122,15 @@ static void recurrence_of_relu(void)
 }
 
 /* An encoder read in one call gives what its layers and its norm give one by one. */
-#define ENCODER_LAYER(n)                                                                                                                    \
-    "e.layers." n ".self_attn.in_proj_weight 12x4, e.layers." n ".self_attn.in_proj_bias 12, e.layers." n ".self_attn.out_proj.weight 4x4, " \
-    "e.layers." n ".self_attn.out_proj.bias 4, e.layers." n ".linear1.weight 6x4, e.layers." n ".linear1.bias 6, e.layers." n               \
-    ".linear2.weight 4x6, e.layers." n ".linear2.bias 4, e.layers." n ".norm1.weight 4, e.layers." n ".norm1.bias 4, e.layers." n           \
-    ".norm2.weight 4, e.layers." n ".norm2.bias 4"
 static void encoders_are_layers(void)
 {
     static file it;
     static const float x[12] = { 1, -2, 0.5f, 3, 0, 1, 2, -1, 0.25f, 4, -3, 1 };
     fold_transformer_desc desc = fold_transformer_desc_default();
     desc.heads = 2;
-    for (int norm = 0; norm < 2; norm++) {
+    for (int norm = 0; norm < 3; norm++) {
         float got[2][12];
+        desc.epsilon = norm == 2 ? 0.5f : 0; /* that of layers: the last norm keeps PyTorch's default */
         make_file(&it, norm ? ENCODER_LAYER("0") ", " ENCODER_LAYER("1") ", e.norm.weight 4, e.norm.bias 4" : ENCODER_LAYER("0"));
         for (int whole = 0; whole < 2; whole++) {
             fold_model *m = fold_model_new(NULL);
@@ -973,7 +1149,7 @@ static void encoders_are_layers(void)
             fold_node y = fold_list_input(f, x, 3, fold_shape1(4));
             if (whole) y = fold_encoder_apply(f, &e, y, 1);
             else {
-                for (int i = 0; i <= norm; i++) y = fold_transformer_apply(f, &layer[i], y, 1);
+                for (int i = 0; i <= !!norm; i++) y = fold_transformer_apply(f, &layer[i], y, 1);
                 if (norm) y = fold_norm_apply(f, &last, y);
             }
             CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
@@ -982,7 +1158,7 @@ static void encoders_are_layers(void)
                 fold_model *other = fold_model_new(NULL);
                 desc.width = 4;
                 desc.inner = 6;
-                fold_encoder_new(other, "e", layer, 1 + norm, &desc, norm);
+                fold_encoder_new(other, "e", layer, 1 + !!norm, &desc, norm);
                 desc.width = desc.inner = 0;
                 CHECK_SAYS(fold_param_count(other) == fold_param_count(m), "%s", fold_model_message(other));
                 for (int i = 0; i < fold_param_count(m); i++)
@@ -1013,7 +1189,7 @@ static void encoders_are_layers(void)
 /* ---- PyTorch's layout out, and raw floats ------------------------------------------------------- */
 
 /* The layers of a case's module, which is without biases when its file has none. */
-static void list_module(listed *to, const cases *c, fold_tensors *t, int number)
+static void list_module(listed *to, const cases *c, fold_tensors *t, int number, int is_network)
 {
     static const int of[KINDS] = { FOLD_TORCH_LINEAR, FOLD_TORCH_EMBEDDING, FOLD_TORCH_NORM, FOLD_TORCH_CONV, FOLD_TORCH_RNN,
                                    FOLD_TORCH_LSTM, FOLD_TORCH_GRU, FOLD_TORCH_ATTENTION, FOLD_TORCH_TRANSFORMER, 0,
@@ -1023,20 +1199,22 @@ static void list_module(listed *to, const cases *c, fold_tensors *t, int number)
     const float *options = tensor_of(c, number, "options").values;
     const int kind = (int)options[0];
     char prefix[32];
-    int biases = 0, is_cell = 0;
+    int biases = 0, is_cell = 0, weights = 0;
     snprintf(prefix, sizeof prefix, "%d.m.", number);
     for (int i = 0; i < fold_tensors_count(t); i++) {
         const char *name = fold_tensors_at(t, i).name;
         if (strncmp(name, prefix, strlen(prefix))) continue;
         biases |= strstr(name, "bias") != NULL;
+        weights |= strstr(name, "weight") != NULL;
         is_cell |= !strcmp(name + strlen(prefix), "weight_ih");
     }
     to->n = kind == CNN ? LAYERS : 1;
     for (int i = 0; i < to->n; i++) {
-        snprintf(to->names[i], sizeof to->names[i], "%d.m%s", number, kind == CNN || kind == LINE ? parts[i] : "");
+        if (is_network) snprintf(to->names[i], sizeof to->names[i], "%s", kind == CNN || kind == LINE ? parts[i] + 1 : "");
+        else snprintf(to->names[i], sizeof to->names[i], "%d.m%s", number, kind == CNN || kind == LINE ? parts[i] : "");
         to->layers[i].name = to->names[i];
         to->layers[i].kind = kind == CNN ? cnn[i] : of[kind] | (biases || kind == NORM ? 0 : FOLD_TORCH_NO_BIAS) | (is_cell ? FOLD_TORCH_CELL : 0);
-        if (kind == NORM && (int)options[1] == FOLD_NORM_FIXED) to->layers[i].kind = FOLD_TORCH_BATCH_NORM;
+        if (kind == NORM && (int)options[1] == FOLD_NORM_FIXED) to->layers[i].kind = FOLD_TORCH_BATCH_NORM | (weights ? 0 : FOLD_TORCH_NO_BIAS);
     }
 }
 
@@ -1049,21 +1227,20 @@ static void read_as_it_comes_out(fold_tensors *t, int index, float *values, int 
     const fold_tensor tensor = fold_tensors_at(t, index);
     fold_tensors_read(t, index, 0, (size_t)tensor.count, values, 1);
     snprintf(name, sizeof name, "%s", tensor.name);
-    char *second = strstr(name, ".bias_");
+    char *second = strstr(name, "bias_");
     if (!second || has_two_biases) return;
-    if (!strncmp(second, ".bias_hh", 8)) memset(values, 0, (size_t)tensor.count * sizeof *values);
-    if (!strncmp(second, ".bias_hh", 8)) return;
-    memcpy(second, ".bias_hh", 8);
+    if (!strncmp(second, "bias_hh", 7)) memset(values, 0, (size_t)tensor.count * sizeof *values);
+    if (!strncmp(second, "bias_hh", 7)) return;
+    memcpy(second, "bias_hh", 7);
     fold_tensors_read(t, fold_tensors_find(t, name), 0, (size_t)tensor.count, other, 1);
     for (uint64_t i = 0; i < tensor.count; i++) values[i] += other[i];
 }
 
 /* Every tensor of the module is there with its shape and bytes, in the order of the file, which is that of state_dict. The
-   statistics of a batch norm are in its gain and bias. */
-static void exported(fold_tensors *t, int number, const listed *list, fold_model *m)
+   statistics of a batch norm are in its gain and bias or, if it has none, nearly what they were. `prefix` begins its names. */
+static void exported(fold_tensors *t, const char *prefix, const listed *list, fold_model *m)
 {
     static float values[TENSOR];
-    char prefix[32];
     int there = 0, last = -1;
     fold_model *out = fold_model_new(NULL);
     CHECK_SAYS(!fold_torch_export(out, m, list->layers, list->n), "%s", fold_model_message(out));
@@ -1073,33 +1250,31 @@ static void exported(fold_tensors *t, int number, const listed *list, fold_model
         const char *name = fold_param_name(out, p);
         const int index = fold_tensors_find(t, name), kind = list->layers[list->n == 1 ? 0 : strstr(name, "norm") ? 1 : 0].kind;
         const fold_tensor tensor = fold_tensors_at(t, index);
-        if (kind == FOLD_TORCH_BATCH_NORM && index < 0) continue; /* of one that is not affine */
         if (!CHECK_SAYS(index > last && tensor.rank == shape.rank && tensor.count <= TENSOR, "'%s' has another place or rank", name)) continue;
         CHECK_SAYS(!memcmp(tensor.dim, shape.dim, sizeof(int) * (size_t)shape.rank), "'%s' has another shape", name);
         read_as_it_comes_out(t, index, values, (kind & 15) == FOLD_TORCH_GRU);
-        if (kind != FOLD_TORCH_BATCH_NORM)
+        if (kind == (FOLD_TORCH_BATCH_NORM | FOLD_TORCH_NO_BIAS))
+            for (int k = 0; k < (int)tensor.count; k++) CHECK_SAYS(fabs((double)values[k] - (double)fold_param_value(out, p)[k]) < 1e-6, "'%s' has other values", name);
+        else if (kind != FOLD_TORCH_BATCH_NORM)
             CHECK_SAYS(!memcmp(values, fold_param_value(out, p), (size_t)tensor.count * sizeof *values), "'%s' has other values", name);
         last = index;
         there++;
     }
-    snprintf(prefix, sizeof prefix, "%d.m.", number);
     for (int i = 0; i < fold_tensors_count(t); i++) {
         const char *name = fold_tensors_at(t, i).name;
         there -= !strncmp(name, prefix, strlen(prefix)) && !strstr(name, "num_batches");
     }
-    CHECK_SAYS(!there, "case %d: %d tensors too many", number, there);
+    CHECK_SAYS(!there, "'%s': %d tensors too many", prefix, there);
     fold_model_free(out);
 }
 
 /* The module's tensors, one after the other, load to what reading them by name loads; saved, they load again. */
-static void loaded_raw(fold_tensors *t, int number, const listed *list, fold_model *m)
+static void loaded_raw(fold_tensors *t, const char *prefix, const listed *list, fold_model *m)
 {
     static float floats[FLOATS], before[FLOATS];
     const char *path = "build/torch_raw.bin";
-    char prefix[32];
     size_t count = 0;
     int size = 0;
-    snprintf(prefix, sizeof prefix, "%d.m.", number);
     for (int i = 0; i < fold_tensors_count(t); i++) {
         const fold_tensor tensor = fold_tensors_at(t, i);
         if (strncmp(tensor.name, prefix, strlen(prefix))) continue;
@@ -1123,8 +1298,8 @@ static void loaded_raw(fold_tensors *t, int number, const listed *list, fold_mod
         }
         if (turn) fold_torch_load_raw(m, path, list->layers, list->n);
         else fold_torch_load_raw_memory(m, floats, count, list->layers, list->n);
-        CHECK_SAYS(!fold_model_status(m), "case %d: %s", number, fold_model_message(m));
-        CHECK_SAYS(!memcmp(before, fold_model_values(m, NULL), (size_t)size * sizeof *values), "case %d, turn %d: other values", number, turn);
+        CHECK_SAYS(!fold_model_status(m), "'%s': %s", prefix, fold_model_message(m));
+        CHECK_SAYS(!memcmp(before, fold_model_values(m, NULL), (size_t)size * sizeof *values), "'%s', turn %d: other values", prefix, turn);
     }
     remove(path);
 }
@@ -1138,11 +1313,13 @@ static void modules_go_out_and_in(const char *path, const char *to)
     for (int i = 0; i < c.count; i++) {
         listed list;
         fold_model *m = fold_model_new(NULL);
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "%d.m.", i);
         load_module(m, &c, i);
-        list_module(&list, &c, t, i);
-        exported(t, i, &list, m);
+        list_module(&list, &c, t, i, 0);
+        exported(t, prefix, &list, m);
         if (to) CHECK_SAYS(!fold_torch_export(all, m, list.layers, list.n), "%s", fold_model_message(all));
-        if (list.layers[list.n / 2].kind != FOLD_TORCH_BATCH_NORM) loaded_raw(t, i, &list, m);
+        if ((list.layers[list.n / 2].kind & ~FOLD_TORCH_NO_BIAS) != FOLD_TORCH_BATCH_NORM) loaded_raw(t, prefix, &list, m);
         fold_model_free(m);
     }
     if (to) CHECK_SAYS(!fold_model_save(all, to, NULL), "%s", fold_model_message(all));
@@ -1152,6 +1329,104 @@ static void modules_go_out_and_in(const char *path, const char *to)
     fold_model_free(c.m);
 }
 static void what_pytorch_made_goes_out_and_in(void) { modules_go_out_and_in("tests/torch.safetensors", NULL); }
+
+/* A module of every kind as the network itself, "": it does what PyTorch's does, its gradients are PyTorch's, and it goes out
+   and in, named by the calls here or by _new. */
+static void network_goes_out_and_in(const cases *c, int number, const file *it)
+{
+    static file saved;
+    listed list;
+    fold_model *m = fold_model_new(NULL), *none = fold_model_new(NULL), *again = fold_model_new(NULL);
+    fold_tensors *all = fold_tensors_open(none, c->path), *t = fold_tensors_open_memory(none, it->bytes, it->n);
+    load_network(m, c, number, it);
+    list_module(&list, c, all, number, 1);
+    exported(t, "", &list, m);
+    if ((list.layers[list.n / 2].kind & ~FOLD_TORCH_NO_BIAS) != FOLD_TORCH_BATCH_NORM) loaded_raw(t, "", &list, m);
+    saved.n = 0; /* by the names of the model */
+    CHECK_INT(fold_model_save_to(m, to_file, &saved, NULL), FOLD_OK);
+    load_network(again, c, number, it);
+    CHECK_SAYS(!fold_model_load_memory(again, saved.bytes, saved.n, NULL), "%s", fold_model_message(again));
+    fold_tensors_close(all);
+    fold_tensors_close(t);
+    fold_model_free(again);
+    fold_model_free(none);
+    fold_model_free(m);
+}
+static void networks_themselves(void)
+{
+    static results r;
+    static file it;
+    const cases c = read_cases("tests/torch.safetensors");
+    int seen[KINDS] = { 0 };
+    for (int i = 0; i < c.count; i++) {
+        network_file(&it, c.path, i);
+        r.grads = NULL;
+        run_case(&c, i, 0, &it, &r);
+        CHECK(r.grads != NULL);
+        free(r.grads);
+        network_goes_out_and_in(&c, i, &it);
+        seen[(int)tensor_of(&c, i, "options").values[0]]++;
+    }
+    for (int kind = 0; kind < KINDS; kind++) CHECK_SAYS(seen[kind], "no case is of %s", kinds[kind]);
+    fold_model_free(c.m);
+}
+
+/* Layers that _new names "" are written, too. */
+static void made_networks_go_out(void)
+{
+    static const struct { int kind, tensors; const char *first; } rows[] = {
+        { FOLD_TORCH_LINEAR, 2, "weight" }, { FOLD_TORCH_CONV, 2, "weight" }, { FOLD_TORCH_NORM, 2, "weight" }, { FOLD_TORCH_BATCH_NORM, 4, "weight" },
+        { FOLD_TORCH_RNN, 4, "weight_ih_l0" }, { FOLD_TORCH_LSTM, 8, "weight_ih_l0" }, { FOLD_TORCH_GRU | FOLD_TORCH_CELL, 4, "weight_ih" },
+        { FOLD_TORCH_ATTENTION, 4, "in_proj_weight" }, { FOLD_TORCH_TRANSFORMER, 12, "self_attn.in_proj_weight" },
+        { FOLD_TORCH_ENCODER, 26, "layers.0.self_attn.in_proj_weight" },
+    };
+    fold_transformer_desc desc = fold_transformer_desc_default();
+    desc.width = 4;
+    desc.heads = 2;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const fold_torch_layer layer = { rows[i].kind, "" };
+        fold_model *m = fold_model_new(NULL), *out = fold_model_new(NULL), *grads = fold_model_new(NULL);
+        fold_transformer layers[2];
+        switch (rows[i].kind & ~FOLD_TORCH_CELL) {
+        case FOLD_TORCH_LINEAR: fold_dense_new(m, "", 3, 2, FOLD_ACT_LINEAR); break;
+        case FOLD_TORCH_CONV: fold_conv_new(m, "", fold_shape3(2, 3, 4), NULL, FOLD_ACT_LINEAR); break;
+        case FOLD_TORCH_NORM: fold_norm_new(m, "", 3, FOLD_NORM_LAYER, 0); break;
+        case FOLD_TORCH_BATCH_NORM: fold_norm_new(m, "", 3, FOLD_NORM_FIXED, 0); break;
+        case FOLD_TORCH_RNN: fold_rnn_stack_new(m, "", fold_rnn_new, 3, 2, 1, 0); break;
+        case FOLD_TORCH_LSTM: fold_rnn_stack_new(m, "", fold_lstm_new, 3, 2, 1, 1); break;
+        case FOLD_TORCH_GRU: fold_gru_new(m, "", 3, 2); break;
+        case FOLD_TORCH_ATTENTION: fold_attention_new(m, "", 4, 2); break;
+        case FOLD_TORCH_TRANSFORMER: fold_transformer_new(m, "", &desc); break;
+        default: fold_encoder_new(m, "", layers, 2, &desc, 1);
+        }
+        CHECK_SAYS(!fold_torch_export(out, m, &layer, 1), "kind %d: %s", rows[i].kind, fold_model_message(out));
+        CHECK_INT(fold_param_count(out), rows[i].tensors);
+        CHECK_TEXT(fold_param_name(out, fold_param_at(out, 0)), rows[i].first);
+        CHECK_SAYS(!fold_torch_export_grads(grads, m, &layer, 1), "kind %d: %s", rows[i].kind, fold_model_message(grads));
+        fold_model_free(grads);
+        fold_model_free(out);
+        fold_model_free(m);
+    }
+}
+/* Parts that a program made one by one, and named without a dot, are those of "" as well. */
+static void parts_of_the_network(void)
+{
+    const fold_torch_layer layers[2] = { { FOLD_TORCH_ATTENTION, "" }, { FOLD_TORCH_ENCODER, "" } };
+    fold_transformer_desc desc = fold_transformer_desc_default();
+    fold_model *m = fold_model_new(NULL), *out = fold_model_new(NULL);
+    desc.width = 4;
+    desc.heads = 2;
+    fold_dense_new(m, "query", 4, 4, FOLD_ACT_LINEAR);
+    fold_dense_new(m, "key", 4, 4, FOLD_ACT_LINEAR);
+    fold_dense_new(m, "value", 4, 4, FOLD_ACT_LINEAR);
+    fold_dense_new(m, "joined", 4, 4, FOLD_ACT_LINEAR);
+    fold_transformer_new(m, "layers.0", &desc);
+    CHECK_SAYS(!fold_torch_export(out, m, layers, 2), "%s", fold_model_message(out));
+    CHECK_INT(fold_param_count(out), 16);
+    fold_model_free(out);
+    fold_model_free(m);
+}
+
 static void out_to_pytorch(const char *path)
 {
     char name[300], to[300];
@@ -1339,6 +1614,45 @@ static void batch_norms_come_back(void)
     remove(path);
 }
 
+/* One without weights, affine=False, goes out as its statistics alone, and comes in again as it was. */
+static void batch_norms_without_weights(void)
+{
+    static const struct { float gain, bias; const char *says; } rows[] = {
+        { 1, 0, "" }, { 0.37f, -2, "" }, { 316.2f, 40, "" }, { 1e-3f, 5, "" }, { 0.99999f, 1e-6f, "" },
+        { 0, 1, "torch: gain 1 of 'n' is 0; of a batch norm without a weight it is above 0 and at most 316.2" },
+        { -0.5f, 1, "torch: gain 1 of 'n' is -0.5; of" }, { 317, 1, "torch: gain 1 of 'n' is 317; of" }, { NAN, 1, "torch: gain 1 of 'n' is " },
+    };
+    static const fold_torch_layer norm = { FOLD_TORCH_BATCH_NORM | FOLD_TORCH_NO_BIAS, "n" };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static file it;
+        fold_model *m = fold_model_new(NULL), *out = fold_model_new(NULL), *again = fold_model_new(NULL), *grads = fold_model_new(NULL);
+        const fold_norm n = fold_norm_new(m, "n", 2, FOLD_NORM_FIXED, 0);
+        fold_values_write_begin(m, n.gain)[1] = rows[i].gain;
+        fold_values_write_begin(m, n.bias)[1] = rows[i].bias;
+        fold_values_write_end(m, n.gain);
+        fold_values_write_end(m, n.bias);
+        CHECK_INT(fold_torch_export(out, m, &norm, 1), *rows[i].says ? FOLD_BAD_ARGUMENT : FOLD_OK);
+        CHECK_TEXT(fold_model_message(out), rows[i].says);
+        if (!*rows[i].says) {
+            CHECK_INT(fold_param_count(out), 2);
+            it.n = 0;
+            CHECK_INT(fold_model_save_to(out, to_file, &it, NULL), FOLD_OK);
+            fold_torch *t = fold_torch_open_memory(again, it.bytes, it.n);
+            const fold_norm back = fold_torch_norm(t, "n", FOLD_NORM_FIXED, 0);
+            CHECK_SAYS(!fold_torch_close(t), "%s", fold_model_message(again));
+            const double gain = (double)fold_param_value(again, back.gain)[1], bias = (double)fold_param_value(again, back.bias)[1];
+            CHECK_SAYS(fabs(gain / (double)rows[i].gain - 1) < 2e-7 && fabs(bias - (double)rows[i].bias) <= 3e-7 * fabs((double)rows[i].bias),
+                       "%g and %g come back as %g and %g", (double)rows[i].gain, (double)rows[i].bias, gain, bias);
+            CHECK_SAYS(!fold_torch_export_grads(grads, m, &norm, 1), "%s", fold_model_message(grads));
+            CHECK_INT(fold_param_count(grads), 0); /* the module has no parameters */
+        }
+        fold_model_free(grads);
+        fold_model_free(again);
+        fold_model_free(out);
+        fold_model_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int files = 0;
@@ -1354,6 +1668,8 @@ int main(int argc, char **argv)
     check_run("what does not match is told", what_does_not_match_is_told);
     check_run("recurrence of relu", recurrence_of_relu);
     check_run("encoders are layers", encoders_are_layers);
+    check_run("tied weights are read", tied_weights_are_read);
+    check_run("all calls know tied weights", all_calls_know_tied_weights);
     check_run("too many layers", too_many_layers);
     check_run("what cannot be opened is told", what_cannot_be_opened_is_told);
     check_run("files by path are whole", files_by_path_are_whole);
@@ -1370,7 +1686,11 @@ int main(int argc, char **argv)
     check_run("counts of raw floats are told", counts_of_raw_floats_are_told);
     check_run("layers that are not there are told", layers_that_are_not_there_are_told);
     check_run("raw mistakes are told", raw_mistakes_are_told);
+    check_run("networks themselves", networks_themselves);
+    check_run("networks that _new made go out", made_networks_go_out);
+    check_run("parts of the network", parts_of_the_network);
     check_run("gradients go out", gradients_go_out);
     check_run("batch norms come back", batch_norms_come_back);
+    check_run("batch norms without weights", batch_norms_without_weights);
     return check_finish();
 }
