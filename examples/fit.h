@@ -37,7 +37,7 @@ typedef struct fold_fit_report {
     int trained;        /* samples that this epoch has trained on so far */
     double loss;        /* their mean, by their weights, each taken before its batch's step */
     double metric;      /* that of the last whole epoch, NaN before there is one */
-    double best;        /* the best metric so far, NaN before there is one */
+    double best;        /* the best metric so far, also of the run that this one continues; NaN before there is one */
     int best_epoch;     /* -1: none yet */
     double per_second;  /* samples of this epoch, without metric and files; 0 without FOLD_HAS_CLOCK */
     int ended;          /* FOLD_FIT_… */
@@ -59,7 +59,10 @@ typedef struct fold_fit_desc {
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
     int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
-                                fold_model_steps / batches an epoch */
+                                fold_model_steps / batches an epoch. Above 0, the best metric so far and its epoch are
+                                read from best_path or, if that is NULL, last_path, where fold_fit notes them. So only
+                                a better epoch replaces best_path, and patience counts on from that epoch. A file
+                                without the note, such as one of 0.3.0, begins with no best */
     uint64_t seed;           /* draws the order, and dropout by epoch and sample */
     int in_order;            /* samples keep their order */
     const fold_sgd *sgd;     /* one of the four is not NULL. progress may change its rate */
@@ -68,22 +71,26 @@ typedef struct fold_fit_desc {
     const fold_adam *adam;
     fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0. Its steps of 0 are
                                 all up to the last epoch, its every of 0 the steps of an epoch */
-    float clip;              /* fold_grads_clip; 0: no clipping */
+    float clip;              /* fold_grads_clip; 0: no clipping; infinity: only looks whether the norm is finite */
     int smaller_is_better;   /* a smaller metric is the better one */
     int patience;            /* early stopping: so many epochs in a row without a new best end it; 0: never */
-    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end */
+    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end. A run that goes
+                                on has them from best_path, else those of the best of its own epochs */
 #ifndef FOLD_NO_STDIO
     const char *best_path;   /* gets the values of each new best (fold_model_save) */
-    const char *last_path;   /* gets values and optimiser state after each epoch */
+    const char *last_path;   /* gets values and optimiser state after each epoch. Both files note the best so far in
+                                their metadata, as `fit` */
 #endif
     const char *config;      /* goes into both files */
 } fold_fit_desc;
 fold_fit_desc fold_fit_desc_default(void);
 
 /* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last state. Gradients
-   that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, and with keep_best the size of the values
-   from the model's allocator, until it returns.
-   Errors: those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
+   that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, with keep_best the size of the values, and
+   with a path that of config and 80 bytes from the model's allocator, until it returns.
+   Errors: a setting that is NaN or out of its range, also of the optimiser and of rates, is FOLD_BAD_ARGUMENT, as in
+   "fit: clip is -1, must be in [0, inf]"; then nothing has changed but that the context is reset.
+   Those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
    So do weights that are negative, infinite or NaN, or that are all 0 in a batch.
    An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
 fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
@@ -125,6 +132,9 @@ double fold_pearson(const float *a, const float *b, int n);
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#ifndef FOLD_NO_STDIO
+#include <stdio.h>
+#endif
 #include <string.h>
 
 /* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
@@ -176,6 +186,9 @@ typedef struct fit__training {
     fold_fit_report report;
     fold_model *model;
     fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
+    fit__memory config;                 /* with room for a note in front */
+    int has_kept;                       /* the values are those of an epoch, whose metric is */
+    double kept;
     int *order;
     fold_node *loss; /* those of a batch */
     double sum;      /* adds up the losses of this epoch, each times its weight, */
@@ -192,27 +205,208 @@ fold_fit_desc fold_fit_desc_default(void)
     return desc;
 }
 
-static const char *fit__problem(const fold_fit_desc *desc)
+static int fit__is_finite(double value) { return value - value == 0; }
+
+/* Writes a text; one that is too long is cut. */
+static void fit__format(char *text, size_t size, const char *format, ...)
 {
-    if (!desc->loss) return "no function records the loss";
-    if (desc->samples < 1) return "samples must be at least 1";
-    if (desc->batch < 0) return "the size of a batch is negative";
-    if (desc->epochs < 0 || desc->first_epoch < 0 || desc->patience < 0) return "a count of epochs is negative";
-    if (desc->rates.warm_up < 0 || desc->rates.steps < 0 || desc->rates.every < 0) return "a count of steps of its rates is negative";
-    if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1) return "exactly one optimiser must be given";
-    return NULL;
+    va_list args;
+    va_start(args, format);
+    fold_format(text, size, format, args);
+    va_end(args);
 }
+
+/* A setting and its range, whose upper end is out of it if open. */
+typedef struct fit__setting {
+    const char *owner, *name;
+    double value, low, high;
+    int is_whole, is_open;
+} fit__setting;
+
+static int fit__setting_ok(fold_ctx *f, const fit__setting *it)
+{
+    char shown[32], low[32], high[32];
+    const double values[3] = { it->value, it->low, it->high };
+    char *const texts[3] = { shown, low, high };
+    if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high)) return 1;
+    for (int i = 0; i < 3; i++) fit__format(texts[i], 32, it->is_whole && fit__is_finite(values[i]) ? "%.0f" : "%g", values[i]);
+    return fit__fail(f, FOLD_BAD_ARGUMENT, "fit: %s%s is %s, must be in [%s, %s%c", it->owner, it->name, shown, low, high, it->is_open ? ')' : ']');
+}
+
+static int fit__settings_ok(fold_ctx *f, const fit__setting *settings, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!fit__setting_ok(f, &settings[i])) return 0;
+    return 1;
+}
+
+/* The ranges are those of fold.h, which looks at them in each step. */
+static int fit__optimiser_ok(const fold_fit_desc *desc)
+{
+    const double inf = (double)INFINITY;
+    const fold_sgd sgd = desc->sgd ? *desc->sgd : fold_sgd_default();
+    const fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
+    const fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
+    const fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
+    const fit__setting settings[] = {
+        { "sgd.", "rate", (double)sgd.rate, 0, inf, 0, 1 },
+        { "sgd.", "momentum", (double)sgd.momentum, 0, 1, 0, 0 },
+        { "sgd.", "decay", (double)sgd.decay, 0, inf, 0, 1 },
+        { "adagrad.", "rate", (double)adagrad.rate, 0, inf, 0, 1 },
+        { "adagrad.", "epsilon", (double)adagrad.epsilon, 0, inf, 0, 1 },
+        { "adagrad.", "decay", (double)adagrad.decay, 0, inf, 0, 1 },
+        { "rmsprop.", "rate", (double)rmsprop.rate, 0, inf, 0, 1 },
+        { "rmsprop.", "rho", (double)rmsprop.rho, 0, 1, 0, 1 },
+        { "rmsprop.", "epsilon", (double)rmsprop.epsilon, 0, inf, 0, 1 },
+        { "rmsprop.", "decay", (double)rmsprop.decay, 0, inf, 0, 1 },
+        { "adam.", "rate", (double)adam.rate, 0, inf, 0, 1 },
+        { "adam.", "beta1", (double)adam.beta1, 0, 1, 0, 1 },
+        { "adam.", "beta2", (double)adam.beta2, 0, 1, 0, 1 },
+        { "adam.", "epsilon", (double)adam.epsilon, 0, inf, 0, 1 },
+        { "adam.", "decay", (double)adam.decay, 0, inf, 0, 1 },
+    };
+    return fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings);
+}
+
+static int fit__desc_ok(const fold_fit_desc *desc)
+{
+    const double inf = (double)INFINITY;
+    const fit__setting settings[] = {
+        { "", "samples", (double)desc->samples, 1, inf, 1, 1 },
+        { "", "batch", (double)desc->batch, 0, inf, 1, 1 },
+        { "", "epochs", (double)desc->epochs, 0, inf, 1, 1 },
+        { "", "first_epoch", (double)desc->first_epoch, 0, (double)INT_MAX - desc->epochs, 1, 0 },
+        { "", "patience", (double)desc->patience, 0, inf, 1, 1 },
+        { "", "clip", (double)desc->clip, 0, inf, 0, 0 },
+        { "rates.", "kind", (double)desc->rates.kind, 0, FOLD_RATE_STEP, 1, 0 },
+        { "rates.", "warm_up", (double)desc->rates.warm_up, 0, inf, 1, 1 },
+        { "rates.", "steps", (double)desc->rates.steps, 0, inf, 1, 1 },
+        { "rates.", "end", (double)desc->rates.end, 0, inf, 0, 1 },
+        { "rates.", "every", (double)desc->rates.every, 0, inf, 1, 1 },
+        { "rates.", "factor", (double)desc->rates.factor, 0, inf, 0, 1 },
+    };
+    if (!desc->loss) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: no function records the loss");
+    if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
+        return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one optimiser must be given");
+    return fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) && fit__optimiser_ok(desc);
+}
+
+#ifndef FOLD_NO_STDIO
+/* -- the note of the best in files --
+
+   fold_model_save writes one text of a program's own, config, into the metadata. A note of the best has to stand beside it,
+   and a file must replace another as a whole. So a file is saved with a config that begins with blanks, and these are then
+   written over: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, which takes as many bytes. */
+
+enum { FIT__BLANKS = 80, FIT__HEAD = 512 }; /* the metadata before config are shorter */
+static const char fit__config[] = ",\"config\":\"", fit__note[] = ",\"fit\":\"", fit__digits[] = "0123456789abcdef";
+
+/* Reads the beginning of a file, up to a zero or its end. Its first 8 bytes are the header's length. */
+static void fit__read_head(FILE *file, char head[FIT__HEAD + 1])
+{
+    memset(head, 0, FIT__HEAD + 1);
+    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FIT__HEAD - 8, file)) head[8] = 0;
+}
+
+/* Writes the note over the blanks of a file. Returns 0 if that fails. */
+static int fit__write_note(const char *path, const char *note, int has_config)
+{
+    char head[FIT__HEAD + 1], text[FIT__BLANKS + 32];
+    const size_t room = sizeof fit__config - 1 + FIT__BLANKS;
+    FILE *file = fopen(path, "r+b");
+    if (!file) return 0;
+    fit__read_head(file, head);
+    const char *at = strstr(head + 8, fit__config);
+    memset(text, ' ', room);
+    memcpy(text, fit__note, sizeof fit__note - 1);
+    memcpy(text + sizeof fit__note - 1, note, strlen(note));
+    if (has_config) memcpy(text + room - sizeof fit__config, "\"", 1), memcpy(text + room - sizeof fit__config + 1, fit__config, sizeof fit__config - 1);
+    int done = at && !fseek(file, (long)(at - head), SEEK_SET) && fwrite(text, 1, room, file) == room;
+    done = !fclose(file) && done;
+    return done;
+}
+
+/* The note has the bits of the best metric, and the metric for people. */
+static void fit__put_note(const fold_fit_report *report, char note[FIT__BLANKS])
+{
+    char bits_text[17];
+    uint64_t bits;
+    memcpy(&bits, &report->best, sizeof bits);
+    for (int i = 0; i < 16; i++) bits_text[i] = fit__digits[bits >> (60 - 4 * i) & 15];
+    bits_text[16] = 0;
+    fit__format(note, FIT__BLANKS - 24, "epoch %d, %s, %g", report->best_epoch, bits_text, report->best);
+}
+
+/* Reads it. Returns 0 if the file has none. */
+static int fit__read_note(const char *path, fold_fit_report *report)
+{
+    char head[FIT__HEAD + 1];
+    FILE *file = fopen(path, "rb");
+    uint64_t bits = 0;
+    int epoch = 0, digits = 0;
+    if (!file) return 0;
+    fit__read_head(file, head);
+    fclose(file);
+    const char *at = strstr(head + 8, fit__note);
+    if (!at || strncmp(at += sizeof fit__note - 1, "epoch ", 6)) return 0;
+    for (at += 6; *at >= '0' && *at <= '9' && epoch < INT_MAX / 10; at++) epoch = 10 * epoch + (*at - '0');
+    if (strncmp(at, ", ", 2)) return 0;
+    for (at += 2; digits < 16; digits++, at++) {
+        const char *digit = *at ? strchr(fit__digits, *at) : NULL;
+        if (!digit) return 0;
+        bits = bits << 4 | (uint64_t)(digit - fit__digits);
+    }
+    memcpy(&report->best, &bits, sizeof bits);
+    report->best_epoch = epoch;
+    return 1;
+}
+
+/* Reads the values of the best epoch, so that they can be put back. They are not kept if the file lacks one. */
+static void fit__read_best(fit__training *training)
+{
+    fold_model *m = training->model;
+    fold_tensors *file = fold_tensors_open(m, training->desc.best_path);
+    const float *values = fold_model_values(m, NULL);
+    int there = file != NULL;
+    for (int i = 0; i < fold_param_count(m) && there; i++) {
+        const fold_param param = fold_param_at(m, i);
+        const fold_shape shape = fold_param_shape(m, param);
+        const int index = fold_tensors_find(file, fold_param_name(m, param));
+        const fold_tensor tensor = fold_tensors_at(file, index);
+        const float *from = fold_param_value(m, param);
+        size_t count = 1;
+        for (int axis = 0; axis < shape.rank; axis++) count *= (size_t)shape.dim[axis];
+        there = from && index >= 0 && !strcmp(tensor.dtype, "F32") && tensor.count == count;
+        if (there) fold_tensors_read(file, index, 0, count, (float *)training->values.data + (from - values), 1);
+    }
+    fold_tensors_close(file);
+    training->has_kept = there;
+    training->kept = training->report.best;
+}
+
+/* Makes room for the config of files, and takes the best of the run that goes on from them. */
+static int fit__start_files(fit__training *training)
+{
+    const fold_fit_desc *desc = &training->desc;
+    const char *path = desc->best_path ? desc->best_path : desc->last_path, *config = desc->config ? desc->config : "";
+    if (!path) return 1;
+    training->config = fit__take(training->model, strlen(config) + FIT__BLANKS + 1, 1);
+    if (!training->config.data) return fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
+    memset(training->config.data, ' ', FIT__BLANKS);
+    memcpy((char *)training->config.data + FIT__BLANKS, config, strlen(config) + 1);
+    if (desc->first_epoch && fit__read_note(path, &training->report) && desc->best_path && training->values.data) fit__read_best(training);
+    return !fit__broken(desc->ctx);
+}
+#endif
 
 static int fit__start(fit__training *training)
 {
     fold_ctx *f = training->desc.ctx;
     fold_model *m = training->model;
-    const char *problem = fit__problem(&training->desc);
     const int samples = training->desc.samples, batch = training->desc.batch;
     int values = 0;
     fold_ctx_reset(f);
-    if (problem) fit__fail(f, FOLD_BAD_ARGUMENT, "fit: %s", problem);
-    if (fit__broken(f)) return 0;
+    if (fit__broken(f) || !fit__desc_ok(&training->desc)) return 0;
     if (training->desc.keep_best) fold_model_values(m, &values);
     training->orders = fit__take(m, (size_t)samples, sizeof *training->order);
     training->losses = fit__take(m, (size_t)(batch < samples ? batch : samples), sizeof *training->loss);
@@ -221,6 +415,9 @@ static int fit__start(fit__training *training)
         return fit__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
     training->order = (int *)training->orders.data;
     training->loss = (fold_node *)training->losses.data;
+#ifndef FOLD_NO_STDIO
+    if (!fit__start_files(training)) return 0;
+#endif
     fold_grads_clear(m);
     return 1;
 }
@@ -261,8 +458,6 @@ static float fit__factor(const fit__training *training, int first)
     if (!rates.every) rates.every = (int)batches;
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
-
-static int fit__is_finite(double value) { return value - value == 0; }
 
 /* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
 static void fit__diverged(fit__training *training, int first, int count, const char *what)
@@ -354,35 +549,57 @@ static int fit__batch(fit__training *training, int first, int count)
 }
 
 #ifndef FOLD_NO_STDIO
-static void fit__save(fit__training *training, const char *path, int state)
+static fold_status fit__save_with(const fit__training *training, const char *path, int state, const char *config)
 {
     fold_save_desc desc = fold_save_desc_default();
     desc.state = state;
-    desc.config = training->desc.config;
-    const fold_status status = path ? fold_model_save(training->model, path, &desc) : FOLD_OK;
-    if (status) fold_model_fail(training->model, status, fold_model_message(training->model)); /* it ends the training */
+    desc.config = config;
+    const fold_status status = fold_model_save(training->model, path, &desc);
+    return status ? fold_model_fail(training->model, status, fold_model_message(training->model)) : FOLD_OK; /* it ends the training */
+}
+
+/* A file that cannot be opened again, such as one that stdio knows by no name, has no note. */
+static void fit__save(const fit__training *training, const char *path, int state)
+{
+    const char *config = training->desc.config;
+    const int has_best = training->report.best_epoch >= 0;
+    char note[FIT__BLANKS];
+    if (!path || fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) || !has_best) return;
+    fit__put_note(&training->report, note);
+    if (!fit__write_note(path, note, config && *config)) fit__save_with(training, path, state, config);
 }
 #endif
+
+/* Whether the last epoch's metric is better than another. */
+static int fit__is_better(const fit__training *training, double than)
+{
+    const double metric = training->report.metric;
+    return !training->desc.metric || training->desc.smaller_is_better ? metric < than : metric > than;
+}
+
+static void fit__keep(fit__training *training)
+{
+    const double metric = training->report.metric;
+    if (!training->values.data || (training->has_kept ? !fit__is_better(training, training->kept) : metric != metric)) return;
+    memcpy(training->values.data, fold_model_values(training->model, NULL), training->values.size);
+    training->has_kept = 1;
+    training->kept = metric;
+}
 
 /* Measures the metric, keeps what is kept for it, and tells whether to go on. */
 static int fit__epoch_end(fit__training *training)
 {
     fold_fit_report *report = &training->report;
-    const int smaller = !training->desc.metric || training->desc.smaller_is_better;
     report->metric = training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
     report->epoch_end = 1;
     if (fit__broken(training->desc.ctx)) return 0;
-    const int better = report->best_epoch < 0 ? report->metric == report->metric
-                       : smaller              ? report->metric < report->best
-                                              : report->metric > report->best;
-    if (better) {
-        report->best = report->metric;
-        report->best_epoch = report->epoch;
-        if (training->values.data) memcpy(training->values.data, fold_model_values(training->model, NULL), training->values.size);
-    }
+    const int better = report->best_epoch < 0 ? report->metric == report->metric : fit__is_better(training, report->best);
+    if (better) report->best = report->metric;
+    if (better) report->best_epoch = report->epoch;
+    fit__keep(training);
 #ifndef FOLD_NO_STDIO
     if (better) fit__save(training, training->desc.best_path, 0);
-    fit__save(training, training->desc.last_path, 1);
+    if (!fit__broken(training->desc.ctx)) fit__save(training, training->desc.last_path, 1);
 #endif
     if (fit__broken(training->desc.ctx)) return 0;
     const int since = report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
@@ -412,10 +629,11 @@ static int fit__epoch(fit__training *training)
 static void fit__end(fit__training *training)
 {
     const fold_param all = { 0, 0 };
-    if (training->report.best_epoch >= 0 && training->values.data) {
+    if (training->has_kept) {
         memcpy(fold_values_write_begin(training->model, all), training->values.data, training->values.size);
         fold_values_write_end(training->model, all);
     }
+    fit__give(training->model, training->config);
     fit__give(training->model, training->values);
     fit__give(training->model, training->losses);
     fit__give(training->model, training->orders);
@@ -455,11 +673,12 @@ fold_predict_desc fold_predict_desc_default(void)
     return desc;
 }
 
-static const char *fit__predict_problem(const fold_predict_desc *desc)
+static int fit__predict_ok(const fold_predict_desc *desc)
 {
-    if (!desc->record) return "no function records the samples";
-    if (!desc->take) return "no function takes the outputs";
-    return desc->samples < 0 || desc->batch < 0 ? "a count is negative" : NULL;
+    if (!desc->record) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function records the samples");
+    if (!desc->take) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function takes the outputs");
+    if (desc->samples < 0) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)", desc->samples);
+    return desc->batch >= 0 || fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: batch is %d, must be in [0, inf)", desc->batch);
 }
 
 static int fit__predict_batch(const fold_predict_desc *desc, int first, int count, fold_node *output)
@@ -480,11 +699,9 @@ fold_status fold_predict(const fold_predict_desc *desc)
 {
     if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
     fold_ctx *f = desc->ctx;
-    const char *problem = fit__predict_problem(desc);
     const int batch = desc->batch ? desc->batch : FIT__BATCH;
     fold_ctx_reset(f);
-    if (problem) fit__fail(f, FOLD_BAD_ARGUMENT, "predict: %s", problem);
-    if (fit__broken(f) || !desc->samples) return fold_ctx_status(f);
+    if (fit__broken(f) || !fit__predict_ok(desc) || !desc->samples) return fold_ctx_status(f);
     const fit__memory outputs = fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples), sizeof(fold_node));
     if (!outputs.data) fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
     for (int first = 0, count; outputs.data && first < desc->samples; first += count) {

@@ -3,10 +3,20 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What fit.h opens to change it is not opened when a test says so. */
+static int changes_fail;
+static FILE *open_file(const char *path, const char *mode) { return changes_fail && strchr(mode, '+') ? NULL : fopen(path, mode); }
+#define fopen open_file
 #define FIT_IMPLEMENTATION
 #include "../examples/fit.h"
+#undef fopen
 #include "check.h"
 #include "models.h"
+#include <limits.h>
+#include <stddef.h>
 
 /* -- the training loop ---------------------------------------------------------------------------- */
 
@@ -580,22 +590,11 @@ static void fit_errors(void)
     d.adam = &adam;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
     d.adam = NULL;
-    d.batch = -1;
-    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "negative");
     d.batch = d.epochs = 0; /* the defaults: 10 epochs of batches of 32 */
     CHECK_INT(fold_fit(&d, &r), FOLD_OK);
     CHECK_INT(t.epochs, 10);
     CHECK_INT(t.calls, 10 * SAMPLES);
     CHECK_INT(fold_model_steps(m), 10 * ((SAMPLES + 31) / 32));
-    d.samples = -1;
-    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "at least 1");
-    d = task_desc(&t, f);
-    d.epochs = -1;
-    d.sgd = &sgd;
-    CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "negative");
     d = task_desc(&t, inference);
     d.sgd = &sgd;
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
@@ -737,18 +736,338 @@ static void fit_continues_the_rate(void)
         fold_ctx_free(f);
     }
     check_same_model(m[0], m[1]);
-    fold_ctx *f = training_ctx(m[0], 0);
-    fold_fit_desc d = task_desc(&t[0], f);
-    d.sgd = &sgd;
-    for (int way = 0; way < 3; way++) {
-        memset(&d.rates, 0, sizeof d.rates);
-        *(way == 0 ? &d.rates.warm_up : way == 1 ? &d.rates.steps : &d.rates.every) = -1;
-        CHECK_INT(fold_fit(&d, NULL), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_ctx_message(f), "fit: a count of steps of its rates is negative");
-    }
-    fold_ctx_free(f);
     fold_model_free(m[0]);
     fold_model_free(m[1]);
+}
+
+/* -- settings -------------------------------------------------------------------------------------- */
+
+/* Where a setting is, and values of it: those that are refused, with what the message says of the range, and those that are
+   taken. Those of an optimiser have it as their owner. */
+typedef struct refusal {
+    const char *owner, *name;
+    size_t at;
+    int is_whole, n_bad, n_good;
+    double bad[4];
+    const char *range;
+    double good[3];
+} refusal;
+#define OF(owner, field, name) #owner, name, offsetof(fold_##owner, field)
+#define ANY_AMOUNT 0, 4, 2, { (double)NAN, -1e-3, (double)INFINITY, -(double)INFINITY }, "[0, inf)", { 0, 0.5, 0 }
+#define UNDER_1 0, 4, 2, { (double)NAN, -1e-3, 1, (double)INFINITY }, "[0, 1)", { 0, 0.5, 0 }
+#define ANY_COUNT 1, 2, 3, { -1, INT_MIN, 0, 0 }, "[0, inf)", { 0, 1, 2 }
+static const refusal refusals[] = {
+    { OF(fit_desc, samples, "samples"), 1, 3, 2, { 0, -1, INT_MIN, 0 }, "[1, inf)", { 1, 20, 0 } },
+    { OF(fit_desc, batch, "batch"), ANY_COUNT },
+    { OF(fit_desc, epochs, "epochs"), ANY_COUNT },
+    { OF(fit_desc, first_epoch, "first_epoch"), 1, 4, 3, { -1, INT_MIN, INT_MAX, INT_MAX - 1 }, "[0, 2147483645]", { 0, 3, INT_MAX - 2 } },
+    { OF(fit_desc, patience, "patience"), ANY_COUNT },
+    { OF(fit_desc, clip, "clip"), 0, 3, 3, { (double)NAN, -1e-3, -(double)INFINITY, 0 }, "[0, inf]", { 0, 0.5, (double)INFINITY } },
+    { OF(fit_desc, rates.kind, "rates.kind"), 1, 3, 3, { -1, 4, INT_MAX, 0 }, "[0, 3]", { 0, 2, 3 } },
+    { OF(fit_desc, rates.warm_up, "rates.warm_up"), ANY_COUNT },
+    { OF(fit_desc, rates.steps, "rates.steps"), ANY_COUNT },
+    { OF(fit_desc, rates.end, "rates.end"), ANY_AMOUNT },
+    { OF(fit_desc, rates.every, "rates.every"), ANY_COUNT },
+    { OF(fit_desc, rates.factor, "rates.factor"), ANY_AMOUNT },
+    { OF(sgd, rate, "sgd.rate"), ANY_AMOUNT },
+    { OF(sgd, momentum, "sgd.momentum"), 0, 3, 3, { (double)NAN, -1e-3, 1.001, 0 }, "[0, 1]", { 0, 0.5, 1 } },
+    { OF(sgd, decay, "sgd.decay"), ANY_AMOUNT },
+    { OF(adagrad, rate, "adagrad.rate"), ANY_AMOUNT },
+    { OF(adagrad, epsilon, "adagrad.epsilon"), ANY_AMOUNT },
+    { OF(adagrad, decay, "adagrad.decay"), ANY_AMOUNT },
+    { OF(rmsprop, rate, "rmsprop.rate"), ANY_AMOUNT },
+    { OF(rmsprop, rho, "rmsprop.rho"), UNDER_1 },
+    { OF(rmsprop, epsilon, "rmsprop.epsilon"), ANY_AMOUNT },
+    { OF(rmsprop, decay, "rmsprop.decay"), ANY_AMOUNT },
+    { OF(adam, rate, "adam.rate"), ANY_AMOUNT },
+    { OF(adam, beta1, "adam.beta1"), UNDER_1 },
+    { OF(adam, beta2, "adam.beta2"), UNDER_1 },
+    { OF(adam, epsilon, "adam.epsilon"), ANY_AMOUNT },
+    { OF(adam, decay, "adam.decay"), ANY_AMOUNT },
+};
+
+typedef struct file { unsigned char bytes[1 << 14]; size_t n; } file;
+static int to_file(const void *bytes, size_t n, void *user)
+{
+    file *to = (file *)user;
+    if (n > sizeof to->bytes - to->n) return 1;
+    memcpy(to->bytes + to->n, bytes, n);
+    to->n += n;
+    return 0;
+}
+/* Values, the optimiser's state, steps and gradients. */
+static void all_of(fold_model *m, file *to)
+{
+    fold_save_desc with_state = fold_save_desc_default();
+    int count;
+    const float *grads = fold_model_grads(m, &count);
+    with_state.state = 1;
+    to->n = 0;
+    CHECK_INT(fold_model_save_to(m, to_file, to, &with_state), FOLD_OK);
+    CHECK_INT(to_file(grads, (size_t)count * sizeof *grads, to), 0);
+}
+
+typedef struct optimisers { fold_sgd sgd; fold_adagrad adagrad; fold_rmsprop rmsprop; fold_adam adam; } optimisers;
+static fold_fit_desc desc_of(task *t, fold_ctx *f, const refusal *row, optimisers *o)
+{
+    fold_fit_desc d = task_desc(t, f);
+    o->sgd = fold_sgd_default();
+    o->adagrad = fold_adagrad_default();
+    o->rmsprop = fold_rmsprop_default();
+    o->adam = fold_adam_default();
+    d.samples = 10;
+    d.epochs = 2;
+    if (!strcmp(row->owner, "sgd")) d.sgd = &o->sgd;
+    else if (!strcmp(row->owner, "adagrad")) d.adagrad = &o->adagrad;
+    else if (!strcmp(row->owner, "rmsprop")) d.rmsprop = &o->rmsprop;
+    else d.adam = &o->adam;
+    return d;
+}
+static void set(const refusal *row, fold_fit_desc *d, optimisers *o, double value)
+{
+    const float real = (float)value;
+    const int whole = row->is_whole ? (int)value : 0;
+    unsigned char *owner = (unsigned char *)d;
+    if (d->sgd) owner = (unsigned char *)&o->sgd;
+    if (d->adagrad) owner = (unsigned char *)&o->adagrad;
+    if (d->rmsprop) owner = (unsigned char *)&o->rmsprop;
+    if (d->adam && !strcmp(row->owner, "adam")) owner = (unsigned char *)&o->adam;
+    memcpy(owner + row->at, row->is_whole ? (const void *)&whole : (const void *)&real, 4);
+}
+
+/* Each setting: bad values are refused by name and value, and nothing has changed; good ones train. */
+static void settings_are_checked(void)
+{
+    static file before, after;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        for (int k = 0; k < refusals[i].n_bad + refusals[i].n_good; k++) {
+            const refusal *row = &refusals[i];
+            const int is_bad = k < row->n_bad;
+            const double value = is_bad ? row->bad[k] : row->good[k - row->n_bad];
+            char says[120];
+            task t;
+            optimisers o;
+            fold_fit_report r;
+            fold_model *m = make_task(&t, 1);
+            fold_ctx *f = training_ctx(m, 0);
+            fold_fit_desc d = desc_of(&t, f, row, &o);
+            CHECK_SAYS(!fold_fit(&d, NULL), "%s", fold_ctx_message(f)); /* so that there is state */
+            CHECK_INT(fold_backward(f, point_loss(f, 3, &t)), FOLD_OK); /* and gradients */
+            all_of(m, &before);
+            const int calls = t.calls;
+            set(row, &d, &o, value);
+            const fold_status status = fold_fit(&d, &r);
+            CHECK_SAYS(status == (is_bad ? FOLD_BAD_ARGUMENT : FOLD_OK), "%s %g: status %d: %s", row->name, value, (int)status, fold_ctx_message(f));
+            if (is_bad) {
+                all_of(m, &after);
+                CHECK_SAYS(after.n == before.n && !memcmp(after.bytes, before.bytes, before.n), "%s %g: something has changed", row->name, value);
+                CHECK_SAYS(t.calls == calls, "%s %g: a loss was recorded", row->name, value);
+                CHECK_INT(r.ended, FOLD_FIT_ERROR);
+                if (value != value) snprintf(says, sizeof says, "fit: %s is ", row->name); /* some print -nan */
+                else snprintf(says, sizeof says, row->is_whole ? "fit: %s is %.0f, must be in %s" : "fit: %s is %g, must be in %s", row->name, (double)(row->is_whole ? value : (double)(float)value), row->range);
+                CHECK_TEXT(fold_ctx_message(f), says);
+                CHECK_TEXT(fold_ctx_message(f), row->range);
+            }
+            fold_ctx_free(f);
+            fold_model_free(m);
+        }
+}
+
+/* -- a run that goes on ---------------------------------------------------------------------------- */
+
+typedef struct going_on {
+    double metrics[8]; /* of the run before, three epochs, and of the one that goes on */
+    int smaller, epochs, patience, paths, keep;
+    double best; /* what must come out */
+    int best_epoch, of_best_file, of_kept, ended_at;
+} going_on;
+enum { BEST = 1, LAST = 2 };
+static const going_on run_on[] = { /* of_…: the epoch whose values are there in the end; -1: no file */
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 0, BEST | LAST, 0, 0.95, 1, 1, 5, 5 },
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 0, BEST, 1, 0.95, 1, 1, 1, 5 },
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 0, LAST, 0, 0.95, 1, -1, 5, 5 },
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 0, LAST, 1, 0.95, 1, -1, 4, 5 }, /* the best of its own */
+    { { 0.70, 0.95, 0.80, 0.50, 0.96, 0.55 }, 0, 3, 0, BEST | LAST, 1, 0.96, 4, 4, 4, 5 },
+    { { 0.70, 0.95, 0.80, 0.95, 0.95, 0.95 }, 0, 3, 0, BEST | LAST, 1, 0.95, 1, 1, 1, 5 }, /* as good is no better */
+    { { 3, 0.1, 2, 1, 0.2, 0.05 }, 1, 3, 0, BEST | LAST, 1, 0.05, 5, 5, 5, 5 },
+    { { 3, 0.1, 2, 1, 0.2, 0.5 }, 1, 3, 0, BEST | LAST, 1, 0.1, 1, 1, 1, 5 },
+    { { -3, -0.1, -2, -1, -0.2, -0.5 }, 0, 3, 0, BEST | LAST, 1, -0.1, 1, 1, 1, 5 },
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 3, BEST | LAST, 0, 0.95, 1, 1, 4, 4 }, /* patience lives on */
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 2, LAST, 0, 0.95, 1, -1, 3, 3 },
+    { { 0.70, 0.95, 0.80, 0.96, 0.60, 0.55 }, 0, 3, 2, LAST, 0, 0.96, 3, -1, 5, 5 },
+    { { (double)NAN, (double)NAN, (double)NAN, 0.50, 0.60, 0.55 }, 0, 3, 0, BEST | LAST, 1, 0.60, 4, 4, 4, 5 }, /* there was no best */
+    { { 1.0 / 3, 2.0 / 3, 0, 0.6666666666666, 0.66666666666666668, 0 }, 0, 3, 0, BEST | LAST, 0, 2.0 / 3, 1, 1, 5, 5 }, /* the note has its bits */
+    { { (double)INFINITY, 1, 1, 1, 1, 1 }, 0, 3, 0, BEST | LAST, 1, (double)INFINITY, 0, 0, 0, 5 },
+    { { 0.70, 0.95, 0.80, 0.50, 0.60, 0.55 }, 0, 3, 0, 0, 1, 0.60, 4, -1, 4, 5 }, /* without a file nothing is known */
+};
+static const char *const best_file = "build/fit_run_best.safetensors", *const last_file = "build/fit_run_last.safetensors";
+
+/* Values of W after each epoch, so that those of a file or of a model can be found among them. */
+typedef struct history { task t; float after[8][16]; int count; } history;
+static double scripted_and_seen(fold_model *m, void *user)
+{
+    history *h = (history *)user;
+    memcpy(h->after[h->count++], fold_param_value(m, h->t.W), sizeof h->after[0]);
+    return h->t.metrics[h->t.n_metrics++];
+}
+static int epoch_of(const history *h, const float *W)
+{
+    for (int i = 0; i < h->count; i++)
+        if (!memcmp(h->after[i], W, sizeof h->after[i])) return i;
+    return -1;
+}
+static fold_fit_report part_of_run(history *h, const going_on *row, int first, int epochs, const char *config, const fold_adam *adam)
+{
+    fold_fit_report r;
+    fold_ctx *f = training_ctx(h->t.m, 0);
+    fold_fit_desc d = task_desc(&h->t, f);
+    d.adam = adam;
+    d.metric = scripted_and_seen;
+    d.user = h;
+    d.progress = NULL;
+    d.smaller_is_better = row->smaller;
+    d.first_epoch = first;
+    d.epochs = epochs;
+    d.patience = first ? row->patience : 0;
+    d.keep_best = first ? row->keep : 0;
+    d.best_path = row->paths & BEST ? best_file : NULL;
+    d.last_path = row->paths & LAST ? last_file : NULL;
+    d.config = config;
+    CHECK_SAYS(!fold_fit(&d, &r), "%s", fold_ctx_message(f));
+    fold_ctx_free(f);
+    return r;
+}
+/* The file has the config that was given, and loads like any other. */
+static void loads_with_config(const history *h, const char *path, const char *config, int state)
+{
+    char got[200] = "none";
+    task t;
+    fold_model *m = make_task(&t, 5);
+    fold_load_desc load = fold_load_desc_default();
+    load.config = got;
+    load.config_size = sizeof got;
+    load.state = state;
+    CHECK_SAYS(!fold_model_load(m, path, &load), "%s", fold_model_message(m));
+    CHECK_SAYS(!strcmp(got, config ? config : ""), "config is '%s', was '%s'", got, config ? config : "");
+    CHECK(epoch_of(h, fold_param_value(m, t.W)) >= 0);
+    fold_model_free(m);
+}
+static void runs_go_on(void)
+{
+    static const char *const configs[] = { NULL, "h=8", "", "\"fit\":\"epoch 9, 4024000000000000, 10\" \\ \xc3\xa9 and more than the note itself takes, by far: 0123456789 0123456789" };
+    const fold_adam adam = fold_adam_default();
+    for (int i = 0; i < 4 * (int)(sizeof run_on / sizeof *run_on); i++) {
+        static history h;
+        const going_on *row = &run_on[i / 4];
+        const char *config = configs[i % 4];
+        h.count = 0;
+        make_task(&h.t, 1);
+        memcpy(h.t.metrics, row->metrics, sizeof row->metrics);
+        remove(best_file);
+        remove(last_file);
+        part_of_run(&h, row, 0, 3, config, &adam);
+        if (row->paths & LAST) loads_with_config(&h, last_file, config, 1);
+        const fold_fit_report r = part_of_run(&h, row, 3, row->epochs, config, &adam);
+        CHECK_SAYS(r.best == row->best && r.best_epoch == row->best_epoch, "row %d: best %.17g of epoch %d, must be %.17g of %d", i / 4, r.best, r.best_epoch, row->best, row->best_epoch);
+        CHECK_SAYS(r.epoch == row->ended_at, "row %d ends at epoch %d", i / 4, r.epoch);
+        CHECK_SAYS(epoch_of(&h, fold_param_value(h.t.m, h.t.W)) == row->of_kept, "row %d: the values are of epoch %d", i / 4, epoch_of(&h, fold_param_value(h.t.m, h.t.W)));
+        if (row->paths & BEST) {
+            task t;
+            fold_model *m = make_task(&t, 3);
+            CHECK_INT(fold_model_load(m, best_file, NULL), FOLD_OK);
+            CHECK_SAYS(epoch_of(&h, fold_param_value(m, t.W)) == row->of_best_file, "row %d: best_path is of epoch %d", i / 4, epoch_of(&h, fold_param_value(m, t.W)));
+            fold_model_free(m);
+            loads_with_config(&h, best_file, config, 0);
+        }
+        if (row->paths & LAST) loads_with_config(&h, last_file, config, 1);
+        fold_model_free(h.t.m);
+    }
+    remove(best_file);
+    remove(last_file);
+}
+
+/* A run that begins at 0 is a new one, whatever lies at its paths; so is one behind a file without a note or one that is none. */
+static void new_runs_know_nothing(void)
+{
+    static const going_on row = { { 0.9, 0.8, 0.7, 0.5, 0.6, 0.4 }, 0, 3, 0, BEST, 1, 0, 0, 0, 0, 0 };
+    static const char *const broken[] = { "", "12345678", "12345678{", "\377\377\377\377\377\377\377\377{\"__metadata__\":{\"a\":\"b\",\"fit\":\"epoch ",
+        "12345678,\"fit\":\"epoch 1, 3fee66666666666", "12345678,\"fit\":\"epoch 1, 3fee66666666666g", "12345678,\"fit\":\"epoch 1 3fee666666666666" };
+    const fold_adam adam = fold_adam_default();
+    for (int way = 0; way < 2 + (int)(sizeof broken / sizeof *broken); way++) {
+        static history h;
+        h.count = 0;
+        make_task(&h.t, 1);
+        memcpy(h.t.metrics, row.metrics, sizeof row.metrics);
+        remove(best_file);
+        part_of_run(&h, &row, 0, 3, NULL, &adam);
+        if (way == 1) CHECK_INT(fold_model_save(h.t.m, best_file, NULL), FOLD_OK); /* as 0.3.0 does */
+        FILE *out = way > 1 ? fopen(best_file, "wb") : NULL;
+        if (out) {
+            fwrite(broken[way - 2], 1, strlen(broken[way - 2]), out);
+            fclose(out);
+        }
+        const fold_fit_report r = part_of_run(&h, &row, way ? 3 : 0, 3, NULL, &adam);
+        CHECK_SAYS(r.best == 0.6 && r.best_epoch == (way ? 4 : 1), "way %d: best %g of epoch %d", way, r.best, r.best_epoch);
+        CHECK_INT(epoch_of(&h, fold_param_value(h.t.m, h.t.W)), way ? 4 : 5); /* keep_best is of the second run alone */
+        fold_model_free(h.t.m);
+    }
+    remove(best_file);
+}
+
+/* A file that cannot be opened a second time lacks the note, and is whole. */
+static void files_without_a_note(void)
+{
+    static const going_on row = { { 0.9, 0.8, 0.7, 0.5, 0.6, 0.4 }, 0, 3, 0, BEST | LAST, 0, 0, 0, 0, 0, 0 };
+    static history h;
+    const fold_adam adam = fold_adam_default();
+    h.count = 0;
+    make_task(&h.t, 1);
+    memcpy(h.t.metrics, row.metrics, sizeof row.metrics);
+    changes_fail = 1;
+    part_of_run(&h, &row, 0, 3, "h=8", &adam);
+    changes_fail = 0;
+    loads_with_config(&h, best_file, "h=8", 0);
+    loads_with_config(&h, last_file, "h=8", 1);
+    const fold_fit_report r = part_of_run(&h, &row, 3, 3, "h=8", &adam);
+    CHECK(r.best == 0.6 && r.best_epoch == 4);
+    fold_model_free(h.t.m);
+    remove(best_file);
+    remove(last_file);
+}
+
+/* A best_path that notes the best, but whose values are not those of the model: keep_best keeps its own. */
+static void best_values_may_lack(void)
+{
+    static const going_on row = { { 0.9, 0.8, 0.7, 0.5, 0.6, 0.4 }, 0, 3, 0, BEST, 1, 0, 0, 0, 0, 0 };
+    static const struct { const char *was, *is; } changes[] = { { "\"V\"", "\"X\"" }, { "I32", "I32" }, { "[2,8]", "[4,4]" }, { "[2,8]", "[2,8]" } };
+    const fold_adam adam = fold_adam_default();
+    for (int i = 0; i < 4; i++) {
+        static history h;
+        static file it;
+        h.count = 0;
+        make_task(&h.t, 1);
+        memcpy(h.t.metrics, row.metrics, sizeof row.metrics);
+        remove(best_file);
+        part_of_run(&h, &row, 0, 3, NULL, &adam);
+        FILE *stream = fopen(best_file, "rb");
+        if (!CHECK(stream != NULL)) return;
+        it.n = fread(it.bytes, 1, sizeof it.bytes, stream);
+        fclose(stream);
+        for (size_t at = 8; at + 8 < it.n; at++) {
+            if (i == 1 && !memcmp(it.bytes + at, "F32", 3)) memcpy(it.bytes + at, "I32", 3);
+            if (!memcmp(it.bytes + at, changes[i].was, strlen(changes[i].was))) memcpy(it.bytes + at, changes[i].is, strlen(changes[i].is));
+        }
+        stream = fopen(best_file, "wb");
+        if (!CHECK(stream != NULL)) return;
+        fwrite(it.bytes, 1, it.n, stream);
+        fclose(stream);
+        const fold_fit_report r = part_of_run(&h, &row, 3, 3, NULL, &adam);
+        CHECK(r.best == 0.9 && r.best_epoch == 0);
+        const int kept = epoch_of(&h, fold_param_value(h.t.m, h.t.W));
+        CHECK_SAYS(kept == (i < 2 ? 4 : 0), "change %d: the values are of epoch %d", i, kept); /* the shape is not looked at, but the count */
+        fold_model_free(h.t.m);
+    }
+    remove(best_file);
 }
 
 /* ---- fold_predict ---- */
@@ -811,7 +1130,7 @@ static void predicts(void)
 static void predict_errors(void)
 {
     static const char *const says[] = { "predict: no function records the samples", "predict: no function takes the outputs",
-                                        "predict: a count is negative", "predict: a count is negative",
+                                        "predict: samples is -1, must be in [0, inf)", "predict: batch is -1, must be in [0, inf)",
                                         "predict: the output of sample 9 is the null node" };
     static prediction p;
     task t;
@@ -932,6 +1251,11 @@ int main(int argc, char **argv)
     check_run("fit: errors", fit_errors);
     check_run("fit: the rate changes", fit_changes_the_rate);
     check_run("fit: the rate of a training continued", fit_continues_the_rate);
+    check_run("fit: settings are checked", settings_are_checked);
+    check_run("fit: runs go on", runs_go_on);
+    check_run("fit: new runs know nothing", new_runs_know_nothing);
+    check_run("fit: files without a note", files_without_a_note);
+    check_run("fit: best values may lack", best_values_may_lack);
     check_run("predict: every sample", predicts);
     check_run("predict: errors", predict_errors);
     check_run("fit, predict: in a block", in_a_block);
