@@ -5,7 +5,8 @@
      cc -O2 -o random_onnx tests/random_onnx.c -lm && ./random_onnx graphs.bin printed.c 50
      cc -O1 -march=native -o printed printed.c -lm && ./printed
 
-   printed.c gets each of 50 that can be printed, and a main that compares what they compute. */
+   printed.c gets each of 50 that can be printed, and a main that compares what they compute. A fourth argument names a graph that is
+   written to graph.onnx, a fifth a file that gets what onnx.h computed, for tests/check_onnx.js. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define ONNX_IMPLEMENTATION
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
     int printed = 0, refused = 0, n_checks = 0;
     const int every = argc > 3 ? atoi(argv[3]) : 1;
     graphs = argc > 1 ? fopen(argv[1], "rb") : NULL;
-    FILE *file = argc > 2 ? fopen(argv[2], "w") : NULL;
+    FILE *file = argc > 2 && *argv[2] ? fopen(argv[2], "w") : NULL, *results = argc > 5 ? fopen(argv[5], "wb") : NULL;
     if (!graphs) return fprintf(stderr, "random_onnx: no file of graphs\n"), 1;
     if (file) fprintf(file, "static int same(const float *a, const float *b, int n)\n{\n    float most = 0.05f;\n    for (int i = 0; i < n; i++)\n"
                             "        if (b[i] > most || -b[i] > most) most = b[i] > 0 ? b[i] : -b[i];\n    for (int i = 0; i < n; i++)\n"
@@ -184,11 +185,13 @@ int main(int argc, char **argv)
         fold_ctx *f = fold_ctx_new(m, NULL);
         fold_onnx *o = fold_onnx_open_memory(m, bytes, (size_t)size, NULL);
         if (!o) fails("refused", fold_model_message(m));
+        memset(got, 0, sizeof got);
         const int right = o && alone(o, f) && together(o, f, 0) && together(o, f, 1);
         if (right && file && number % every == 0) {
             if (print(m, o, file)) checks[n_checks++] = number, printed++;
             else refused++;
         }
+        for (int i = 0; i < n_out * AGENTS && results; i++) fwrite(got[i / AGENTS][i % AGENTS], sizeof **got[0], (size_t)out[i / AGENTS].count, results);
         fold_onnx_close(o);
         fold_ctx_free(f);
         fold_model_free(m);
@@ -197,6 +200,7 @@ int main(int argc, char **argv)
             if (one) fwrite(bytes, 1, (size_t)size, one), fclose(one);
         }
     }
+    if (results && fclose(results)) fails("results", "cannot be written");
     if (file) {
         fprintf(file, "#include <stdio.h>\nint main(void)\n{\n    int failed = 0;\n");
         for (int i = 0; i < n_checks; i++) fprintf(file, "    if (check%d()) failed++, printf(\"graph %d differs as C\\n\");\n", checks[i], checks[i]);

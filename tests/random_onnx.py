@@ -1,4 +1,4 @@
-"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/onnx.h reads, opsets 9 to 20, odd ranks and attributes, with
+"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/onnx.h reads, opsets 7 to 22, odd ranks and attributes, with
 what numpy computes. tests/make_onnx.py runs it. A graph is kept when float and double agree on it, so that no edge decides."""
 
 import math
@@ -90,7 +90,7 @@ class Graph:
     def __init__(self, seed):
         self.r = random.Random(seed)
         self.n = np.random.default_rng(seed)
-        self.opset = self.r.randint(9, 20)
+        self.opset = self.r.randint(7, 22)
         self.values, self.nodes, self.weights, self.inputs, self.ops = [], [], b"", [], []
         self.count = 0
 
@@ -207,8 +207,15 @@ UNARY = {"Abs": np.abs, "Exp": np.exp, "Floor": np.floor, "Neg": np.negative, "R
          "Tanh": np.tanh, "Erf": erf, "Identity": lambda x: x}
 
 
+def since(g, opset):
+    """Gives up what the graph's opset does not have."""
+    if g.opset < opset:
+        raise Skip()
+
+
 def unary(g):
     op = g.r.choice(sorted(UNARY))
+    since(g, 9 if op == "Erf" else 0)
     g.node(op, [g.pick()], UNARY[op])
 
 
@@ -240,8 +247,7 @@ def with_alpha(g):
 
 
 def gelu(g):
-    if g.opset < 20:
-        raise Skip()
+    since(g, 20)
     how = g.r.choice([None, "none", "tanh"])
     if how == "tanh":
         g.node("Gelu", [g.pick()], lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), approximate=how)
@@ -262,6 +268,7 @@ def clip(g):
 def binary(g):
     op, x = g.r.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"]), g.pick()
     y = g.partner(x)
+    since(g, 8 if op in ("Max", "Min", "Sum") else 7)  # before, shapes must be equal
     if op == "Div" and y.nearest_zero() < 0.1:
         raise Skip()
     pair = [x, y] if g.r.random() < 0.7 or op == "Div" else [y, x]
@@ -281,8 +288,7 @@ def binary(g):
 def truth(g):
     x = g.pick()
     op = g.r.choice(["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"])
-    if "OrEqual" in op and g.opset < 12:
-        raise Skip()
+    since(g, 12 if "OrEqual" in op else 11 if op == "Equal" else 7)
     b = g.node(op, [x, g.partner(x)], {"Less": np.less, "Greater": np.greater, "LessOrEqual": np.less_equal, "GreaterOrEqual": np.greater_equal,
                                        "Equal": np.equal}[op], kind="b")
     if g.r.random() < 0.3:
@@ -291,7 +297,7 @@ def truth(g):
     if g.r.random() < 0.4:
         op = g.r.choice(["And", "Or"])
         b = g.node(op, [b, g.r.choice(others)], {"And": np.logical_and, "Or": np.logical_or}[op], kind="b")
-    if g.r.random() < 0.5:
+    if g.r.random() < 0.5 and g.opset >= 9:
         y = g.partner(b)
         g.node("Where", [b, y, g.partner(y)], lambda c, a, d: np.where(c != 0, a, d))
     else:
@@ -308,12 +314,9 @@ def whole_consts(g):
     n = g.r.randint(1, 4)
     a, b = g.whole(g.n.integers(-9, 10, n)), g.whole(g.n.choice([-3, -2, 2, 4], n if g.r.random() < 0.5 else 1))
     op = g.r.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"])
+    since(g, 12 if op in ("Max", "Min", "Pow") else 7)
     if op == "Pow":
-        if g.opset < 12:
-            raise Skip()
         a, b = g.whole(g.n.integers(1, 5, n)), g.weight(np.float32(g.r.choice([0.5, 1.5, 2])))
-    if op in ("Max", "Min") and g.opset < 12:
-        raise Skip()
     f = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": lambda x, y: np.trunc(x / y), "Max": np.maximum, "Min": np.minimum,
          "Pow": lambda x, y: np.trunc(np.power(x.astype(float), y))}[op]
     i = g.node(op, [a, b], f, kind="i")
@@ -330,6 +333,7 @@ def concat(g):
 
 
 def expand(g):
+    since(g, 8)
     x = g.pick()
     dims = [g.r.randint(2, 3) if d == 1 and g.r.random() < 0.6 else g.r.choice([1, d]) for d in x.dims]
     if g.r.random() < 0.3 and len(dims) < 4:
@@ -464,6 +468,7 @@ def shape_of(g):
 
 
 def filled(g):
+    since(g, 9)
     x = g.pick(1, 3)
     value = g.r.choice([None, 0.0, 2.5])
     y = g.node("ConstantOfShape", [g.whole(x.dims)], lambda *_: np.full(x.dims, value or 0), value=None if value is None else np.array([value], np.float32))
@@ -513,8 +518,7 @@ def argmax(g):
 
 
 def layer_norm(g):
-    if g.opset < 17:
-        raise Skip()
+    since(g, 17)
     x = g.pick(1)
     k, axis = g.axis(x)
     if g.r.random() < 0.6:
@@ -551,14 +555,17 @@ def batch_norm(g):
     trains = g.r.random() < 0.2 and g.opset >= 14 and int(np.prod(x.dims)) > c
     w = [g.random_weight([c]), g.random_weight([c]), g.random_weight([c]), g.weight(g.n.uniform(0.3, 2, c))]
     axes, epsilon = tuple(k for k in range(len(x.dims)) if k != 1), g.r.choice([None, 0.01])
+    momentum = g.r.choice([None, 0.5, 0.0])
     def function(a, s, b, m, v):
-        line = [-1 if k == 1 else 1 for k in range(a.ndim)]
+        line, old = [-1 if k == 1 else 1 for k in range(a.ndim)], (m, v)
         if trains:
             m, v = a.mean(axes), a.var(axes)
             if v.min() < 1e-3:
                 raise Skip()
-        return (a - m.reshape(line)) / np.sqrt(v.reshape(line) + (epsilon or 1e-5)) * s.reshape(line) + b.reshape(line)
-    g.node("BatchNormalization", [x] + w, function, epsilon=epsilon, training_mode=1 if trains else None)
+        y = (a - m.reshape(line)) / np.sqrt(v.reshape(line) + (epsilon or 1e-5)) * s.reshape(line) + b.reshape(line)
+        keep = 0.9 if momentum is None else momentum
+        return [y] + [o * keep + n * (1 - keep) for o, n in zip(old, (m, v))] if trains else y
+    g.node("BatchNormalization", [x] + w, function, outputs=3 if trains else 1, epsilon=epsilon, momentum=momentum, training_mode=1 if trains else None)
 
 
 def gemm(g):
