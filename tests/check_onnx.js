@@ -39,7 +39,7 @@ function fails(number, ...words) { counts.failed++; console.log(`graph ${number}
 async function run(bytes, inputs, outputs, agent) {
     const session = await runtime.InferenceSession.create(bytes, { graphOptimizationLevel: 'disabled', intraOpNumThreads: 1, logSeverityLevel: 4 });
     try {
-        const shapes = Object.fromEntries(session.inputMetadata.map(input => [input.name, input.shape]));
+        const shapes = Object.fromEntries(session.inputMetadata.map(input => [input.name, input.shape.map(dim => dim > 0 ? dim : 1)]));
         const feeds = Object.fromEntries(inputs.map(t => [t.name, new runtime.Tensor('float32', t.values[agent], shapes[t.name])]));
         const made = await session.run(feeds, outputs.map(t => t.name));
         return outputs.map(t => Float32Array.from(made[t.name].data, Number));

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 
 AGENTS = 3
-FLOAT, INT64, BOOL = 1, 7, 9
+FLOAT, INT64, BOOL, HALF = 1, 7, 9, 10
 erf = np.vectorize(math.erf)
 
 # -- protobuf ---------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def attribute(r, name, value):
 
 
 class Value:
-    """kind f: floats, i: whole numbers, b: truth. runs: an array of each agent, in float and in double."""
+    """kind f: floats, h: halves, i: whole numbers, b: truth. runs: an array of each agent, in float and in double."""
 
     def __init__(self, name, kind, runs, constant=False):
         self.name, self.kind, self.runs, self.constant = name, kind, runs, constant
@@ -130,7 +130,7 @@ class Graph:
                 except ValueError as error:  # shapes that do not meet
                     raise Skip() from error
                 y = y if isinstance(y, list) else [y]
-                y = [np.asarray(x, (np.float32, np.float64)[k] if kind == "f" else np.int64) for x in y]
+                y = [np.asarray(x, {"f": (np.float32, np.float64)[k], "h": np.float16}.get(kind, np.int64)) for x in y]
                 if any(x.size == 0 or x.size > 600 or x.ndim > 4 or not np.isfinite(x).all() for x in y):
                     raise Skip()
                 pair.append(y)
@@ -309,6 +309,32 @@ def cast(g):
     g.node("Cast", [i], lambda a: a, to=FLOAT)
 
 
+def half(g):
+    """What a tool makes that computes a part in half precision."""
+    h = g.node("Cast", [g.pick()], lambda a: a.astype(np.float16), kind="h", to=HALF)
+    g.node("Cast", [h], lambda a: a, to=FLOAT)
+
+
+def quotient(g):
+    """Of what a number was multiplied by: a rounded inverse would miss whole numbers."""
+    x = g.node("Floor", [g.pick()], np.floor)
+    c = g.weight(np.float32(g.r.choice([3, 7, 41, 49, -5, 0.5])))
+    y = g.node("Div", [g.node("Mul", [x, c], np.multiply), c], np.divide)
+    g.node("Floor", [y], np.floor)
+
+
+def scalar(g):
+    """A shape without axes, and one that is put together of parts of which some are empty."""
+    x = g.pick()
+    dims = split_of(g, int(np.prod(x.dims)), g.r.randint(1, 3))
+    if dims == [1] and g.r.random() < 0.7:
+        g.node("Reshape", [x, g.whole([])], lambda a, *_: a.reshape(()))
+        return
+    parts = [g.whole(dims[:1]), g.whole([])] + ([g.whole(dims[1:])] if dims[1:] else [])
+    s = g.node("Concat", parts, lambda *a: np.concatenate(a), kind="i", axis=0)
+    g.node("Reshape", [x, s], lambda a, *_: a.reshape(dims))
+
+
 def whole_consts(g):
     """Whole numbers that are constant: sums, quotients and powers of them, as shapes are computed."""
     n = g.r.randint(1, 4)
@@ -368,6 +394,11 @@ def pad(g):
         return a[tuple(slice(max(-p, 0), n - max(-q, 0)) for p, q, n in zip(*pads, a.shape))]
     if g.opset < 11:
         g.node("Pad", [x], function, pads=pads[0] + pads[1], value=value)
+    elif g.opset >= 18 and g.r.random() < 0.5:
+        axes = [k for k in range(len(x.dims)) if pads[0][k] or pads[1][k]]
+        g.r.shuffle(axes)
+        told = [k - len(x.dims) if g.r.random() < 0.3 else k for k in axes]
+        g.node("Pad", [x, g.whole([side[k] for side in pads for k in axes]), g.weight(np.float32(value)), g.whole(told)], function)
     else:
         g.node("Pad", [x, g.whole(pads[0] + pads[1]), g.weight(np.float32(value)) if value or g.r.random() < 0.5 else None], function)
 
@@ -419,6 +450,9 @@ def split(g):
     x = g.pick(1)
     k, axis = g.axis(x)
     n = g.r.randint(1, 3)
+    if g.opset >= 18 and x.dims[k] > n * (n - 1) and g.r.random() < 0.5:
+        g.node("Split", [x], lambda a: np.array_split(a, range(-(-a.shape[k] // n), a.shape[k], -(-a.shape[k] // n)), k), outputs=n, axis=axis, num_outputs=n)
+        return
     if g.r.random() < 0.5 and x.dims[k] % n == 0:
         g.node("Split", [x], lambda a: np.split(a, n, k), outputs=n, axis=axis, num_outputs=n if g.opset >= 18 else None)
         return
@@ -433,7 +467,7 @@ def split(g):
 def squeeze(g):
     x = g.pick(1)
     ones = [k for k, d in enumerate(x.dims) if d == 1]
-    axes = g.r.sample(ones, g.r.randint(0, len(ones)))
+    axes = sorted(g.r.sample(ones, g.r.randint(0, len(ones))))  # in another order ONNX Runtime's shapes are wrong before opset 13
     if not axes:
         g.node("Squeeze", [x], np.squeeze)
         return
@@ -461,6 +495,11 @@ def transpose(g):
 def shape_of(g):
     """What exporters make of x.view(x.shape[0], -1)."""
     x = g.pick(1)
+    if g.opset >= 15 and g.r.random() < 0.5:
+        start, end = g.r.choice([None, 0, 1, -1, -2]), g.r.choice([None, 0, 1, 2, -1, 9])
+        s = g.node("Shape", [x], lambda a: np.array(a.shape[start:end]), kind="i", start=start, end=end)
+        g.node("Cast", [s], lambda a: a, to=FLOAT)
+        return
     s = g.node("Shape", [x], lambda a: np.array(a.shape), kind="i")
     first = g.node("Gather", [s, g.whole([0])], lambda a, i: a[i], kind="i", axis=0)
     both = g.node("Concat", [first, g.whole([-1])], lambda *a: np.concatenate(a), kind="i", axis=0)
@@ -512,8 +551,13 @@ def soft(g):
 def argmax(g):
     x = g.pick(1)
     k, axis = g.axis(x)
-    keep = g.r.choice([None, 0, 1])
-    i = g.node("ArgMax", [x], lambda a: np.expand_dims(a.argmax(k), k) if keep != 0 else a.argmax(k), kind="i", axis=axis, keepdims=keep)
+    keep, last = g.r.choice([None, 0, 1]), g.r.choice([None, 0, 1]) if g.opset >= 12 else None
+    if g.r.random() < 0.5:
+        x = g.node("Floor", [x], np.floor)  # so that some are equal
+    def function(a):
+        i = a.shape[k] - 1 - np.flip(a, k).argmax(k) if last else a.argmax(k)
+        return np.expand_dims(i, k) if keep != 0 else i
+    i = g.node("ArgMax", [x], function, kind="i", axis=axis, keepdims=keep, select_last_index=last)
     g.node("Cast", [i], lambda a: a, to=FLOAT)
 
 
@@ -528,9 +572,11 @@ def layer_norm(g):
     def function(a, *w):
         if a.var(axes).min() < 1e-3:  # of equal values it is rounding, by the root of epsilon
             raise Skip()
-        y = (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + (epsilon or 1e-5))
-        return y * w[0] + (w[1] if len(w) > 1 else 0)
-    g.node("LayerNormalization", [x] + scale, function, axis=axis if k < len(x.dims) - 1 or g.r.random() < 0.5 else None, epsilon=epsilon)
+        mean, inverse = a.mean(axes, keepdims=True), 1 / np.sqrt(a.var(axes, keepdims=True) + (epsilon or 1e-5))
+        y = (a - mean) * inverse * w[0] + (w[1] if len(w) > 1 else 0)
+        return [y, mean, inverse][:outputs]
+    outputs = g.r.choice([1, 1, 2, 3])
+    g.node("LayerNormalization", [x] + scale, function, outputs=outputs, axis=axis if k < len(x.dims) - 1 or g.r.random() < 0.5 else None, epsilon=epsilon)
 
 
 def written_norm(g):
@@ -682,7 +728,7 @@ def recurrent(g):
            linear_before_reset=None if lstm else late)
 
 
-MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
+MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, half, quotient, scalar, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
           split, squeeze, unsqueeze, transpose, shape_of, filled, reduce, reduce, soft, argmax, layer_norm, written_norm, batch_norm, gemm, matmul,
           matmul, conv, recurrent]
 
@@ -713,11 +759,15 @@ def graph(seed):
     if not made or not all(agree(v) for v in g.values if v.kind == "f") or not all((a == b).all() for v in g.values if v.kind != "f" for a, b in v.runs):
         return None
     outputs = made[-1:] + g.r.sample(made, g.r.randint(0, min(2, len(made))))
+    if g.r.random() < 0.2:  # an input, or a constant
+        outputs.append(g.r.choice(g.inputs + [v for v in g.values if v.constant and v.kind == "f"]))
+    if g.r.random() < 0.2:  # a part that is not read, and that no output needs
+        g.nodes += [text(1, g.inputs[0].name) + text(2, "unused") + text(4, "Sin"), text(1, "unused") + text(2, "unused too") + text(4, "Neg")]
     outputs = [v for i, v in enumerate(outputs) if v not in outputs[:i]]
     if g.r.random() < 0.2:
         g.r.shuffle(g.nodes)
     def info(field, v):
-        dims = b"".join(text(1, number(1, d)) for d in v.dims)
+        dims = b"".join(text(1, number(1, d) if d > 1 or g.r.random() < 0.5 else text(2, "batch")) for d in v.dims)
         return text(field, text(1, v.name) + text(2, text(1, number(1, FLOAT) + text(2, dims))))
     body = b"".join(text(1, n) for n in g.nodes) + g.weights + b"".join(info(11, v) for v in g.inputs) + b"".join(info(12, v) for v in outputs)
     return number(1, 8) + text(7, body) + text(8, number(2, g.opset)), g.inputs, outputs, g.ops
