@@ -2948,7 +2948,7 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     onnx__span from = graph;
     const int n_inputs = onnx__field_of(o, graph, 11, &field),
               n_outputs = onnx__field_of(o, graph, 12, &field),
-              n_weights = onnx__field_of(o, graph, 5, &field),
+              n_weights = onnx__field_of(o, graph, 5, &field) + onnx__field_of(o, graph, 15, &field),
               n_metadata = onnx__field_of(o, model, 14, &field);
     int made = 0, read = 0;
     while (onnx__next_of(o, &from, 1, &node)) {
@@ -2971,16 +2971,18 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     o->n_values = 1;
     return !o->failed;
 }
-/* Opens weights, inputs or outputs, by the number of their field in a graph. What is refused of them is no
-   error until it is needed. */
+/* Opens weights, sparse ones, inputs or outputs, by the number of their field in a graph. What is refused of
+   them is no error until it is needed. */
 static int onnx__open_values(fold_onnx *o, onnx__span graph, int number)
 {
     onnx__field field;
     while (onnx__next_of(o, &graph, number, &field)) {
-        const char *kind = number == 5 ? "weight" : number == 11 ? "input" : "output";
-        const int index = onnx__open_value(o, kind, onnx__text_of(o, field.bytes, number == 5 ? 8 : 1));
+        const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
+        if (number == 15) onnx__field_of(o, field.bytes, 1, &field); /* its values, which have its name */
+        const int index = onnx__open_value(o, kind, onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
         if (!index) return 0;
-        if (number == 5) onnx__read_tensor(o, field.bytes, &o->values[index]);
+        if (number == 15) ONNX__REFUSE(o, "it is sparse");
+        else if (number == 5) onnx__read_tensor(o, field.bytes, &o->values[index]);
         else if (number == 11) onnx__open_input(o, field.bytes, index);
         else o->outputs[o->n_outputs++] = index;
         if (number == 12 && onnx__is_fixed(o, index)) onnx__use_constant(o, index, 0);
@@ -3029,12 +3031,12 @@ static int onnx__open_all(fold_onnx *o, onnx__span model)
     if (!onnx__field_of(o, model, 7, &graph) || graph.wire != ONNX__BYTES)
         return onnx__fail(o, FOLD_IO, "the file has no graph");
     if (!onnx__make_tables(o, model, graph.bytes) || !onnx__read_version(o, model)) return 0;
-    if (onnx__field_of(o, graph.bytes, 15, &field)) return ONNX__REFUSE(o, "the file has sparse weights");
     for (onnx__span from = model; onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = onnx__text_of(o, field.bytes, 2);
     }
-    if (!onnx__open_values(o, graph.bytes, 5) || !onnx__open_values(o, graph.bytes, 11)) return 0;
+    if (!onnx__open_values(o, graph.bytes, 5) || !onnx__open_values(o, graph.bytes, 15)) return 0;
+    if (!onnx__open_values(o, graph.bytes, 11)) return 0;
     if (!onnx__bindings_fit(o, graph.bytes) || !onnx__open_nodes(o, graph.bytes)) return 0;
     if (!onnx__open_values(o, graph.bytes, 12)) return 0;
     for (int i = o->n_outputs; i-- > 0;) {

@@ -213,10 +213,17 @@ def since(g, opset):
         raise Skip()
 
 
+def apart(x):
+    """Gives up a value that is close to a whole number and none, where roundings decide."""
+    if any(((0 < np.abs(a - np.round(a))) & (np.abs(a - np.round(a)) < 1e-4)).any() for pair in x.runs for a in pair):
+        raise Skip()
+    return x
+
+
 def unary(g):
     op = g.r.choice(sorted(UNARY))
     since(g, 9 if op == "Erf" else 0)
-    g.node(op, [g.pick()], UNARY[op])
+    g.node(op, [apart(g.pick()) if op == "Floor" else g.pick()], UNARY[op])
 
 
 def positive(g):
@@ -305,7 +312,7 @@ def truth(g):
 
 
 def cast(g):
-    i = g.node("Cast", [g.pick()], np.trunc, kind="i", to=INT64)
+    i = g.node("Cast", [apart(g.pick())], np.trunc, kind="i", to=INT64)
     g.node("Cast", [i], lambda a: a, to=FLOAT)
 
 
@@ -317,7 +324,7 @@ def half(g):
 
 def quotient(g):
     """Of what a number was multiplied by: a rounded inverse would miss whole numbers."""
-    x = g.node("Floor", [g.pick()], np.floor)
+    x = g.node("Floor", [apart(g.pick())], np.floor)
     c = g.weight(np.float32(g.r.choice([3, 7, 41, 49, -5, 0.5])))
     y = g.node("Div", [g.node("Mul", [x, c], np.multiply), c], np.divide)
     g.node("Floor", [y], np.floor)
@@ -553,7 +560,7 @@ def argmax(g):
     k, axis = g.axis(x)
     keep, last = g.r.choice([None, 0, 1]), g.r.choice([None, 0, 1]) if g.opset >= 12 else None
     if g.r.random() < 0.5:
-        x = g.node("Floor", [x], np.floor)  # so that some are equal
+        x = g.node("Floor", [apart(x)], np.floor)  # so that some are equal
     def function(a):
         i = a.shape[k] - 1 - np.flip(a, k).argmax(k) if last else a.argmax(k)
         return np.expand_dims(i, k) if keep != 0 else i
