@@ -70,7 +70,10 @@ counted() ( # name, command…: a program whose last line is "N passed, N failed
     numbers=$(echo "$counts" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, [0-9]+ skipped)?$/\1 \2/p')
     [ -n "$numbers" ] && [ "$status" -eq 0 ] || tail -n 40 "$out/output"
     if [ -z "$numbers" ]; then result "$name (status $status)" 1; return 1; fi
-    case $numbers in *" 0") [ "$status" -eq 0 ] || result "$name (status $status)" 1 ;; esac
+    case $numbers in
+    *" 0") [ "$status" -eq 0 ] || result "$name (status $status)" 1 ;;
+    *) echo "FAILED: $name: $counts" ;;
+    esac
     echo "$numbers" >>"$out/counts"
     tr -d '\r' <"$out/output" | grep '^SKIPPED'
     echo "$name: $counts ($(($(date +%s) - since)) s)"

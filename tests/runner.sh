@@ -40,7 +40,7 @@ worker() { # takes one job after the other; mkdir decides who has it
         [ ! -e "$work/finished" ] || break
         number=$((number + 1)) out=$work/$number
         mkdir "$out" 2>/dev/null || continue
-        (trap 'times >"$out/times"' EXIT; run_job) >"$out/log" 2>&1 </dev/null &
+        (trap 'times >"$out/times"' EXIT; run_job; : >"$out/ended") >"$out/log" 2>&1 </dev/null &
         echo $! >"$out/pid"
         wait $!
         judge $? >>"$out/log"
@@ -50,26 +50,23 @@ worker() { # takes one job after the other; mkdir decides who has it
 
 run_job() { # of $name, $tools, $jobs and $command, which worker read
     for tool in $tools; do
-        if ! have "$tool"; then skip "$name" "$tool is not installed"; : >"$out/ended"; return; fi
+        have "$tool" || { skip "$name" "$tool is not installed"; return; }
     done
     for job in $jobs; do
         until [ -e "$work/$job/done" ]; do sleep 0.2; done
-        if has_failed "$work/$job"; then
-            skip "$name" "$(sed -n "${job}p" "$work/queue" | cut -d '|' -f 2) failed"
-            : >"$out/ended"
-            return
-        fi
+        ! has_failed "$work/$job" ||
+            { skip "$name" "$(sed -n "${job}p" "$work/queue" | cut -d '|' -f 2) failed"; return; }
     done
     eval "set -- $command"
     . "tests/jobs/$1.sh"
     shift
     "$@"
-    : >"$out/ended"
 }
 has_failed() { grep -q ' [1-9]' "$1/counts" 2>/dev/null; } # a job's folder
 
 judge() { # status of its shell: a job that ended too early, or that tested nothing, has failed
-    if [ ! -e "$out/ended" ]; then result "$name ended too early, with status $1" 1
+    if [ -e "$out/stopped" ]; then result "$name was stopped after $LIMIT seconds" 1
+    elif [ ! -e "$out/ended" ]; then result "$name ended too early, with status $1" 1
     elif [ ! -s "$out/counts" ] && ! grep -q '^SKIPPED' "$out/log"; then result "$name tested nothing" 1; fi
 }
 
@@ -105,7 +102,7 @@ await() { # until the job has ended; it is stopped if it takes too long while al
     until [ -e "$out/done" ] || [ -e "$work/finished" ]; do
         sleep 0.2
         turns=$((turns + 1))
-        [ "$turns" -ne $((LIMIT * 5)) ] || stop "$(cat "$out/pid")" "$name is stopped after $LIMIT seconds"
+        [ "$turns" -ne $((LIMIT * 5)) ] || { : >"$out/stopped"; stop "$(cat "$out/pid")"; }
     done
 }
 
@@ -127,8 +124,7 @@ finish() { # more tables than this run's
 }
 
 # -- to stop -------------------------------------------------------------------------------------------
-stop() { # a process, what to say: it and all that it started, and those started, if there is a ps
-    echo "$2"
+stop() { # a process: it and all that it started, and those started, if there is a ps
     below=$(ps -A -o pid= -o ppid= 2>/dev/null | awk -v top="$1" '
         { parent[$1] = $2 }
         END {
@@ -142,7 +138,7 @@ stop() { # a process, what to say: it and all that it started, and those started
 stop_jobs() { # on a signal: the workers take no further job, and what runs is ended, or waited for without ps
     trap '' INT TERM
     : >"$work/finished"
-    stop "$all" "stopping"
+    stop "$all"
     wait
     echo "stopped"
     exit 1
