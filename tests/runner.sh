@@ -49,9 +49,7 @@ worker() { # takes one job after the other; mkdir decides who has it
 }
 
 run_job() { # of $name, $tools, $jobs and $command, which worker read
-    for tool in $tools; do
-        have "$tool" || { skip "$name" "$tool is not installed"; return; }
-    done
+    for tool in $tools; do have "$tool" || { skip "$name" "$tool is not installed"; return; }; done
     for job in $jobs; do
         until [ -e "$work/$job/done" ]; do sleep 0.2; done
         ! has_failed "$work/$job" ||

@@ -23,9 +23,7 @@ settings() { # compile command, defines…: without warnings. Without defines it
         step "$compile $d: no warnings" $compile $warnings $d -I. -fsyntax-only $implementation
     done
 }
-settings_of_cpp() {
-    settings "g++ -x c++ -std=c++17" -DFOLD_INFERENCE -DFOLD_NO_TEXT "$smallest"
-}
+settings_of_cpp() { settings "g++ -x c++ -std=c++17" -DFOLD_INFERENCE -DFOLD_NO_TEXT "$smallest"; }
 settings_of_code() {
     for d in -DFOLD_INFERENCE "-DFOLD_NO_TEXT -DFOLD_NO_STDIO -DFOLD_NO_MALLOC"; do
         step "gcc -S -O1 -std=c99 $d: no warnings" gcc -S -O1 -std=c99 $warnings $d -I. -o "$out/o.s" $implementation

@@ -107,9 +107,7 @@ same_actions() { # policy.onnx, bits of weights, more flags
 }
 
 # -- programs in the comments of fold.h and on pages -----------------------------------------------------
-pages() { # part of tests/readme
-    FOLD_OBJECT=$PWD/build/fold.o counted "README, $1" sh tests/readme "$1"
-}
+pages() { FOLD_OBJECT=$PWD/build/fold.o counted "README, $1" sh tests/readme "$1"; } # part of tests/readme
 synopsis() { # at the head of fold.h, and the op of its section 15
     sed -n '/^    #define FOLD_IMPLEMENTATION/,/^    }$/p' fold.h | sed 's/^    //' >"$out/synopsis.c"
     sed -n -e '/^    static const char \*round_infer/,/^    }$/p' \
