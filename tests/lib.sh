@@ -1,8 +1,7 @@
 # tests/lib.sh - what the jobs of tests/jobs are made of; tests/readme and tests/sizes take it, too.
 #
 # A job is a function that calls step, counted, program, compiled or skip, which count what they do. A program
-# that prints "SKIPPED: what (why)" has skipped that; such lines are counted. Jobs may use their arguments,
-# and
+# that prints "SKIPPED: what (why)" has skipped that, and is counted so. Jobs may use their arguments, and
 #   CC, CXX, CFLAGS   compilers and their flags
 #   bin               the folder for programs that other jobs use: build, or build/all
 #   out               the job's own folder, for all other files

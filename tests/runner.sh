@@ -8,10 +8,9 @@
 #                                   nothing failed
 #
 # A job is a shell of its own, which reads tests/lib.sh and its file of tests/jobs, so nothing that it sets is
-# seen by others. It may use what tests/lib.sh lists, and $out, a folder for its files: $work/N for the N-th
-# of the queue. There the runner writes log (what it prints), counts ("passed failed" a line), times, pid, and
-# done when it has ended. These are set here: work, words, listing, title (of all jobs, in place of their
-# section), started.
+# seen by others. Its folder $out is $work/N for the N-th of the queue. There the runner writes log (what it
+# prints), counts (lines of "passed failed"), times, pid, and done when it has ended. The runner's own variables
+# are work, words, listing, started, and title, which stands for the section of all jobs.
 . tests/lib.sh
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
 LIMIT=${LIMIT:-1800} # seconds after which a job is stopped that keeps all others waiting
