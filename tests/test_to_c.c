@@ -732,9 +732,12 @@ static void print_numbers(printed_text *to)
     const fold_node x = fold_input_ref(f, ones, fold_shape1(4)), line = fold_input(f, masked, 4);
     const fold_node clipped = fold_clip(f, fold_scale(f, x, -(float)HUGE_VAL), 0, (float)HUGE_VAL);
     const to_c_port in = { "x", x, { 0, 0 } }, state = { "h", line, clipped };
-    const to_c_port out[3] = { { "y", fold_add(f, fold_shift(f, clipped, (float)NAN), line), { 0, 0 } },
-                               { "mask", fold_softmax(f, fold_add(f, x, fold_input(f, masked, 4))), { 0, 0 } },
-                               { "constant", fold_input(f, masked, 4), { 0, 0 } } };
+    const fold_node y = fold_add(f, fold_shift(f, clipped, (float)NAN), line);
+    const fold_node mask = fold_softmax(f, fold_add(f, x, fold_input(f, masked, 4)));
+    const fold_node constant = fold_input(f, masked, 4);
+    const to_c_port out[3] = { { "y", y, { 0, 0 } },
+                               { "mask", mask, { 0, 0 } },
+                               { "constant", constant, { 0, 0 } } };
     to_c_desc desc = to_c_desc_default();
     desc.in = &in;
     desc.out = out;
