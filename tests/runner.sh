@@ -9,7 +9,7 @@
 #
 # A job is a shell of its own, which reads tests/lib.sh and its file of tests/jobs, so nothing that it sets is
 # seen by others. Its folder $out is $work/N for the N-th of the queue. There the runner writes log (what it
-# prints), counts (lines of "passed failed"), times, pid, and done when it has ended. The runner's own variables
+# prints), counts (lines of "passed failed"), times, pid, and done when it has ended. The variables
 # are work, words, listing, started, and title, which stands for the section of all jobs.
 . tests/lib.sh
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}

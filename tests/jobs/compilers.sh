@@ -26,7 +26,8 @@ settings() { # compile command, defines…: without warnings. Without defines it
 settings_of_cpp() { settings "g++ -x c++ -std=c++17" -DFOLD_INFERENCE -DFOLD_NO_TEXT "$smallest"; }
 settings_of_code() {
     for d in -DFOLD_INFERENCE "-DFOLD_NO_TEXT -DFOLD_NO_STDIO -DFOLD_NO_MALLOC"; do
-        step "gcc -S -O1 -std=c99 $d: no warnings" gcc -S -O1 -std=c99 $warnings $d -I. -o "$out/o.s" $implementation
+        step "gcc -S -O1 -std=c99 $d: no warnings" \
+            gcc -S -O1 -std=c99 $warnings $d -I. -o "$out/o.s" $implementation
     done
 }
 whole_examples() { # each is one file; tcc reads that in a hundredth of the time, but has no atomics
@@ -94,7 +95,8 @@ printed() {
         printed_c "$out/printed_random.c" $each
     done
     for first in 0 200 400 600 800; do
-        step "random recordings from $first on are printed" $write "$out/printed_more.c" $first $((first + 200))
+        step "random recordings from $first on are printed" \
+            $write "$out/printed_more.c" $first $((first + 200))
         printed_c "$out/printed_more.c" tcc
         [ $first != 200 ] || printed_c "$out/printed_more.c" gcc -std=c99 -O1 -march=native
     done

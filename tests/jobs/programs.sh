@@ -48,7 +48,7 @@ tested() { # any, sharing, apart, or "whole" with more flags; tests/NAME.c, by i
     whole*) line=$(own_line "$source" "-O0 ${how#whole}") ;;
     any)
         ! grep -q 'define FOLD__' "$source" ||
-            { result "$source sets FOLD__… for the implementation: it needs a row in tests/jobs.txt" 1; return; }
+            { result "$source sets FOLD__… for the implementation: name it in tests/jobs.txt" 1; return; }
         line=$(linked any "$source")
         ;;
     *) line=$(linked "$how" "$source") ;;
