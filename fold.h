@@ -11701,7 +11701,6 @@ struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
     fold__heap heap; /* shares out a caller's block */
-    char when_full[120];
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
@@ -11816,7 +11815,7 @@ enum {
     FOLD__SET_at_most = FOLD__SET_high
 };
 static const struct fold__setting {
-    const char *name;
+    char name[12]; /* no pointer, which a loader would have to set */
     uint16_t offset;
     uint8_t size, flags;
     float low, high;
@@ -11825,7 +11824,7 @@ static const struct fold__setting {
 #define FOLD__ROW_FIRST(owner, field, range) { FOLD__FIELD(owner, field), FOLD__RANGE_##range },
 #define FOLD__ROW_AND(owner, field, range) { FOLD__FIELD(owner, field), FOLD__NEXT | FOLD__RANGE_##range },
 #define FOLD__ROW_ONE(number, type, range) { #number, 0, sizeof(type), FOLD__RANGE_##range },
-    FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ NULL, 0, 0, 0, 0, 0 }
+    FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
 /* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says
@@ -11935,19 +11934,23 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     return m;
 }
 
-static const char *fold__when_full(fold_model *m)
+enum { FOLD__WHEN_FULL = 120 };
+static const char *fold__when_full(const fold_model *m, char text[FOLD__WHEN_FULL])
 {
+    *text = 0;
     if (m->heap.block)
-        fold__format(m->when_full, sizeof m->when_full,
+        fold__format(text, FOLD__WHEN_FULL,
                      ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
                      "(fold_model_measure)",
                      (double)m->heap.size, (double)(m->heap.lacking + FOLD__ALIGN - 1));
-    return m->when_full;
+    return text;
 }
 
 static int fold__model_full(fold_model *m, const char *what, const char *name)
 {
-    return fold__model_fail(m, FOLD_NO_MEMORY, "%s '%s': out of memory%s", what, name, fold__when_full(m));
+    char full[FOLD__WHEN_FULL];
+    return fold__model_fail(m, FOLD_NO_MEMORY, "%s '%s': out of memory%s", what, name,
+                            fold__when_full(m, full));
 }
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
@@ -12023,6 +12026,7 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m)
 
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size)
 {
+    char full[FOLD__WHEN_FULL];
     if (!m)
         return FOLD_BAD_ARGUMENT;
     if (m->error.status || !size)
@@ -12035,7 +12039,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
             fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
-                             fold__when_full(m));
+                             fold__when_full(m, full));
         m->arrays[which].need = had; /* fold_model_measure tells what is held */
     }
     return m->error.status;
@@ -12816,6 +12820,7 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
    were. Returns 0 with an error when that fails; then nothing is told. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
+    char full[FOLD__WHEN_FULL];
     const size_t had = m->bytes;
     const fold__param_data *wrong = NULL;
     size_t bytes = had;
@@ -12826,7 +12831,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     }
     const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
     if (!there)
-        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m));
+        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m, full));
     for (uint32_t index = 0; there && !wrong && index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had) && !fold__make_bytes(m, param, fold__param_values(m, param)))
@@ -13033,12 +13038,13 @@ static int fold__states_of(int rule)
 
 static int fold__states_ready(fold_model *m, int states, fold__error *error)
 {
+    char full[FOLD__WHEN_FULL];
     for (int which = FOLD__M_STATE1; which < FOLD__M_STATE1 + states; which++) {
         fold__array *array = &m->arrays[which];
         const size_t had = array->need, need = m->span * sizeof(float);
         if (!fold__arena_need(&m->arena, which, need))
             return fold__fail_in(error, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
-                                 fold__when_full(m));
+                                 fold__when_full(m, full));
         if (need > had)
             memset(array->data + had, 0, need - had);
     }
@@ -13909,7 +13915,6 @@ static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_ref
     return 1;
 }
 
-/* Makes an operand of a program an input at a position of the op or cell. */
 static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
 {
     const uint32_t slot = fold__slot_of(sig, position);
@@ -17542,10 +17547,11 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
 
 static int fold__tracing_failed(fold_model *m, const char *name)
 {
+    char full[FOLD__WHEN_FULL];
     const fold__error *error = &m->tracer->error;
     const int in_model = error->status == FOLD_NO_MEMORY && !m->tracing.block && !m->tracing.alloc;
     return fold__model_fail(m, error->status, "cell '%s': %s%s", name, error->text,
-                            in_model ? fold__when_full(m) : "");
+                            in_model ? fold__when_full(m, full) : "");
 }
 
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
@@ -22567,7 +22573,6 @@ static int fold__add_use(fold_ctx *f, fold__use use, int elem)
     return 1;
 }
 
-/* Lists the uses that one op of a signature makes: those of its weight, its bias and its operands. */
 static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
 {
     const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
@@ -22596,7 +22601,6 @@ static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
     return 1;
 }
 
-/* Lists the uses that the calls of a signature make: first those of operands that all calls share. */
 static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
 {
     fold__run *run = f->run;
@@ -23054,7 +23058,6 @@ static int fold__reserve_sums(fold_ctx *f)
 /* The body runs op by op. Copies at its inputs and outputs stand for the borders that the call has in a
    batched context. They are called barriers. */
 
-/* Makes a copy of one operand, as an op beside the traced ones. */
 static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
 {
     const uint32_t ordinal = f->frame.ordinal;
@@ -30041,6 +30044,7 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
 /* Gives a parameter the bytes of a tensor, in place, or in groups in the model. */
 static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
 {
+    char full[FOLD__WHEN_FULL];
     fold_model *m = file->model;
     const int by_columns = (fold__forward_packs(param->uses) & FOLD__PACK_DIRECT) != 0;
     char name[FOLD__SHORT];
@@ -30061,7 +30065,7 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
     }
     if (!fold__arena_need(&m->arena, FOLD__M_BYTES, bytes))
         return fold__load_fail(file, FOLD_NO_MEMORY, "parameter '%s': out of memory%s", name,
-                               fold__when_full(m));
+                               fold__when_full(m, full));
     m->bytes = bytes;
     fold__load_bytes(m, param, tensor->data, tensor->scales->data);
     return 1;
