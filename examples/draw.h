@@ -271,6 +271,7 @@ static int draw__take(const fold_seen *seen, void *user)
     if (plan->n_nodes < end) plan->n_nodes = end;
     for (size_t output = id; output < end; output++) plan->node[output].call = (uint32_t)id;
     draw__node *node = &plan->node[id];
+    if (seen->batch < 0) return 0; /* nothing reads it */
     node->is = is_call ? DRAW__CALL : DRAW__LEAF;
     node->name = seen->name;
     node->rows = seen->rows;

@@ -783,6 +783,34 @@ static void visits(void)
     fold_model_free(n.m);
 }
 
+/* A reference that no call reads is shown in an eager context alone, where an exporter must know it, and never drawn. */
+static void unread_references(void)
+{
+    static const float values[4] = { 0.5f, -1, 2, 0.25f };
+    for (int way = 0; way < 6; way++) {
+        const int eager = way % 2, calls = way / 2; /* no call, one, one that has run */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_model *m = fold_model_new(NULL);
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node x = fold_input_ref(f, values, fold_shape1(4)), unread = fold_input_ref(f, values, fold_shape1(4));
+        fold_input(f, values, 4);
+        const fold_node y = calls ? fold_tanh(f, x) : x;
+        if (calls > 1) CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        const visit v = visited(f, FOLD_OK, 0);
+        CHECK_INT(v.what[FOLD_SEEN_LEAF], !!calls + eager * (calls ? 1 : 2));
+        CHECK_INT(v.seen[unread.id], -eager);
+        if (eager) CHECK_INT(v.batch_of[unread.id], -1);
+        if (eager) CHECK_INT(v.batch_of[x.id], calls ? 0 : -1);
+        text *drawn = empty();
+        CHECK_INT(draw_dot(f, to_text, drawn), FOLD_OK);
+        CHECK_INT(strstr(drawn->s, "input_ref") != NULL, !!calls);
+        CHECK_INT(draw_svg(f, to_text, empty()), FOLD_OK);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* What a call is: its op's name, attributes, parameters, shapes, operands and data. */
 static int describe(const fold_seen *s, void *user)
 {
@@ -1123,6 +1151,7 @@ int main(int argc, char **argv)
     check_run("writers that use the context", busy_writers);
     check_run("writers of pictures", writers_of_pictures);
     check_run("visits", visits);
+    check_run("unread references", unread_references);
     check_run("what visitors see", described);
     check_run("visits of times", times);
     check_run("a broken recording", broken_recording);
