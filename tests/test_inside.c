@@ -320,14 +320,14 @@ static int utf8(const char *s)
     return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
 }
 
-/* Every tag closed in order, no stray & or <, and of text nothing that is not UTF-8. */
+/* Every tag closed in order, no stray & or <, and of text nothing that is not UTF-8, or no character of XML. */
 static int well_formed(const char *s)
 {
     char open[32][16];
     int depth = 0, elements = 0;
     for (; *s; s++) {
         const int n = utf8(s);
-        if (!n || (n == 1 && (unsigned char)*s < 32 && *s != '\n')) return 0;
+        if (!n || (n == 1 && (unsigned char)*s < 32 && *s != '\n') || !strncmp(s, "\xef\xbf\xbe", 3) || !strncmp(s, "\xef\xbf\xbf", 3)) return 0;
         s += n - 1;
         if (*s == '&') {
             const char *end = strchr(s, ';');
@@ -388,6 +388,22 @@ static void strange_names(void)
     if (CHECK(file)) { CHECK_INT(draw_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     CHECK_TEXT(said(f, fold_ctx_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
     CHECK_TEXT(said(f, draw_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Characters that XML has not, and their neighbours, which it has. */
+static void characters_of_no_xml(void)
+{
+    const net n = make_net("\xef\xbf\xbe|\xef\xbf\xbf", "\xef\xbf\xbd\xef\xbe\xbf\xf0\x9f\xbf\xbf\xc2\x80\x7f");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_model_status(n.m), FOLD_OK);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    const char *s = said(f, draw_svg);
+    CHECK(well_formed(s));
+    CHECK_TEXT(s, "?|?");
+    CHECK_TEXT(s, "\xef\xbf\xbd\xef\xbe\xbf\xf0\x9f\xbf\xbf\xc2\x80?");
+    CHECK_TEXT(said(f, draw_dot), "\xef\xbf\xbe|\xef\xbf\xbf"); /* which is text all the same */
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -1150,6 +1166,7 @@ int main(int argc, char **argv)
     check_run("writers that stop", stopped_writers);
     check_run("writers that use the context", busy_writers);
     check_run("writers of pictures", writers_of_pictures);
+    check_run("characters of no XML", characters_of_no_xml);
     check_run("visits", visits);
     check_run("unread references", unread_references);
     check_run("what visitors see", described);
