@@ -1647,13 +1647,13 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 /* Prints text: the parameters of a model, their shapes, sizes and uses, and cells. It takes no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to a program of yours, such as an exporter or a profiler. examples/draw.h draws
-   pictures and time lines by it. It hands over, one by one,
+/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/draw.h. It hands over one by one
    - FOLD_SEEN_RUN: the run as a whole,
-   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads, and what an earlier run made,
+   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also a
+     fold_input_ref that none does), and what an earlier run made,
    - FOLD_SEEN_CALL: each call exactly once, batch by batch in the order in which they run.
-   A call comes behind those that it reads. An exporter that wants no cells records in an eager context: there
-   the ops of a cell's body are calls too. Members that do not belong to what is shown are 0 or NULL. */
+   A call comes behind those that it reads. Eager contexts show no cells but the ops of their bodies, for
+   exporters that want no cells. Members that do not belong to what is shown are 0 or NULL. */
 enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
 typedef struct fold_seen {
     int what;                 /* is one of FOLD_SEEN_… */
@@ -1681,8 +1681,8 @@ typedef struct fold_seen {
     uint64_t data;            /* is what calls of a batch differ in, such as a label or a factor's bits */
     const struct fold_op_desc *own; /* is what an op of yours was made from; NULL: of one of fold.h */
     int sample;               /* counts from 0; -1: samples share it, it joins them, or nothing was planned */
-    int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's. A
-                                 run has how many there are */
+    int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's, or
+                                 -1. A run has how many there are */
     int calls, lower_bound;   /* count calls of the batch, or run; the bound is that of fold_stats */
     uint64_t start_ns, end_ns; /* count from the start of the run; a run has what planning took as its end */
     int thread, backward, prologue; /* tell where and for what a batch ran, in FOLD_SEEN_TIME */
@@ -28419,7 +28419,7 @@ static void fold__see_node(const fold__view *view, uint32_t id, fold_seen *seen)
     seen->rows = fold__is_list(f, id) ? (int)f->length[id] : -1;
     seen->data = f->node_data[id];
     seen->batch = (int)fold__column(view, id);
-    seen->group = (int)view->batch[seen->batch].group;
+    seen->group = seen->batch < 0 ? -1 : (int)view->batch[seen->batch].group;
     seen->sample = (int)view->sample[id] - 1;
 }
 
@@ -28454,7 +28454,7 @@ static FOLD__NOINLINE int fold__visit_view(const fold__view *view, fold_visitor 
     seen.lower_bound = (int)view->bound;
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
-        if (!fold__is_leaf(view, id))
+        if (view->at[id] ? !fold__is_leaf(view, id) : !fold__is_eager(f) || fold__kind_of(f, id) != FOLD__REF)
             continue;
         fold__see_leaf(view, id, &seen);
         stopped = visit(&seen, user);

@@ -120,8 +120,11 @@ static int draw__utf8(const char *from)
     return count;
 }
 
+/* Whether a character is U+FFFE or U+FFFF, which XML does not allow (XML 1.0, section 2.2). */
+static int draw__is_no_xml(const char *from) { return !strncmp(from, "\xef\xbf\xbe", 3) || !strncmp(from, "\xef\xbf\xbf", 3); }
+
 /* Writes a name of at most so many characters, safe inside quotes: a character that would end them as an escape, a byte
-   that is no text as '?'. */
+   that is no text as '?', and so a character that is none of XML. */
 enum { DRAW__WHOLE = 0x7fffffff };
 static void draw__name(draw__text *text, const char *from, int characters)
 {
@@ -130,7 +133,7 @@ static void draw__name(draw__text *text, const char *from, int characters)
         const char character = count == 1 ? *from : 0;
         const int is_control = count == 1 && ((unsigned char)character < 32 || character == 127);
         if (is_control && text->quote == DRAW__JSON) draw__put(text, "\\u%04x", (unsigned)character);
-        else if (is_control || !count) draw__bytes(text, "?", 1);
+        else if (is_control || !count || (text->quote == DRAW__XML && draw__is_no_xml(from))) draw__bytes(text, "?", 1);
         else if (text->quote == DRAW__XML && character && strchr("<>&\"", character)) draw__put(text, "&#%d;", character);
         else {
             if (text->quote == DRAW__JSON && (character == '"' || character == '\\')) draw__bytes(text, "\\", 1);
@@ -271,6 +274,7 @@ static int draw__take(const fold_seen *seen, void *user)
     if (plan->n_nodes < end) plan->n_nodes = end;
     for (size_t output = id; output < end; output++) plan->node[output].call = (uint32_t)id;
     draw__node *node = &plan->node[id];
+    if (seen->batch < 0) return 0; /* nothing reads it */
     node->is = is_call ? DRAW__CALL : DRAW__LEAF;
     node->name = seen->name;
     node->rows = seen->rows;

@@ -74,8 +74,8 @@ typedef struct to_c_result {
 } to_c_result;
 
 /* Prints what leads from inputs and states to outputs and new states. Copied inputs that are no port, and rows that
-   were looked up, are constants; a fold_input_ref that is no port is an error. The context is an eager one; it is not
-   changed. */
+   were looked up, are constants, also if fold_index_ref names their index; a fold_input_ref that is no port is an error,
+   also as an output. The context is an eager one; it is not changed. */
 to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -1088,7 +1088,12 @@ static int to_c__locate(to_c__printer *p, fold_node node, const char *what, cons
         if (found->value >= 0) p->value[found->value].constant = at;
         if (found->value >= 0) p->value[found->value].node = node;
     }
-    if (at && shape.rank && found->value >= 0 && p->value[found->value].is != TO_C__NOTHING) return 1;
+    const to_c__value *v = found->value < 0 ? NULL : &p->value[found->value];
+    if (v && v->is == TO_C__CONSTANT && v->is_ref) {
+        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is a fold_input_ref that is neither input nor state", what, name ? name : "");
+        return 0;
+    }
+    if (at && shape.rank && v && v->is != TO_C__NOTHING) return 1;
     to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
     return 0;
 }
@@ -1113,7 +1118,7 @@ static int to_c__is_name(const char *name)
 {
     static const char used[] =
         " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
-        "factor shift gain bias bytes unit a b memcpy memmove memset size_t int32_t uint32_t " /* C's words, and those of C++ */
+        "factor shift power gain bias bytes unit a b memcpy memmove memset size_t int32_t uint32_t " /* C's words, and those of C++ */
         "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict "
         "return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false nullptr asm typeof "
         "alignas alignof constexpr static_assert thread_local catch class const_cast delete dynamic_cast explicit export friend mutable "
@@ -1167,7 +1172,7 @@ static void to_c__resolve(to_c__printer *p)
     }
     for (int i = 0; i < p->desc->n_in; i++) to_c__port(p, &p->desc->in[i], TO_C__INPUT, i);
     for (int i = 0; i < p->desc->n_state; i++) to_c__port(p, &p->desc->state[i], TO_C__STATE, i);
-    qsort(p->call, p->n_calls, sizeof *p->call, to_c__by_number);
+    if (p->n_calls) qsort(p->call, p->n_calls, sizeof *p->call, to_c__by_number);
     for (size_t i = 0; i < p->n_calls; i++) {
         to_c__call *call = &p->call[i];
         p->value[call->value].call = (int)i;
@@ -2011,6 +2016,25 @@ static void to_c__put_cumsum(to_c__printer *p, const to_c__call *call)
               axis.inner);
 }
 
+/* Prints what makes `factor` the mean square of a row, and `source` the row, without its mean if that is subtracted. A row whose
+   sum or squares leave the range of floats goes through it again, times a power of two, as in fold__standardise of fold.h. */
+static void to_c__put_deviation(to_c__printer *p, int count, int centred, const char *share, const char *epsilon)
+{
+    to_c__put(p, "        {\n        float power = 1.0f;\n        const float *const row = source;\n        for (;;) {\n");
+    if (centred) to_c__put(p, "            float shift;\n");
+    to_c__put(p, "            if (power != 1.0f) {\n                for (k = 0; k < %d; k++) target[k] = row[k] * power;\n"
+                 "                source = target;\n            }\n", count);
+    if (centred) {
+        to_c__put(p, "            shift = -(");
+        to_c__put_sum(p, "source", 0, count);
+        to_c__put(p, " * %s);\n            for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n            source = target;\n", share, count);
+    }
+    to_c__put(p, "            factor = @dot_of(source, source, %d) * %s + %s * power * power;\n", count, share, epsilon);
+    to_c__put(p, "            if (power != 1.0f || (factor > 0x1p-100f && factor <= 0x1.fffffep+127f)) break;\n"
+                 "            power = factor < 1.0f ? 0x1p+80f : 0x1p-80f;\n        }\n"
+                 "        if (factor == 0.0f) factor = %s; /* all values are equal */\n        }\n", epsilon);
+}
+
 static void to_c__put_norm(to_c__printer *p, const to_c__call *call)
 {
     char share[32], epsilon[32];
@@ -2019,14 +2043,10 @@ static void to_c__put_norm(to_c__printer *p, const to_c__call *call)
     to_c__float(call->number, epsilon);
     to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *gain = %s;\n", to_c__size(&call->out) / count,
               to_c__place_of(p, call, 0).text, count, to_c__place_of(p, call, 1).text);
+    if (centred) to_c__put(p, "        const float *bias = %s;\n", to_c__place_of(p, call, 2).text);
     to_c__put(p, "        float *target = %s + i * %d, factor;\n        int k;\n", to_c__name_of(&p->value[call->value]).text, count);
-    if (centred) {
-        to_c__put(p, "        const float *bias = %s;\n        const float shift = -(", to_c__place_of(p, call, 2).text);
-        to_c__put_sum(p, "source", 0, count);
-        to_c__put(p, " * %s);\n        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n        source = target;\n", share, count);
-    }
-    to_c__put(p, "        factor = @first(@root(@ALL(@dot_of(source, source, %d) * %s + %s)));\n        factor = 1.0f / factor;\n", count,
-              share, epsilon);
+    to_c__put_deviation(p, count, centred, share, epsilon);
+    to_c__put(p, "        factor = 1.0f / @first(@root(@ALL(factor)));\n");
     to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n", count);
     to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n"
                          : "            target[k] = target[k] * gain[k];\n        }\n    }\n");

@@ -313,14 +313,14 @@ static int utf8(const char *s)
     return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
 }
 
-/* Every tag closed in order, no stray & or <, and of text nothing that is not UTF-8. */
+/* Every tag closed in order, no stray & or <, and of text nothing that is not UTF-8, or no character of XML. */
 static int well_formed(const char *s)
 {
     char open[32][16];
     int depth = 0, elements = 0;
     for (; *s; s++) {
         const int n = utf8(s);
-        if (!n || (n == 1 && (unsigned char)*s < 32 && *s != '\n')) return 0;
+        if (!n || (n == 1 && (unsigned char)*s < 32 && *s != '\n') || !strncmp(s, "\xef\xbf\xbe", 3) || !strncmp(s, "\xef\xbf\xbf", 3)) return 0;
         s += n - 1;
         if (*s == '&') {
             const char *end = strchr(s, ';');
@@ -381,6 +381,22 @@ static void strange_names(void)
     if (CHECK(file)) { CHECK_INT(draw_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     CHECK_TEXT(said(f, fold_ctx_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
     CHECK_TEXT(said(f, draw_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Characters that XML has not, and their neighbours, which it has. */
+static void characters_of_no_xml(void)
+{
+    const net n = make_net("\xef\xbf\xbe|\xef\xbf\xbf", "\xef\xbf\xbd\xef\xbe\xbf\xf0\x9f\xbf\xbf\xc2\x80\x7f");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_model_status(n.m), FOLD_OK);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    const char *s = said(f, draw_svg);
+    CHECK(well_formed(s));
+    CHECK_TEXT(s, "?|?");
+    CHECK_TEXT(s, "\xef\xbf\xbd\xef\xbe\xbf\xf0\x9f\xbf\xbf\xc2\x80?");
+    CHECK_TEXT(said(f, draw_dot), "\xef\xbf\xbe|\xef\xbf\xbf"); /* which is text all the same */
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -776,6 +792,34 @@ static void visits(void)
     fold_model_free(n.m);
 }
 
+/* A reference that no call reads is shown in an eager context alone, where an exporter must know it, and never drawn. */
+static void unread_references(void)
+{
+    static const float values[4] = { 0.5f, -1, 2, 0.25f };
+    for (int way = 0; way < 6; way++) {
+        const int eager = way % 2, calls = way / 2; /* no call, one, one that has run */
+        fold_ctx_desc d = fold_ctx_desc_default();
+        fold_model *m = fold_model_new(NULL);
+        d.eager = eager;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node x = fold_input_ref(f, values, fold_shape1(4)), unread = fold_input_ref(f, values, fold_shape1(4));
+        fold_input(f, values, 4);
+        const fold_node y = calls ? fold_tanh(f, x) : x;
+        if (calls > 1) CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        const visit v = visited(f, FOLD_OK, 0);
+        CHECK_INT(v.what[FOLD_SEEN_LEAF], !!calls + eager * (calls ? 1 : 2));
+        CHECK_INT(v.seen[unread.id], -eager);
+        if (eager) CHECK_INT(v.batch_of[unread.id], -1);
+        if (eager) CHECK_INT(v.batch_of[x.id], calls ? 0 : -1);
+        text *drawn = empty();
+        CHECK_INT(draw_dot(f, to_text, drawn), FOLD_OK);
+        CHECK_INT(strstr(drawn->s, "input_ref") != NULL, !!calls);
+        CHECK_INT(draw_svg(f, to_text, empty()), FOLD_OK);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
 /* What a call is: its op's name, attributes, parameters, shapes, operands and data. */
 static int describe(const fold_seen *s, void *user)
 {
@@ -1115,7 +1159,9 @@ int main(int argc, char **argv)
     check_run("writers that stop", stopped_writers);
     check_run("writers that use the context", busy_writers);
     check_run("writers of pictures", writers_of_pictures);
+    check_run("characters of no XML", characters_of_no_xml);
     check_run("visits", visits);
+    check_run("unread references", unread_references);
     check_run("what visitors see", described);
     check_run("visits of times", times);
     check_run("a broken recording", broken_recording);

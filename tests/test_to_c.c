@@ -2,7 +2,7 @@
    of tests/run, tests/all and tests/cross compile and run.
 
      cc -O2 -o test_to_c tests/test_to_c.c -lm && ./test_to_c
-     ./test_to_c --write FILE.c        eight networks, with what they must give
+     ./test_to_c --write FILE.c        eight networks, and norms of rows far out, with what they must give
      ./test_to_c --write FILE.c policy the policy of examples/policy.h
      ./test_to_c --write FILE.c 0 40   the random recordings of seeds 0 to 39
 
@@ -107,6 +107,79 @@ static int write_agents(FILE *file)
     return 0;
 }
 
+/* Norms of rows whose sums or squares leave the range of floats, a size a step. */
+enum { NORMED = 40, NORMS = 4 };
+static to_c_result norms(fold_model *m, trace *t, float (*out)[PORTS * WIDE], FILE *file)
+{
+    static const float size[STEPS] = { 1, 1e18f, 3e19f, 1e20f, 1e30f, 3.4e38f, 1e-18f, 1e-20f, 1e-25f, 1e-30f, 1e-33f, 0 };
+    static const float epsilon[NORMS / 2] = { 1e-5f, 1e-36f }; /* no subnormal numbers, which some flags of gcc flush */
+    static float x[NORMED];
+    fold_random r = fold_random_new(7, 0);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_node y[NORMS];
+    to_c_result result;
+    desc.eager = file != NULL;
+    memset(&result, 0, sizeof result);
+    fold_ctx *f = fold_ctx_new(m, &desc);
+    const fold_param gain = fold_param_find(m, "gain"), bias = fold_param_find(m, "bias");
+    const fold_node in = fold_input_ref(f, x, fold_shape1(NORMED)), rows = fold_reshape(f, in, fold_shape2(NORMED / 8, 8));
+    for (int i = 0; i < NORMS; i++) {
+        y[i] = i % 2 ? fold_rms_norm(f, rows, gain, epsilon[i / 2]) : fold_layer_norm(f, rows, gain, bias, epsilon[i / 2]);
+        fold_keep(f, y[i]);
+        t->out_size[i] = NORMED;
+    }
+    t->n_in = 1;
+    t->n_out = NORMS;
+    t->in_size[0] = NORMED;
+    if (file) {
+        static const char *const names[NORMS] = { "y0", "y1", "y2", "y3" };
+        const to_c_port from = { "x", in, { 0, 0 } };
+        to_c_port to[NORMS];
+        to_c_desc c = to_c_desc_default();
+        memset(to, 0, sizeof to);
+        for (int i = 0; i < NORMS; i++) to[i].name = names[i], to[i].node = y[i];
+        c.name = "norms";
+        c.in = &from;
+        c.out = to;
+        c.n_in = 1;
+        c.n_out = NORMS;
+        result = to_c(f, &c, fold_to_file, file);
+    }
+    for (int step = 0; step < STEPS && !file; step++) {
+        fold_random_gaussian(&r, NULL, NULL, NORMED, x);
+        for (int i = 0; i < NORMED; i++) x[i] = fmaxf(-1, fminf(1, i < 8 ? 1 : x[i])) * size[step]; /* those of the first row are equal */
+        memcpy(t->in[step], x, sizeof x);
+        CHECK((step ? fold_replay(f) : fold_run(f, NULL, 0)) == FOLD_OK);
+        for (int i = 0; i < NORMS; i++) fold_read(f, &y[i], 1, out[step] + i * NORMED);
+    }
+    fold_ctx_free(f);
+    return result;
+}
+static int write_norms(FILE *file, trace *t)
+{
+    for (int plain = 0; plain < 2; plain++) {
+        fold_model_desc desc = fold_model_desc_default();
+        desc.isa = plain ? "portable" : NULL;
+        fold_model *m = fold_model_new(&desc);
+        fold_random r = fold_random_new(9, 0);
+        fold_gain_new(m, "gain", 8);
+        fold_bias_new(m, "bias", 8);
+        for (int i = 0; i < 2; i++) {
+            const fold_param p = fold_param_at(m, i);
+            fold_random_gaussian(&r, NULL, NULL, 8, fold_values_write_begin(m, p));
+            fold_values_write_end(m, p);
+        }
+        to_c_result printed;
+        memset(&printed, 0, sizeof printed);
+        if (!plain) printed = norms(m, t, NULL, file);
+        if (printed.status) return printf("norms: %s\n", printed.message), 1;
+        norms(m, t, plain ? t->plain : t->fused, NULL);
+        fold_model_free(m);
+    }
+    write_check(file, "norms", t, 0);
+    return 0;
+}
+
 static int write_singles(FILE *file)
 {
     static trace t;
@@ -124,9 +197,9 @@ static int write_singles(FILE *file)
         snprintf(calls + strlen(calls), sizeof calls - strlen(calls), "    failed += %s_check();\n", net.name);
         fold_model_free(m);
     }
-    snprintf(calls + strlen(calls), sizeof calls - strlen(calls), "    failed += agents_check();\n");
-    if (write_agents(file)) return 1;
-    write_end(file, calls, SINGLE_NETS + 1);
+    snprintf(calls + strlen(calls), sizeof calls - strlen(calls), "    failed += agents_check();\n    failed += norms_check();\n");
+    if (write_agents(file) || write_norms(file, &t)) return 1;
+    write_end(file, calls, SINGLE_NETS + 2);
     return check.failures;
 }
 
@@ -675,6 +748,43 @@ static void refused(void)
     fold_model_free(m);
 }
 
+/* An output or a next state that is a reference, but no port: only its values of now could be printed. */
+static void references_are_no_constants(void)
+{
+    static const float ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    fold_model *m = fold_model_new(NULL);
+    fold_ctx_desc eager = fold_ctx_desc_default();
+    eager.eager = 1;
+    for (int calls = 0; calls < 2; calls++) { /* without any call, and with some */
+        fold_ctx *f = fold_ctx_new(m, &eager);
+        const fold_node x = fold_input_ref(f, ones, fold_shape1(4)), other = fold_input_ref(f, ones, fold_shape1(4));
+        const fold_node wide = fold_input_ref(f, ones, fold_shape1(8)), copied = fold_input(f, ones, 4);
+        const fold_node window = fold_slice(f, wide, 0, 2, 4), y = calls ? fold_tanh(f, x) : x;
+        const fold_node windows = calls ? fold_tanh(f, fold_slice(f, wide, 0, 1, 2)) : x;
+        const fold_node list = fold_list_input_ref(f, ones, 2, fold_shape1(2));
+        expect(f, x, y, FOLD_OK, "");
+        expect(f, x, x, FOLD_OK, "");
+        expect(f, x, copied, FOLD_OK, "");
+        expect(f, x, other, FOLD_BAD_ARGUMENT, "to_c: output 'y' is a fold_input_ref that is neither input nor state");
+        expect(f, x, window, FOLD_BAD_ARGUMENT, "to_c: output 'y' is a fold_input_ref that is neither input nor state");
+        expect(f, wide, window, FOLD_OK, "");
+        expect(f, other, other, FOLD_OK, "");
+        expect(f, x, list, FOLD_BAD_ARGUMENT, "to_c: output 'y' is of a list");
+        if (calls) expect(f, x, windows, FOLD_BAD_ARGUMENT, "reads a fold_input_ref that is neither input nor state");
+        const to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", copied, other };
+        to_c_desc desc = to_c_desc_default();
+        desc.in = &in;
+        desc.out = &out;
+        desc.state = &state;
+        desc.n_in = desc.n_out = desc.n_state = 1;
+        const to_c_result result = to_c(f, &desc, nowhere, NULL);
+        CHECK_INT(result.status, FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(result.message, "to_c: the next of state 'h' is a fold_input_ref that is neither input nor state");
+        fold_ctx_free(f);
+    }
+    fold_model_free(m);
+}
+
 static void arguments(void)
 {
     fold_model *m = fold_model_new(NULL);
@@ -731,10 +841,10 @@ static void print_numbers(printed_text *to)
     fold_ctx *f = fold_ctx_new(m, &eager);
     const fold_node x = fold_input_ref(f, ones, fold_shape1(4)), line = fold_input(f, masked, 4);
     const fold_node clipped = fold_clip(f, fold_scale(f, x, -(float)HUGE_VAL), 0, (float)HUGE_VAL);
-    const fold_node y = fold_add(f, fold_shift(f, clipped, (float)NAN), line);
-    const fold_node mask = fold_softmax(f, fold_add(f, x, fold_input(f, masked, 4))), constant = fold_input(f, masked, 4);
+    const fold_node shifted = fold_shift(f, clipped, (float)NAN), mask = fold_input(f, masked, 4), constant = fold_input(f, masked, 4);
+    const fold_node y = fold_add(f, shifted, line), sum = fold_add(f, x, mask), share = fold_softmax(f, sum);
     const to_c_port in = { "x", x, { 0, 0 } }, state = { "h", line, clipped };
-    const to_c_port out[3] = { { "y", y, { 0, 0 } }, { "mask", mask, { 0, 0 } }, { "constant", constant, { 0, 0 } } };
+    const to_c_port out[3] = { { "y", y, { 0, 0 } }, { "mask", share, { 0, 0 } }, { "constant", constant, { 0, 0 } } };
     to_c_desc desc = to_c_desc_default();
     desc.in = &in;
     desc.out = out;
@@ -790,6 +900,7 @@ int main(int argc, char **argv)
     }
     check_start(argc, argv);
     check_run("what is refused, and its message", refused);
+    check_run("references are no constants", references_are_no_constants);
     check_run("arguments", arguments);
     check_run("numbers as text", numbers);
     check_run("sizes", sizes);
