@@ -75,7 +75,7 @@ typedef struct fold_onnx_desc {
     const char *prefix; /* comes before the names of parameters: "left." lets a model hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
-    size_t most_bytes; /* of memory while the file is opened; 0: 8 times its size and 64 MB */
+    size_t most_bytes; /* of memory while the file is opened, parameters included; 0: 8 times its size and 64 MB */
 } fold_onnx_desc;
 fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
@@ -358,6 +358,11 @@ static size_t onnx__release(fold_onnx *o, onnx__arena *arena)
     return freed;
 }
 
+static int onnx__over_budget(fold_onnx *o)
+{
+    return onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
+                      (unsigned long)o->most);
+}
 /* Takes zeroed memory. There is a budget, so that a small file cannot ask for much. */
 static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t size)
 {
@@ -367,10 +372,7 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
     if (!arena->first || arena->first->size - arena->used < bytes) {
         const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
         onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)(memory.alloc)(room, 64, memory.user);
-        if (!chunk && room > o->budget)
-            onnx__fail(o, FOLD_NO_MEMORY,
-                       "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
-                       (unsigned long)o->most);
+        if (!chunk && room > o->budget) onnx__over_budget(o);
         if (!chunk) return onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
         o->budget -= room;
         chunk->next = arena->first;
@@ -1059,7 +1061,9 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
     }
     if (o->n_weights == 2 * o->most_values) return ONNX__REFUSE(o, "too many parameters");
     desc.name = onnx__param_name(o, &wanted);
-    if (o->failed) return 0;
+    const size_t bytes = sizeof(float) * (size_t)onnx__elements(wanted.shape);
+    if (o->failed || bytes > o->budget) return onnx__over_budget(o); /* of values repeated, too */
+    o->budget -= bytes;
     desc.shape = wanted.shape;
     desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is meant so */
     desc.uses = uses;
@@ -2916,8 +2920,8 @@ static int onnx__open_input(fold_onnx *o, onnx__span info, int index)
     const fold_onnx_binding *bound = NULL;
     onnx__value *value = &o->values[index];
     if (!index) return 0;
-    if (value->origin != ONNX__UNKNOWN)
-        return value->origin == ONNX__FIXED || ONNX__REFUSE(o, "it is there twice");
+    if (value->origin == ONNX__INPUT) return onnx__fail(o, FOLD_IO, "it is there twice");
+    if (value->origin != ONNX__UNKNOWN) return 1;
     for (int i = 0; i < o->desc.n_bindings; i++)
         if (o->desc.bindings[i].name && !strcmp(o->desc.bindings[i].name, value->name))
             bound = &o->desc.bindings[i];

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 
 AGENTS = 3
-FLOAT, INT64, BOOL, HALF = 1, 7, 9, 10
+FLOAT, INT32, INT64, BOOL, HALF = 1, 6, 7, 9, 10
 erf = np.vectorize(math.erf)
 
 # -- protobuf ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def tensor(r, name, values, kind):
     out += number(2, kind) + (text(8, name) if name else b"")
     flat = values.reshape(-1)
     if r.random() < 0.5:
-        return out + text(9, flat.astype({FLOAT: "<f4", INT64: "<i8", BOOL: "u1"}[kind]).tobytes())
+        return out + text(9, flat.astype({FLOAT: "<f4", INT32: "<i4", INT64: "<i8", BOOL: "u1"}[kind]).tobytes())
     if kind == FLOAT:
         return out + text(4, flat.astype("<f4").tobytes())
     return out + text(7 if kind == INT64 else 5, b"".join(varint(int(v)) for v in flat))
@@ -107,12 +107,12 @@ class Graph:
     def weight(self, values, kind=FLOAT):
         """A constant: an initialiser, or a node."""
         name = self.name()
-        values = np.asarray(values, {FLOAT: np.float32, INT64: np.int64, BOOL: np.uint8}[kind])
+        values = np.asarray(values, {FLOAT: np.float32, INT32: np.int32, INT64: np.int64, BOOL: np.uint8}[kind])
         if self.r.random() < 0.2:
             self.nodes.append(text(2, name) + text(4, "Constant") + text(5, text(1, "value") + text(5, tensor(self.r, "", values, kind)) + number(20, 4)))
         else:
             self.weights += text(5, tensor(self.r, name, values, kind))
-        return Value(name, "f" if kind == FLOAT else "i" if kind == INT64 else "b", [(values, values.astype(np.float64) if kind == FLOAT else values)] * AGENTS, True)
+        return Value(name, "f" if kind == FLOAT else "b" if kind == BOOL else "i", [(values, values.astype(np.float64) if kind == FLOAT else values)] * AGENTS, True)
 
     def random_weight(self, dims, scale=1.0):
         return self.weight(self.n.uniform(-scale, scale, dims))
@@ -699,8 +699,11 @@ def recurrent(g):
     w, h, b = g.random_weight([ways, gates * n, width]), g.random_weight([ways, gates * n, n]), g.random_weight([ways, 2 * gates * n]) if g.r.random() < 0.7 else None
     state = [ways, batch, n] if not layout else [batch, ways, n]
     begin = [g.random_weight(state) if g.r.random() < 0.4 else None for _ in range(1 + lstm)]
+    if begin[0] and g.r.random() < 0.5:  # one that depends on an input
+        begin[0] = g.node("Mul", [begin[0], g.node("ReduceMean", [x], np.mean, keepdims=0)], np.multiply)
     peep = g.random_weight([ways, 3 * n]) if lstm and g.r.random() < 0.2 else None
-    more = [b, None] + begin + ([peep] if lstm else [])
+    lengths = g.weight([steps] * batch, INT32) if g.r.random() < 0.2 else None
+    more = [b, lengths] + begin + ([peep] if lstm else [])
     while more and more[-1] is None:
         more.pop()
     present = [i for i, v in enumerate(more) if v]

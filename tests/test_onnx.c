@@ -787,6 +787,14 @@ static void large_dims(void)
         { 17, "3 1 4", "w 1 4 4=0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "LSTM x w w > y hidden_size=2147483647", ":LSTM 'y': " }
     };
     CHECK_ROWS(rows);
+    static char gains[1000], norms[2000]; /* 20 gains of a number that is repeated a million times: 80 MB */
+    strcpy(norms, "Neg v20 > y;Neg x > v0");
+    for (int i = 0; i < 20; i++) {
+        snprintf(gains + strlen(gains), 50, "g%d=1;", i);
+        snprintf(norms + strlen(norms), 90, ";LayerNormalization v%d g%d g0 > v%d", i, i, i + 1);
+    }
+    const graph_row wide = { 17, "1000000", gains, norms, ":bytes: raise fold_onnx_desc.most_bytes" };
+    check_row(&wide);
 }
 
 /* An op of whole numbers makes whole numbers. */
@@ -955,19 +963,20 @@ static void parts(void)
     };
     CHECK_ROWS(rows);
     static message file, graph, weight, sparse;
-    for (int used = 0; used < 2; used++) { /* sparse weights */
+    for (int used = 0; used < 3; used++) { /* a sparse weight, which old files list as an input as well; an input that is there twice */
         graph.size = weight.size = sparse.size = 0;
         put_text(&weight, 8, "w");
         put_message(&sparse, 1, &weight);
         put_message(&graph, 15, &sparse);
-        put_value(&graph, 11, "x", "1 2");
+        put_value(&graph, 11, "w", "2");
+        for (int i = 0; i < (used == 2 ? 2 : 1); i++) put_value(&graph, 11, "x", "1 2");
         put_node(&graph, "Add", used ? "x w" : "x x", "y", "");
         put_value(&graph, 12, "y", "1 2");
         onnx_file(&file, &graph, 13);
         fold_model *m = fold_model_new(NULL);
         fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
-        CHECK_TEXT(fold_model_message(m), used ? "onnx: weight 'w': it is sparse" : "");
-        CHECK(!o == used);
+        CHECK_TEXT(fold_model_message(m), used == 2 ? "onnx: input 'x': it is there twice" : used ? "onnx: weight 'w': it is sparse" : "");
+        CHECK(!o == (used > 0));
         fold_onnx_close(o);
         fold_model_free(m);
     }
