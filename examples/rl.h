@@ -310,9 +310,17 @@ static void rl__split(double value, float *high, float *low)
     *low = (float)(value - (double)*high);
 }
 
+/* Whether moments could be made: where values are written, the null parameter would stand for all. */
+static int rl__are_there(const fold_rl_moments *moments)
+{
+    return moments && !fold_param_is_null(moments->mean) && !fold_param_is_null(moments->variance) &&
+           !fold_param_is_null(moments->rest) && !fold_param_is_null(moments->count);
+}
+
 fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
 {
-    if (!moments || (!values && rows > 0)) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
+    if (!rl__are_there(moments) || (!values && rows > 0))
+        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
     if (rows < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
     const size_t n = (size_t)moments->n, added = (size_t)rows;
     for (size_t i = 0; i < added * n; i++)
@@ -386,6 +394,7 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
         if (skipped >= 0) fold_tensors_take(t, skipped);
     }
     moments = fold_rl_moments_new(m, name, (int)n);
+    if (fold_model_status(m)) return moments;
     moments.within = moments.clip = 0;
     moments.beyond = 0.01f;
     float *mean = fold_values_write_begin(m, moments.mean), *variance = fold_values_write_begin(m, moments.variance);
@@ -408,23 +417,25 @@ fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float d
 {
     if (!e || (e->episodes > 0 && (!e->reward || !e->value || !e->length || !advantage)))
         return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
-    for (int episode = 0, first = 0; episode < e->episodes; episode++) {
+    size_t first = 0; /* all steps may be more than an int counts */
+    for (int episode = 0; episode < e->episodes; episode++) {
         const int length = e->length[episode];
         float next = e->after ? e->after[episode] : 0, later = 0;
         if (length < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps", episode, length);
         if (!fold_finite(&next, 1))
             return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode, (double)next);
         for (int step = length - 1; step >= 0; step--) {
-            const float reward = e->reward[first + step], value = e->value[first + step];
+            const size_t at = first + (size_t)step;
+            const float reward = e->reward[at], value = e->value[at];
             if (!fold_finite(&reward, 1) || !fold_finite(&value, 1))
                 return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
                                 episode, step, (double)reward, (double)value);
             later = reward + discount * next - value + discount * trace * later;
-            advantage[first + step] = later;
-            if (target) target[first + step] = later + value;
+            advantage[at] = later;
+            if (target) target[at] = later + value;
             next = value;
         }
-        first += length;
+        first += (size_t)length;
     }
     return FOLD_OK;
 }
