@@ -222,7 +222,7 @@ extern "C" {
 /* ==== 3 types ============================================================================ */
 /* These types and limits stand in all sections. A node is a value of one sample; a list has many rows. */
 
-#define FOLD_MAX_RANK 4  /* axes of a value */
+#define FOLD_MAX_RANK 4  /* axes of a value, of at most 2^30 floats */
 #define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops take any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
 #define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
@@ -676,7 +676,7 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums 
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
-    int dilation;  /* leads from one tap to the next; 0: 1 */
+    int dilation;  /* leads from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
     int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
 } fold_conv_desc;
 /* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
@@ -723,7 +723,7 @@ FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
 /* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
-   1 or infinity. The gradient is exponent x^(exponent - 1), 0 for an exponent of 0. */
+   1 or infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), 0 for 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
 /* Keeps x within low <= high; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
@@ -796,7 +796,7 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no 
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)); the target t sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 where t is. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
 /* Sums (a - b)^2; fold_scale by 1 / n makes it the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
@@ -1117,7 +1117,7 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the larges
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
    So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
-   follow by fold_norm of FOLD_NORM_FIXED. */
+   follow by fold_norm of FOLD_NORM_FIXED. Squares that overflow give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* Reduces edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
@@ -1373,8 +1373,8 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 
 /* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
    the rows as nodes. A list is one sequence, so h and c of begin are single nodes, else it is an error.
-   last gets the final state, without rows the beginning; NULL: it is not wanted. A
-   list that nothing reads costs nothing: so take last alone for one answer a sequence.
+   last gets the final state, without rows the beginning; NULL: it is not wanted. A list that nothing reads
+   costs nothing: so take last alone for one answer a sequence.
    fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
@@ -1614,7 +1614,9 @@ FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
-FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name); /* returns an index, or -1 */
+/* Returns the index of a tensor, or -1. A tensor that modules share is found by its other names, too, which
+   safetensors.torch.save_model notes in the metadata. */
+FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* returns what a tensor is */
 /* Writes values [from, from + count) of a tensor to out, `step` floats apart. Types are F32, F16, BF16, F64.
    It writes nothing while the model has an error. Returns the model's status. */
@@ -2117,8 +2119,10 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #include <unistd.h>
 #endif
 
-#if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && \
-    !defined(FOLD_ALLOW_FAST_MATH) && !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__))
+#if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
+    (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* below 0: -mfpmath=both */                \
+    !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
 
@@ -2149,7 +2153,8 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #pragma GCC optimize("fp-contract=off", \
                      "no-inline-functions") /* the latter: a third less to compile, as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
-#pragma GCC optimize("signed-zeros", "no-finite-math-only")
+#pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads on */
 #ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
@@ -2339,44 +2344,68 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* Finds the first six digits of a value that is not negative, and the exponent of the first of them. */
-static uint32_t fold__six_digits(double value, int *exponent)
-{
-    *exponent = 0;
-    for (; value >= 10; ++*exponent)
-        value /= 10;
-    for (; value < 1 && value > 0; --*exponent)
-        value *= 10;
-    const uint32_t digits = (uint32_t)(value * 1e5 + 0.5);
-    *exponent += digits >= 1000000;
-    return digits >= 1000000 ? digits / 10 : digits;
-}
-
-static int fold__is_negative(double value) /* -0, too */
+/* Doubles are looked at by bits: a host may trap a comparison with NaN, and flush subnormal numbers. */
+static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return (int)(bits >> 63);
+    return bits;
+}
+#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2 to the power of that */
+
+/* Finds the first six digits of a value that is not negative, and the exponent of the first, from all of its
+   digits: as the value is a whole number times a power of two, these come from products by 2, or by 5. */
+static uint32_t fold__six_digits(double value, int *exponent)
+{
+    uint8_t digit[776] = { 0 }; /* the lowest first */
+    uint32_t digits = 0;
+    uint64_t whole = fold__double_bits(value);
+    const int biased = (int)(whole >> 52);
+    int power = (biased ? biased : 1) - 1075, count = 0, rest = 0;
+    whole = (whole & 0xfffffffffffffu) | (uint64_t) !!biased << 52;
+    for (; power < 0 && !(whole & 1) && whole; power++)
+        whole >>= 1;
+    *exponent = whole && power < 0 ? power : 0;
+    for (; whole; count++)
+        digit[count] = (uint8_t)fold__divide_number(&whole, 10);
+    while (power && count) {
+        uint32_t factor = 1, carry = 0;
+        for (int times = 0; times < 10 && power; times++, power += power < 0 ? 1 : -1)
+            factor *= power < 0 ? 5 : 2;
+        for (int at = 0; at < count || carry; at++, carry /= 10) {
+            carry += factor * digit[at];
+            digit[at] = (uint8_t)(carry % 10);
+            count += at == count;
+        }
+    }
+    *exponent += count ? count - 1 : 0;
+    for (int place = 1; place <= 6; place++)
+        digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
+    for (int at = 0; at + 7 < count; at++)
+        rest |= digit[at];
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* ten is half of a last digit */
+    digits += rest > 10 || (rest == 10 && (digits & 1));
+    *exponent += digits == 1000000;
+    return digits == 1000000 ? digits / 10 : digits;
 }
 
 static size_t fold__general(char text[FOLD__NUMBER], double value)
 {
     char digits[FOLD__NUMBER];
     fold__line line = { text, FOLD__NUMBER, 0 };
-    int exponent, count = 6, at = 0;
-    const int number = value == value; /* <, unlike ==, traps NaN in some hosts */
-    if (number && fold__is_negative(value)) {
+    int exponent, at = 0;
+    const uint64_t bits = fold__double_bits(value), magnitude = bits & (UINT64_MAX >> 1);
+    if (bits != magnitude && magnitude <= FOLD__DOUBLE(1024)) {
         fold__line_add(&line, '-');
         value = -value;
     }
-    if (!number || value > DBL_MAX) {
-        for (const char *from = number ? "inf" : "nan"; *from; from++)
+    if (magnitude >= FOLD__DOUBLE(1024)) {
+        for (const char *from = magnitude > FOLD__DOUBLE(1024) ? "nan" : "inf"; *from; from++)
             fold__line_add(&line, *from);
         return line.length;
     }
     const char *digit = fold__digits(digits + FOLD__NUMBER, fold__six_digits(value, &exponent), 10);
-    if (value == 0)
-        count = 1;
+    int count = *digit == '0' ? 1 : 6;
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
@@ -2430,8 +2459,10 @@ static fold__field fold__field_of(const char **format)
 static void fold__line_field(fold__line *line, fold__field field, const char *from, size_t length)
 {
     const int pad = (size_t)field.width > length ? field.width - (int)length : 0;
+    const int sign = field.zeros && length && *from == '-';
+    fold__line_fill(line, '-', sign);
     fold__line_fill(line, field.zeros ? '0' : ' ', field.left ? 0 : pad);
-    for (size_t at = 0; at < length; at++)
+    for (size_t at = (size_t)sign; at < length; at++)
         fold__line_add(line, from[at]);
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
@@ -2443,7 +2474,7 @@ static char *fold__whole_digits(char *end, double value)
     const uint64_t below = (uint64_t)size;
     const double rest = size - (double)below;
     char *first = fold__digits(end, below + (rest > 0.5 || (rest == 0.5 && (below & 1))), 10);
-    if (fold__is_negative(value))
+    if (fold__double_bits(value) >> 63)
         *--first = '-';
     return first;
 }
@@ -2464,6 +2495,8 @@ FOLD_API int fold_format(char *text, size_t size, const char *format, va_list ar
         int longs = 0;
         for (; *format == 'l'; format++)
             longs++;
+        if (!*format)
+            break;
         switch (*format) {
         case 's':
             for (from = va_arg(args, const char *); from[length] && (int)length != field.precision;)
@@ -2488,7 +2521,7 @@ FOLD_API int fold_format(char *text, size_t size, const char *format, va_list ar
         case 'f':
         case 'g': {
             const double value = va_arg(args, double);
-            if (*format == 'f' && value > -0x1p64 && value < 0x1p64)
+            if (*format == 'f' && (fold__double_bits(value) & (UINT64_MAX >> 1)) < FOLD__DOUBLE(64))
                 from = fold__whole_digits(end, value);
             else
                 from = number, length = fold__general(number, value);
@@ -2661,7 +2694,6 @@ enum { FOLD__GRAIN = sizeof(fold__hole) };
 
 static size_t fold__piece(size_t size) { return fold__round_up(size ? size : 1, FOLD__GRAIN); }
 
-/* Cuts the front of a hole off, and gives what is behind it. */
 static fold__hole *fold__cut_hole(fold__hole *hole, size_t bytes)
 {
     fold__hole *rest = (fold__hole *)(void *)((char *)hole + bytes);
@@ -3893,7 +3925,6 @@ static int fold__tile_height(int tallest, int left)
     return height == 3 && tallest == 4 ? 2 : height;
 }
 
-/* Gives rows as pointers, made where there are none. */
 static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, int rows, float **made)
 {
     if (input->rows)
@@ -4143,7 +4174,6 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
 
 /* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
 
-/* Keys that query row i sees. */
 static int fold__attention_seen(const fold__attention_call *call, int query)
 {
     const int seen = query + 1 + call->keys - call->queries;
@@ -4285,7 +4315,6 @@ static void fold__attention_append(float *panels, const fold_rows *keys, int fir
     }
 }
 
-/* Packs a head's columns of all keys or values as panels. */
 static void fold__attention_pack(const fold__attender *attender, float *panel, const fold_rows *input,
                                  int keys, ptrdiff_t col, int width)
 {
@@ -4713,7 +4742,6 @@ static size_t fold__byte_size(int inner, int columns)
 {
     return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
 }
-/* Counts the same as files have it. */
 static size_t fold__saved_size(int inner, int columns)
 {
     return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
@@ -4735,7 +4763,6 @@ static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels,
     return weight;
 }
 
-/* Tells where in a group a weight's byte lies. */
 static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int column)
 {
     const int together = 4 / kernels->size, part = row % 4 / together;
@@ -5091,7 +5118,6 @@ static uint32_t fold__half_of(uint32_t bits)
     return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
 }
 
-/* Does the same as fold__byte_pack. */
 static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -6019,13 +6045,13 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(x, FOLD__VZERO()));
+    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(FOLD__VSET(-0.0f), x)); /* -0 at -0, and far below */
 }
 #ifndef FOLD_INFERENCE
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
-    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
     FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
@@ -6055,8 +6081,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
-    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(zero, x), zero, x)));
-    return FOLD__VSEL(FOLD__VLT(zero, x), x, FOLD__VMUL(alpha, q));
+    FOLD__V q = FOLD__ISA(exp_less_one)(FOLD__VMAX(low, FOLD__VSEL(FOLD__VLT(x, zero), x, zero)));
+    return FOLD__VSEL(FOLD__VLT(x, zero), FOLD__VMUL(alpha, q), x);
 }
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
@@ -6092,7 +6118,6 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t q
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(r), FOLD__ISHL(FOLD__IAND(number, FOLD__ISET(2u)), 30)));
 }
 
-/* Returns the largest integer that is not above x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
 {
     const FOLD__V whole = FOLD__VSET(8388608.0f), zero = FOLD__VZERO();
@@ -6126,14 +6151,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p; of x below 0 only where p is an integer, else NaN. */
+/* x^p, below 0 where p is odd and x has a sign, -0 too; of x < 0 only where p is an integer, else NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
-    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), zero = FOLD__VZERO();
-    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), below;
-    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VNEG(power));
-    below = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), below, FOLD__VSET(NAN));
-    return FOLD__VSEL(FOLD__VLT(x, zero), below, power);
+    const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
+    FOLD__V power = FOLD__ISA(pow_positive)(FOLD__VABS(x), p), whole;
+    whole = FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(half), half), power, FOLD__VXOR(power, sign));
+    power = FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), FOLD__VSET(NAN), power);
+    return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
 /* p x^(p - 1), 0 when p is 0. */
@@ -6449,7 +6474,6 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     return FOLD__ISA(lanes_largest)(lanes);
 }
 
-/* Sets to = exp(from - largest). */
 FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float largest, size_t count)
 {
     const FOLD__V lowest = FOLD__VSET(largest);
@@ -8222,7 +8246,6 @@ enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
 /* Bytes that products read, those of tables alone, halves. */
 enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
 
-/* Counts a weight, or its transpose, that lies as these kernels have it. */
 static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
     return kernels->halves     ? fold__half_size(inner, columns)
@@ -8233,7 +8256,6 @@ static int fold__is_quantized(const fold__param_data *param)
 {
     return param->bytes != FOLD__NO_PACK || param->bytes_t != FOLD__NO_PACK;
 }
-/* Points to its floats in an image, or NULL. */
 static const float *fold__floats_in_place(const fold__param_data *param)
 {
     return param->stored ? NULL : (const float *)param->place;
@@ -8813,7 +8835,6 @@ static int fold__back_first(const fold__param_data *param)
     return param->back_from < most ? param->back_from : most;
 #endif
 }
-/* The values of W or b. */
 static const float *fold__engine_values(const fold__engine *engine, int which)
 {
     const fold__param_data *param = engine->param[which];
@@ -9578,7 +9599,6 @@ static void fold__softmax_row(const fold__kernels *kernels, float *out, const fl
     FOLD__RUN_MAP(kernels, scale, out, out, NULL, NULL, 1.0f / sum, count);
 }
 
-/* Returns the log of the sum of exp(x). */
 static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, const float *in, size_t count)
 {
     const float largest = fold__reducer_of(kernels)->largest(in, count);
@@ -10190,9 +10210,15 @@ FOLD__OVER_ALL(softmax_kl)
 static void fold__bce_lines(const fold__lines *lines)
 {
     const size_t count = (size_t)lines->axis.length;
+    const float *target = fold__target_of(lines);
+    float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, count);
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, count);
-    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) -
-                    fold__reducer_of(lines->kernels)->dot(lines->in, fold__target_of(lines), count);
+    if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
+        product = 0;
+        for (size_t at = 0; at < count; at++)
+            product += target[at] != 0 ? target[at] * lines->in[at] : 0;
+    }
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) - product;
 }
 
 static void fold__difference(const fold__lines *lines, const float *from, float *to)
@@ -10336,7 +10362,6 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Windows over a list take the rows of their taps together. */
 static const char *fold__infer_windows(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
@@ -10540,7 +10565,6 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
            3 * FOLD__LANES;
 }
 
-/* Tells where run `run` of the patch at a position begins. */
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
@@ -10550,7 +10574,6 @@ static const float *fold__run_at(const fold__filter *filter, const fold__runs *r
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
 }
 
-/* Makes rows of pointers to a run of each patch from a position on. */
 static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs *runs,
                                     const fold__padded *padded, int first, int count, int run,
                                     float **pointers)
@@ -10586,7 +10609,6 @@ static void fold__copy_patches(const fold__filter *filter, const fold__runs *run
     }
 }
 
-/* Multiplies the patches of some positions, from `init` on. */
 static void fold__conv_block(const fold_op_call *call, const fold__filter *filter, const fold__padded *padded,
                              const fold__filter_scratch *scratch, int first, int count, fold_rows init,
                              fold_rows output)
@@ -10782,7 +10804,6 @@ static int fold__taps_within(int start, int taps, int size)
     return to - from;
 }
 
-/* Divides the pixels of a line by what each window holds. */
 static void fold__divide_line(const fold_op_call *call, const fold__filter *filter, int line, fold_rows to,
                               fold_rows from)
 {
@@ -10910,7 +10931,6 @@ static void fold__list_take_backward(const fold_op_call *call)
     fold__reducer_of(engine->kernels)->add_rows(to, call->rows, &call->dout[0], &call->din[0], count);
 }
 
-/* A value's parts along its first axis become rows. */
 static void fold__list_unstack_forward(const fold_op_call *call)
 {
     const fold_rows parts = { fold__row(&call->in[0], 0), fold__out_size(call), NULL };
@@ -10930,7 +10950,6 @@ static const int *fold__segments_of(const int *index, int rows, const int **orde
     return index + 1 + (index[0] ? 0 : rows);
 }
 
-/* Moves a column of `count` rows to a line, or back. */
 static void fold__move_column(const fold_rows *rows, const int *order, int first, int count, int column,
                               float *line, int back)
 {
@@ -11628,7 +11647,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     int found = 0;
     for (int i = 0; values && index && k > 0 && i < n; i++) {
         int at = found;
-        if (values[i] != values[i])
+        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* as in fold_finite */
             continue;
         while (at > 0 && values[i] > values[index[at - 1]])
             at--;
@@ -11682,7 +11701,6 @@ struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
     fold__heap heap; /* shares out a caller's block */
-    char when_full[120];
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
@@ -11797,7 +11815,7 @@ enum {
     FOLD__SET_at_most = FOLD__SET_high
 };
 static const struct fold__setting {
-    const char *name;
+    char name[12]; /* no pointer, which a loader would have to set */
     uint16_t offset;
     uint8_t size, flags;
     float low, high;
@@ -11806,7 +11824,7 @@ static const struct fold__setting {
 #define FOLD__ROW_FIRST(owner, field, range) { FOLD__FIELD(owner, field), FOLD__RANGE_##range },
 #define FOLD__ROW_AND(owner, field, range) { FOLD__FIELD(owner, field), FOLD__NEXT | FOLD__RANGE_##range },
 #define FOLD__ROW_ONE(number, type, range) { #number, 0, sizeof(type), FOLD__RANGE_##range },
-    FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ NULL, 0, 0, 0, 0, 0 }
+    FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
 /* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says
@@ -11873,7 +11891,6 @@ static fold_model *fold__place_model(const fold_memory *given)
     return m;
 }
 
-/* Refuses a number of threads that is none, or that nothing can run. */
 static void fold__check_threads(fold__error *error, const char *who, int threads, int can_run)
 {
     if (threads < 0 || (threads > 1 && !can_run))
@@ -11917,19 +11934,23 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     return m;
 }
 
-static const char *fold__when_full(fold_model *m)
+enum { FOLD__WHEN_FULL = 120 };
+static const char *fold__when_full(const fold_model *m, char text[FOLD__WHEN_FULL])
 {
+    *text = 0;
     if (m->heap.block)
-        fold__format(m->when_full, sizeof m->when_full,
+        fold__format(text, FOLD__WHEN_FULL,
                      ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
                      "(fold_model_measure)",
                      (double)m->heap.size, (double)(m->heap.lacking + FOLD__ALIGN - 1));
-    return m->when_full;
+    return text;
 }
 
 static int fold__model_full(fold_model *m, const char *what, const char *name)
 {
-    return fold__model_fail(m, FOLD_NO_MEMORY, "%s '%s': out of memory%s", what, name, fold__when_full(m));
+    char full[FOLD__WHEN_FULL];
+    return fold__model_fail(m, FOLD_NO_MEMORY, "%s '%s': out of memory%s", what, name,
+                            fold__when_full(m, full));
 }
 static void fold__release(fold_model *m, void *memory, size_t size)
 {
@@ -12005,6 +12026,7 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m)
 
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size)
 {
+    char full[FOLD__WHEN_FULL];
     if (!m)
         return FOLD_BAD_ARGUMENT;
     if (m->error.status || !size)
@@ -12017,7 +12039,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
             fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
-                             fold__when_full(m));
+                             fold__when_full(m, full));
         m->arrays[which].need = had; /* fold_model_measure tells what is held */
     }
     return m->error.status;
@@ -12101,7 +12123,6 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
         values[i] *= gain;
 }
 
-/* Draws initial values, of one of the kinds from FOLD_INIT_UNIFORM on. */
 FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values, const fold_param_desc *desc,
                                              uint64_t stream)
 {
@@ -12144,7 +12165,6 @@ static void fold__initialise(const fold_model *m, float *values, const fold_para
 
 /* The packs of a weight: as it is, and its transpose. */
 enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
-/* Names the packs that the forward passes of its uses read. */
 static int fold__forward_packs(unsigned uses)
 {
     return ((uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV)) ? FOLD__PACK_DIRECT : 0) |
@@ -12264,7 +12284,6 @@ static size_t fold__marked_rows(const fold_model *m, const fold__param_data *par
     return fold__can_train(m) && (param->uses & FOLD_FOR_LOOKUP) ? (size_t)param->shape.dim[0] : 0;
 }
 
-/* Reserves the spans a new parameter needs; 0 when there is no memory. */
 static int fold__param_reserve(fold_model *m, const fold__param_data *param, size_t pack_floats)
 {
     const size_t own = fold__keeps_values(param) ? fold__round_up(param->size, FOLD__SPAN_ALIGN) : 0;
@@ -12347,7 +12366,6 @@ static const char *fold__param_problem(const fold_model *m, const fold_param_des
 
 FOLD__BY_DEFAULT(fold_param_desc, FOLD__ALL_ZERO)
 
-/* Fills the parameter that is about to be the model's next. */
 static void fold__first_values(fold_model *m, const fold__param_data *param, const fold_param_desc *desc)
 {
     const fold__fp saved = fold__fp_enter(0);
@@ -12802,6 +12820,7 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
    were. Returns 0 with an error when that fails; then nothing is told. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
+    char full[FOLD__WHEN_FULL];
     const size_t had = m->bytes;
     const fold__param_data *wrong = NULL;
     size_t bytes = had;
@@ -12812,7 +12831,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     }
     const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
     if (!there)
-        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m));
+        fold__model_fail(m, FOLD_NO_MEMORY, "fold_model_quantize: out of memory%s", fold__when_full(m, full));
     for (uint32_t index = 0; there && !wrong && index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had) && !fold__make_bytes(m, param, fold__param_values(m, param)))
@@ -13019,12 +13038,13 @@ static int fold__states_of(int rule)
 
 static int fold__states_ready(fold_model *m, int states, fold__error *error)
 {
+    char full[FOLD__WHEN_FULL];
     for (int which = FOLD__M_STATE1; which < FOLD__M_STATE1 + states; which++) {
         fold__array *array = &m->arrays[which];
         const size_t had = array->need, need = m->span * sizeof(float);
         if (!fold__arena_need(&m->arena, which, need))
             return fold__fail_in(error, FOLD_NO_MEMORY, "optimiser: out of memory for its state%s",
-                                 fold__when_full(m));
+                                 fold__when_full(m, full));
         if (need > had)
             memset(array->data + had, 0, need - had);
     }
@@ -13032,7 +13052,6 @@ static int fold__states_ready(fold_model *m, int states, fold__error *error)
 }
 
 #ifndef FOLD_INFERENCE
-/* Makes all state zero, as a rule begins, and counts steps from here on. */
 static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 {
     for (int which = FOLD__M_STATE1; which <= FOLD__M_STATE2; which++)
@@ -13658,7 +13677,6 @@ FOLD__INLINE uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t r
         return one;
     return (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row];
 }
-/* The data that each list element of a call has of its own. */
 static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
 {
     return (const uint64_t *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
@@ -13897,7 +13915,6 @@ static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_ref
     return 1;
 }
 
-/* Makes an operand of a program an input at a position of the op or cell. */
 static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
 {
     const uint32_t slot = fold__slot_of(sig, position);
@@ -14099,7 +14116,6 @@ static void fold__fill_table(fold_ctx *f, uint32_t size)
 }
 
 enum { FOLD__LEAST_TABLE = 64, FOLD__LEAST_TWINS = 1024 };
-/* Makes a table of hashes twice as large, and fills it. */
 static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size, uint32_t least,
                                            void (*fill)(fold_ctx *f, uint32_t size))
 {
@@ -14299,7 +14315,6 @@ static void fold__mark_sigs(fold_ctx *f)
     sigs[f->frame.cell ? f->frame.tag : 0].hash = 1;
 }
 
-/* Returns the word of a body's op's key that is its call's signature. */
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
     return fold__key_of(f, sig) + sig->count[FOLD__POOL_KEYS] - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
@@ -14320,7 +14335,6 @@ static void fold__move_down(fold_ctx *f, fold__sig *sig)
     }
 }
 
-/* Gives the signatures that are marked new numbers, in the order they have. */
 static void fold__number_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14338,7 +14352,6 @@ static void fold__number_sigs(fold_ctx *f)
         f->frame.tag = sigs[f->frame.tag].hash;
 }
 
-/* Moves the signatures that have a new number there, and drops the others. */
 static void fold__move_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14356,7 +14369,6 @@ static void fold__move_sigs(fold_ctx *f)
     f->arrays[FOLD__ARRAY_SIGS].need = (f->n_sigs + 1) * sizeof *sigs;
 }
 
-/* Returns the least size of a hash table at most half full. */
 static uint32_t fold__table_for(uint32_t least, uint32_t entries)
 {
     while (least < 2 * entries)
@@ -14389,7 +14401,6 @@ static int fold__forget_idle(fold_ctx *f)
     return 1;
 }
 
-/* Between recordings: forgets all signatures and shapes. */
 static void fold__forget_all(fold_ctx *f)
 {
     static const uint8_t of_signatures[] = { FOLD__ARRAY_SIGS,   FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
@@ -14666,7 +14677,6 @@ static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
     return 1;
 }
 
-/* Drops node `id` and all after it (and their edges). */
 static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
     f->most_nodes = f->n_nodes > f->most_nodes ? f->n_nodes : f->most_nodes;
@@ -14871,14 +14881,71 @@ static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, ui
     return fold__record(f, &request);
 }
 
+/* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of one sample each, and
+   have the shapes that are given: with shapes_apart 0, one for all. */
+FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t apart,
+                                        uint32_t count, const uint32_t *shape, uint32_t shapes_apart)
+{
+    uint32_t differ = 0;
+    for (uint32_t end = edge + count; edge < end; edge++, in += apart, shape += shapes_apart) {
+        const uint32_t id = in->id;
+        if (in->salt != f->salt || id - 1 >= f->n_nodes)
+            return 1;
+        f->edge_source[edge] = f->source[id];
+        f->edge_offset[edge] = f->offset[id];
+        differ |= (f->shape[id] ^ *shape) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
+    }
+    return differ;
+}
+
+/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
+   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
+   are attributes and parameters; `weight` is the first of these. */
+FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
+                                          int n_words, const fold_node *in, int n_in, const fold_node *list,
+                                          int count, uint64_t data)
+{
+    const int special = fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
+    if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+        return fold__null;
+    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id]), first = f->n_edges;
+    const fold__sig *sig = &f->sigs[recent];
+    if (!recent || (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
+                       sig->out_lists | (!sig->n_list ^ !count))
+        return fold__null;
+    const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
+    const size_t edges = sig->n_in + (size_t)n_list * (size_t)count;
+    uint32_t differ = 0;
+    for (int word = 0; word < n_words; word++)
+        differ |= key[word] ^ words[word];
+    if (differ || !fold__fits(f, sig->n_out, edges))
+        return fold__null;
+    differ = fold__write_plain(f, first, in, 1, sig->n_in, shape, 1);
+    for (uint32_t item = 0; item < n_list && list; item++)
+        differ |= fold__write_plain(f, first + sig->n_in + item * (uint32_t)count, list + item, n_list,
+                                    (uint32_t)count, shape + n_in + item, 0);
+    if (differ || (n_list && !list))
+        return fold__null;
+    f->n_edges += (uint32_t)edges;
+    const uint32_t id = fold__append_call(f, recent, 0, data);
+    if (n_list)
+        f->length[id] = (uint32_t)count;
+    return fold__handle(f, id);
+}
+
 /* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
     fold__operand operands[4];
     fold__request request;
-    if (!fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+    if (!f)
         return fold__null;
+    const int n_attr = fold__op_of(f->model, code->op)->n_attr;
+    const fold_node again =
+        fold__record_again(f, code->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
+    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+        return again;
     fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
 }
@@ -15160,7 +15227,6 @@ static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shap
     return fold__handle(f, id);
 }
 
-/* Appends an input with a copy of the values, or with zeros. */
 static fold_node fold__append_input(fold_ctx *f, const float *values, const fold_shape *shape, int rows)
 {
     const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
@@ -15177,13 +15243,11 @@ static int fold__missing(fold_ctx *f, const char *who)
 }
 #define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
 
-/* Tells whether a call can go on with the settings it is given. */
 static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
 {
     return !fold__broken(f) && fold__settings_ok(&f->error, first, who, NULL, settings);
 }
 
-/* Appends an input whose values the caller keeps. */
 static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *values, const fold_shape *shape,
                                   int rows)
 {
@@ -15233,7 +15297,6 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     return zeros;
 }
 
-/* Appends an input of bytes, each times a factor. */
 static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fold_shape *shape, int rows,
                                     float factor)
 {
@@ -15324,7 +15387,6 @@ static void fold__renew_tables(fold_ctx *f)
     f->tables_version = f->model->version;
 }
 
-/* Returns the lookup with this id, whose table may be one in bytes. */
 static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
     if (fold__has_floats(fold__lookup_table(f, id)))
@@ -15489,7 +15551,6 @@ static void fold__read_kept_whole(fold_ctx *f)
     }
 }
 
-/* Replaces a shared operand by a copy of its own. */
 static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind |= FOLD__SHARED;
@@ -15548,10 +15609,19 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
+/* Joined inputs are left to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
-    return fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
+    fold_node again = FOLD__ALL_ZERO;
+    if (f && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
+        (!bias.id || bias.salt == weight.salt) && !fold__is_concat(f, f->source[x.id])) {
+        const int outputs = fold__params(f->model)[weight.id - 1].shape.dim[1];
+        const uint32_t words[6] = { 0, 0, 0, (uint32_t)outputs, weight.id, bias.id };
+        again = fold__record_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0, 0);
+    }
+    return again.id ? again : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
 }
+
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int count, fold_param weight,
                                  fold_param bias)
 {
@@ -15621,6 +15691,8 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
+    if (shape.dim[0] == INT_MAX / 2) /* it is a list's row */
+        shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
     return !wrong;
@@ -15796,7 +15868,6 @@ static fold_node fold__with_number(fold_ctx *f, const fold__code *code, int sett
     fold__given_ok(f, setting, fold__op_name(code->op), &number);
     return fold__op(f, code, &node, 1, attr, 0);
 }
-/* Counts an axis below 0 from the end. */
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
 
 static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node, int axis, int other)
@@ -15923,12 +15994,14 @@ FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fo
     fold__call_begins(f, "standardize");
     return fold__over_deviation(f, "standardize", fold_sub(f, x, mean), variance, epsilon);
 }
+
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon)
 {
     fold__call_begins(f, "list_standardize");
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     const fold_node variance = fold_list_mean(f, fold_square(f, centred));
-    return fold__over_deviation(f, "list_standardize", centred, variance, epsilon);
+    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* NaN if squares overflow */
+    return fold__over_deviation(f, "list_standardize", centred, fold_add(f, variance, none), epsilon);
 }
 
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
@@ -16148,7 +16221,6 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
 
 /* -- over lists ------------------------------------------------------------------------------ */
 
-/* Makes the per-sample copy of a parameter that stands for it in lists. */
 static int fold__copy_param(fold_ctx *f, uint32_t source)
 {
     const uint32_t param = fold__node_param(f, source);
@@ -16300,7 +16372,6 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const 
                                         index[wrong], of, wrong, end);
 }
 
-/* Copies indices into the recording's data; their place, or NONE. */
 static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
 {
     const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
@@ -16437,7 +16508,6 @@ static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fol
     return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
 }
 
-/* Takes a list whole, or a single value beside it. */
 static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__is_list_operand(f, operand) ? fold__whole_operand_of(f, x, who, operand)
@@ -17161,7 +17231,6 @@ static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold_
     return fold__hash_words(words, 8);
 }
 
-/* Tells what identifies an op of a body, in any context. */
 static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request)
 {
     const uint64_t data = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM)
@@ -17358,7 +17427,6 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
     }
 }
 
-/* Marks the values of a program that some output's gradient reaches. */
 static void fold__mark_passes(const fold_model *m, const fold__program *program, fold__value *values)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -17479,10 +17547,11 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
 
 static int fold__tracing_failed(fold_model *m, const char *name)
 {
+    char full[FOLD__WHEN_FULL];
     const fold__error *error = &m->tracer->error;
     const int in_model = error->status == FOLD_NO_MEMORY && !m->tracing.block && !m->tracing.alloc;
     return fold__model_fail(m, error->status, "cell '%s': %s%s", name, error->text,
-                            in_model ? fold__when_full(m) : "");
+                            in_model ? fold__when_full(m, full) : "");
 }
 
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
@@ -17666,7 +17735,6 @@ static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t 
                       cell->name);
 }
 
-/* Checks the operands of a call and the shapes of its list's components. */
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
                             const fold_node *list, int count, fold__operand *operand, uint32_t *list_shape)
 {
@@ -17776,45 +17844,6 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     return fold__record(f, request);
 }
 
-/* Tells whether inputs are values of each sample's own, of the shapes that a signature has. They become edges
-   of the next node, for which there is room. */
-FOLD__INLINE int fold__add_plain(fold_ctx *f, const fold__sig *sig, const fold_node *in)
-{
-    const uint32_t *shape = fold__key_of(f, sig) + sig->in_shape, first = f->n_edges;
-    uint32_t differ = 0;
-    for (uint32_t input = 0; input < sig->n_in; input++) {
-        const uint32_t id = in[input].id;
-        if (in[input].salt != f->salt || id - 1 >= f->n_nodes)
-            return 0;
-        const uint32_t source = f->source[id];
-        f->edge_source[first + input] = source;
-        f->edge_offset[first + input] = f->offset[id];
-        differ |= (f->shape[id] ^ shape[input]) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
-    }
-    return !differ;
-}
-
-/* Records a call that is in all like one of the last: nothing else needs to be looked at then. Null: it may
-   not be, or may be wrong. */
-FOLD__INLINE fold_node fold__call_again(fold_ctx *f, const fold__cell_data *callee, fold_cell cell,
-                                        const fold_node *in, int n_in)
-{
-    const int special = fold__is_eager(f) | fold__merges(f) | callee->n_draws;
-    if (special || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes)
-        return fold__null;
-    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const uint32_t recent = *fold__recent_sig(f, op, 0, f->shape[in[0].id]);
-    if (!recent)
-        return fold__null;
-    const fold__sig *sig = &f->sigs[recent];
-    const uint32_t differ =
-        (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->n_list | sig->shared | sig->form | sig->tag_cell;
-    if (differ || !fold__fits(f, sig->n_out, sig->n_in) || !fold__add_plain(f, sig, in))
-        return fold__null;
-    f->n_edges += sig->n_in;
-    return fold__handle(f, fold__append_call(f, recent, 0, 0));
-}
-
 /* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
@@ -17837,7 +17866,9 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
         return fold__null;
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
-    const fold_node again = count ? fold__null : fold__call_again(f, callee, cell, in, n_in);
+    const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
+    const fold_node again =
+        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
@@ -17851,7 +17882,6 @@ FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in,
     return fold__call(f, cell, in, n_in, list, count);
 }
 
-/* Checks the components of a call's list that are whole lists. */
 static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fold_node *lists,
                              fold__operand *operand, fold__request *request, fold__list *list)
 {
@@ -18358,7 +18388,6 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
 }
 
-/* Gives each worker its part of the scratch. */
 static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18409,7 +18438,6 @@ static int fold__reserve_workers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for all that a run knows of nodes, calls and edges. */
 static int fold__node_arrays(fold_ctx *f)
 {
     fold__carver carver = { NULL, 0 };
@@ -18648,7 +18676,6 @@ static int fold__stops_some(const fold_ctx *f, uint32_t id)
     return sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1;
 }
 
-/* Marks what gets a gradient from such a call. */
 static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 {
     const fold__slots slots = fold__slots_of(f, id);
@@ -18766,7 +18793,6 @@ static void fold__mark_calls(fold_ctx *f)
     run->counts.first_call = call;
 }
 
-/* Lets a value that this run makes stay readable. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -18777,7 +18803,6 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->counts.kept++] = source;
 }
 
-/* Returns the node from which on a run looks at all. */
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
 
 /* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
@@ -18788,7 +18813,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -18992,7 +19016,6 @@ static int fold__takes_few(const fold_ctx *f, uint32_t id)
            fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
 }
 
-/* Returns the call that an edge is of. */
 static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 {
     uint32_t id = 1;
@@ -19076,13 +19099,11 @@ static int fold__ref_wanted(const fold_ctx *f, const fold__run_sig *run_sig, con
 {
     return fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand)->grad;
 }
-/* Tells whether there is a parameter (id + 1) and it is trained. */
 static int fold__param_trains(const fold_ctx *f, uint32_t id)
 {
     return id && fold__trainable(f->model, &fold__params(f->model)[id - 1]);
 }
 
-/* Notes what the backward of an op and its weight gradients read. */
 static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                              const fold__body_op *op)
 {
@@ -19421,7 +19442,6 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Returns the signature of a call in this run. */
 static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
@@ -19614,7 +19634,6 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
 #endif
 static int fold__worth_sharing(double work) { return work >= FOLD__SHARED_WORK; }
 
-/* Counts the same of all calls of the run. */
 static double fold__all_work(const fold_ctx *f)
 {
     double work = 0;
@@ -19645,7 +19664,6 @@ typedef struct fold__levels {
     uint32_t deep;    /* the longest chain of calls of any signature */
 } fold__levels;
 
-/* Counts a call's levels. */
 static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
 {
     fold__run *run = f->run;
@@ -19943,7 +19961,6 @@ static void fold__list_leaves(fold_ctx *f)
    signatures that feed each other. It sorts them so that producers come first. Calls: what a run knows. Sees
    signatures and operands, never sizes or floats; must not know policies. */
 
-/* Returns the signature in its group that makes a value. */
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
     return &f->run->group_sig[f->run->maker[id]];
@@ -20005,7 +20022,6 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Lists the group's calls by signature in record order. */
 static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20428,7 +20444,6 @@ FOLD__INLINE void fold__note_changed(fold__greedy *greedy, uint32_t sig)
     greedy->queue[sig].changed = 1;
 }
 
-/* Puts a call into the queue of its signature. */
 FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
 {
     fold__waiting *const waiting = greedy->waiting;
@@ -20552,7 +20567,6 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     return 1;
 }
 
-/* Finds the depth of each gathered call, for the agenda. */
 static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 {
     const fold__waiting *const waiting = greedy->waiting;
@@ -20658,7 +20672,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Makes batches of calls of equal depth and signature, depth by depth. */
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -20703,7 +20716,6 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
     return 1;
 }
 
-/* Returns the end of the component that begins with a signature. */
 static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t sig)
 {
     uint32_t end = sig + 1;
@@ -20713,7 +20725,6 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -21254,7 +21265,6 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
 }
 
-/* Plans one scheduled group: buffers, lifetimes, offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -21352,7 +21362,6 @@ static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uin
     }
 }
 
-/* Makes a spot of rows from outside. */
 static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 {
     spot->from = from;
@@ -21380,7 +21389,6 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds the rows of a spot that moves otherwise. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
@@ -21395,7 +21403,6 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
         fold__shift_rows(worker, rows, worker->row, spot->offset, count);
 }
 
-/* Finds the rows of a spot, `count` of them from the tile's first on. */
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
@@ -21467,7 +21474,6 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
     op_call->data_step = 1;
 }
 
-/* Prepares the call of an op: all but its rows. */
 static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
                           const fold_shape *shape, float *scratch, fold__prepared *made)
 {
@@ -21521,7 +21527,6 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
     return call;
 }
 
-/* Calls an op that has no batched path row by row. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21719,7 +21724,6 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, 
     }
 }
 
-/* Plans what the batch's stage does with each op. */
 static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
@@ -21975,7 +21979,6 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Makes a batch, or part of one, ready to run. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22527,7 +22530,6 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
-/* Finds which floats of its target a use reads. */
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
     if (use->is_node) {
@@ -22571,7 +22573,6 @@ static int fold__add_use(fold_ctx *f, fold__use use, int elem)
     return 1;
 }
 
-/* Lists the uses that one op of a signature makes: those of its weight, its bias and its operands. */
 static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
 {
     const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
@@ -22600,7 +22601,6 @@ static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
     return 1;
 }
 
-/* Lists the uses that the calls of a signature make: first those of operands that all calls share. */
 static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
 {
     fold__run *run = f->run;
@@ -22740,7 +22740,6 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
-/* Adds a use's sum to its total where it has a place of its own. */
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     if (!use->is_node && use->sum == FOLD__SUM_APART)
@@ -23059,7 +23058,6 @@ static int fold__reserve_sums(fold_ctx *f)
 /* The body runs op by op. Copies at its inputs and outputs stand for the borders that the call has in a
    batched context. They are called barriers. */
 
-/* Makes a copy of one operand, as an op beside the traced ones. */
 static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
 {
     const uint32_t ordinal = f->frame.ordinal;
@@ -23366,7 +23364,6 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
                     backward ? fold__backward_of(program->op) : program->op->forward, backward);
 }
 
-/* Computes the values of a recorded op, which have their places. */
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
 {
     float **pointers = fold__eager_scratch(f, id);
@@ -23470,7 +23467,6 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     }
 }
 
-/* Packs what the gradient of an op's operand reads of its weight. */
 static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                   int operand)
 {
@@ -23788,7 +23784,6 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
-/* Tells what tells this run from others. */
 static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
 {
     fold__plan_part part[FOLD__PLAN_PARTS];
@@ -23897,7 +23892,6 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Tells whether a structure without a plan was seen before; notes it. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -23956,7 +23950,6 @@ static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
     return fold__work_of_rows(f, f->run->group_sig[batch->group_sig].run_sig, batch->count, batch->elems);
 }
 
-/* Learns what one unit of work takes: the mean moves by a sixteenth. */
 static void fold__learn_unit(fold__work_unit *unit, double work, double ns)
 {
     if (!(work > 0))
@@ -24257,7 +24250,6 @@ static void fold__enter_strip(fold_ctx *f, fold__group *group, uint32_t row)
         fold__aim_gradients(f, group);
 }
 
-/* Goes on to the next strip of a group, if there is one. */
 static int fold__next_strip(fold_ctx *f, uint32_t which)
 {
     fold__group *group = &f->run->group[which];
@@ -24879,7 +24871,6 @@ static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
 }
-/* Tells whether a node is a choice among the rows of one list. */
 static int fold__is_choice(const fold_ctx *f, uint32_t id)
 {
     return fold__kind_of(f, id) == FOLD__OP && !fold__is_list(f, id) &&
@@ -25120,7 +25111,6 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     return 1;
 }
 
-/* Reserves places for kept gradients that have none. */
 static int fold__reserve_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -25134,7 +25124,6 @@ static int fold__reserve_kept_grads(fold_ctx *f)
     return 1;
 }
 
-/* Clears kept gradients that no root has reached yet. */
 static void fold__settle_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
@@ -25204,7 +25193,6 @@ static void fold__commit_steps(fold_ctx *f)
 
 static void fold__give_outputs(fold_ctx *f, int again);
 
-/* Lets the next run look at what is recorded from now on. */
 static void fold__note_old(fold_ctx *f)
 {
     f->old_nodes = f->n_nodes;
@@ -25382,7 +25370,6 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     return fold__window(f, &operand, 0, &shape, 0);
 }
 #endif /* FOLD_INFERENCE */
-
 
 #ifndef FOLD_INFERENCE
 static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
@@ -26194,7 +26181,6 @@ FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
 FOLD__BY_DEFAULT(fold_rmsprop, { 0.001f, 0.9f, 1e-8f, 0 })
 FOLD__BY_DEFAULT(fold_adam, { 0.001f, 0.9f, 0.999f, 1e-8f, 0, 0 })
 
-
 static void fold__step_rows(fold_model *m, const fold__param_data *param, const fold__step *step,
                             size_t first, size_t count)
 {
@@ -26314,7 +26300,6 @@ static void fold__step_all(fold__stepping *stepping)
 }
 
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
-/* Tells whether a step cannot be made; the model has the error. */
 static int fold__step_refused(fold_model *m, int first, const char *who, const void *settings)
 {
     return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL") ||
@@ -26515,7 +26500,6 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
     return full;
 }
 
-/* Whether a layer can have these sizes. */
 static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int inputs, int outputs)
 {
     const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MOST_WIDTH && outputs <= FOLD__MOST_WIDTH;
@@ -26824,25 +26808,29 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     return layer;
 }
 
-FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
+/* Records a layer over a list or, with `cache`, over the next rows of a sequence. */
+static fold_node fold__transformer(fold_ctx *f, const char *who, const fold_transformer *layer, fold_node x,
+                                   int causal, fold_cache **cache)
 {
-    if (!fold__layer_there(f, layer, "transformer"))
+    if (!fold__layer_there(f, layer, who))
         return fold__null;
     const fold_node call = fold_call(f, layer->own.before, &x, 1);
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
-    const fold_node in[2] = { x, fold_list_attention(f, query, key, value, layer->attention.heads, causal) };
+    fold__call_begins(f, who);
+    const fold_node found = cache ? fold_attention_step(f, *cache, query, key, value)
+                                  : fold_list_attention(f, query, key, value, layer->attention.heads, causal);
+    const fold_node in[2] = { x, fold__call_ends(f, found) };
     return fold_call(f, layer->own.after, in, 2);
 }
 
+FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
+{
+    return fold__transformer(f, "transformer_apply", layer, x, causal, NULL);
+}
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x)
 {
-    if (!fold__layer_there(f, layer, "transformer_step"))
-        return fold__null;
-    const fold_node call = fold_call(f, layer->own.before, &x, 1);
-    const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
-    const fold_node in[2] = { x, fold_attention_step(f, cache, query, key, value) };
-    return fold_call(f, layer->own.after, in, 2);
+    return fold__transformer(f, "transformer_step", layer, x, 1, &cache);
 }
 
 FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_transformer *layer, int layers,
@@ -26875,8 +26863,8 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     if (!fold__layer_there(f, encoder, "encoder") || !fold__layer_there(f, encoder->layer, "encoder: layer"))
         return fold__null;
     for (int i = 0; i < encoder->layers; i++)
-        x = fold_transformer_apply(f, &encoder->layer[i], x, causal);
-    return encoder->has_norm ? fold_norm_apply(f, &encoder->norm, x) : x;
+        x = fold__transformer(f, "encoder_apply", &encoder->layer[i], x, causal, NULL);
+    return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
 /* Tells what the body of a layer's cell needs. It is copied into the model. */
@@ -27119,16 +27107,16 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *laye
 
 /* -- unrolling ------------------------------------------------------------------------------- */
 
-static int fold__unroll_begin(fold_ctx *f, const fold_recurrent *layer, const fold_state *begin,
-                              fold_state *state)
+static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent *layer,
+                              const fold_state *begin, fold_state *state)
 {
     *state = fold__no_state;
     if (fold__broken(f))
         return 0;
     if (!layer || !layer->cell.id)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the cell is null");
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the cell is null", who);
     if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a state of this cell is %s",
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a state of this cell is %s", who,
                           layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
     *state = begin ? *begin : fold_recurrent_zeros(f, layer);
     return !fold__broken(f);
@@ -27147,17 +27135,17 @@ static int fold__states_are_single(fold_ctx *f, const char *who, const fold_stat
     return !fold__broken(f);
 }
 
-static int fold__unroll_length(fold_ctx *f, const fold_node *x, int count)
+static int fold__unroll_length(fold_ctx *f, const char *who, const fold_node *x, int count)
 {
     if (fold__broken(f))
         return 0;
     if (count < 0)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: a sequence of %d steps", count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence of %d steps", who, count);
     if (count && !x)
-        return fold__missing(f, "unroll");
+        return fold__missing(f, who);
     for (int step = 0; step < count; step++)
         if (fold_node_is_null(x[step]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: input %d of %d is null", step, count);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d of %d is null", who, step, count);
     return 1;
 }
 
@@ -27165,7 +27153,8 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
                                 int reverse, const fold_state *begin, fold_node *out)
 {
     fold_state state;
-    const int fine = fold__unroll_begin(f, layer, begin, &state) && fold__unroll_length(f, x, count);
+    const int fine =
+        fold__unroll_begin(f, "unroll", layer, begin, &state) && fold__unroll_length(f, "unroll", x, count);
     for (int step = 0; step < count; step++) {
         const int at = reverse ? count - 1 - step : step;
         state = fine ? fold_recurrent_apply(f, layer, x[at], state) : fold__no_state;
@@ -27224,7 +27213,7 @@ FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
     for (int sample = 0; sequences && sample < sequences->samples; sample++) {
         fold_state state;
         const int count = fold__sequence_length(f, sequences, sample);
-        const int fine = fold__unroll_begin(f, layer, begin ? &begin[sample] : NULL, &state);
+        const int fine = fold__unroll_begin(f, "unroll_batch", layer, begin ? &begin[sample] : NULL, &state);
         for (int step = 0; step < sequences->steps; step++) {
             fold_node *at = out ? &out[(size_t)sample * (size_t)sequences->steps + (size_t)step] : NULL;
             if (fine && step < count)
@@ -27267,11 +27256,11 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 /* Records one direction of a layer. It reads the first `count` nodes of `steps`, which lie in the context's
    memory and may move with every call that records. The states h become the `count` nodes after them or, in
    reverse, are concatenated with what is there. */
-static fold_state fold__stack_direction(fold_ctx *f, const fold_recurrent *layer, int count, int reverse,
-                                        const fold_state *begin)
+static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
+                                        int reverse, const fold_state *begin)
 {
     fold_state state;
-    const int fine = fold__unroll_begin(f, layer, begin, &state);
+    const int fine = fold__unroll_begin(f, who, layer, begin, &state);
     for (int step = 0; step < count && fine; step++) {
         const int at = reverse ? count - 1 - step : step;
         state = fold_recurrent_apply(f, layer, f->steps[at], state);
@@ -27294,13 +27283,13 @@ static int fold__room_for_steps(fold_ctx *f, int count)
 }
 
 /* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
-static void fold__unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, int count, int fine,
+static void fold__unroll_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count, int fine,
                                const fold_state *begin, fold_state *last)
 {
     for (int i = 0; i < fold__stack_cells(stack); i++) {
         const int reverse = i % stack->directions;
         const fold_state end =
-            fine ? fold__stack_direction(f, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL)
+            fine ? fold__stack_direction(f, who, &stack->cell[i], count, reverse, begin ? &begin[i] : NULL)
                  : fold__no_state;
         if (last)
             last[i] = end;
@@ -27309,10 +27298,10 @@ static void fold__unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, int cou
     }
 }
 
-static int fold__is_stack(fold_ctx *f, const fold_rnn_stack *stack)
+static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack)
 {
     return fold__stack_cells(stack) ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "rnn_stack: it is NULL, or was not made by fold_rnn_stack_new");
+           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
 }
 
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
@@ -27320,11 +27309,12 @@ FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *sta
                                           fold_state *last)
 {
     const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    const int fine =
-        fold__is_stack(f, stack) && fold__unroll_length(f, x, count) && fold__room_for_steps(f, count);
+    const char *who = "rnn_stack_apply";
+    const int fine = fold__is_stack(f, who, stack) && fold__unroll_length(f, who, x, count) &&
+                     fold__room_for_steps(f, count);
     if (fine && count)
         memcpy(f->steps, x, size);
-    fold__unroll_stack(f, stack, count, fine, begin, last);
+    fold__unroll_stack(f, who, stack, count, fine, begin, last);
     if (out && size && fold__broken(f))
         memset(out, 0, size);
     else if (out && size)
@@ -27356,10 +27346,11 @@ static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
 FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
                                        const fold_state *begin, fold_state *last)
 {
-    const int fine = fold__is_stack(f, stack) &&
-                     fold__states_are_single(f, "rnn_stack_list", begin, fold__stack_cells(stack));
-    const int count = fine ? fold__steps_of_list(f, "rnn_stack_list", x) : -1;
-    fold__unroll_stack(f, stack, count, count >= 0, begin, last);
+    const char *who = "rnn_stack_list";
+    const int fine =
+        fold__is_stack(f, who, stack) && fold__states_are_single(f, who, begin, fold__stack_cells(stack));
+    const int count = fine ? fold__steps_of_list(f, who, x) : -1;
+    fold__unroll_stack(f, who, stack, count, count >= 0, begin, last);
     return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
 }
 
@@ -27367,8 +27358,8 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
                                     const fold_state *begin, fold_state *last)
 {
     fold_state state;
-    const int fine =
-        fold__states_are_single(f, "unroll_list", begin, 1) && fold__unroll_begin(f, layer, begin, &state);
+    const int fine = fold__states_are_single(f, "unroll_list", begin, 1) &&
+                     fold__unroll_begin(f, "unroll_list", layer, begin, &state);
     const int count = fine ? fold__steps_of_list(f, "unroll_list", x) : -1;
     for (int step = 0; step < count; step++) {
         const int at = reverse ? count - 1 - step : step;
@@ -27389,16 +27380,17 @@ static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_no
         return 0;
     if (!desc || !desc->step)
         return fold__missing(f, "unroll_steps");
-    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll", desc) ||
-        !fold__unroll_length(f, desc->x, desc->n))
+    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll_steps", desc) ||
+        !fold__unroll_length(f, "unroll_steps", desc->x, desc->n))
         return 0;
     for (int state_index = 0; state_index < desc->n_states; state_index++) {
         if (!desc->begin && !desc->state[state_index].rank)
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: state %d has neither a beginning nor a shape",
-                              state_index);
+            return fold__fail(f, FOLD_BAD_ARGUMENT,
+                              "unroll_steps: state %d has neither a beginning nor a shape", state_index);
         state[state_index] = desc->begin ? desc->begin[state_index] : fold_zeros(f, desc->state[state_index]);
         if (fold_node_is_null(state[state_index]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll: the beginning of state %d is null", state_index);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state %d is null",
+                              state_index);
     }
     return !fold__broken(f);
 }
@@ -27410,18 +27402,20 @@ static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at,
     if (fold__broken(f))
         return 0;
     if (desc->out && fold_node_is_null(out))
-        return fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d gave no output", at);
+        return fold__fail(f, FOLD_BAD_CELL, "unroll_steps: the step of input %d gave no output", at);
     for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
         fold__operand before, after;
         if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states))
-            return fold__fail(f, FOLD_BAD_CELL, "unroll: the step of input %d %s state %d, there are %d", at,
+            return fold__fail(f, FOLD_BAD_CELL,
+                              "unroll_steps: the step of input %d %s state %d, there are %d", at,
                               state_index < desc->n_states ? "left out" : "gave a", state_index,
                               desc->n_states);
         if (state_index >= desc->n_states)
             continue;
-        if (!fold__operand_of(f, state[state_index], "unroll", &before) ||
-            !fold__operand_of(f, next[state_index], "unroll", &after) ||
-            !fold__one_shape(f, "unroll", before.shape, after.shape, "a step changed the shape of a state"))
+        if (!fold__operand_of(f, state[state_index], "unroll_steps", &before) ||
+            !fold__operand_of(f, next[state_index], "unroll_steps", &after) ||
+            !fold__one_shape(f, "unroll_steps", before.shape, after.shape,
+                             "a step changed the shape of a state"))
             return 0;
     }
     return 1;
@@ -28637,7 +28631,6 @@ static const char *fold__rule_name(int rule)
     return name[rule];
 }
 
-/* Tells what the names of a part's tensors begin with. */
 static const char *fold__part_name(int rule, int part)
 {
     static const char *const name[] = { "",
@@ -28657,7 +28650,6 @@ static int fold__is_little_endian(void)
     return first == 1;
 }
 
-/* Compares a text with three parts joined. */
 static int fold__compare_joined(const char *text, const char *const parts[3])
 {
     for (int i = 0; i < 2; i++) {
@@ -28714,7 +28706,6 @@ static fold_status fold__file_end(fold_model *m, const fold__error *error)
 FOLD__BY_DEFAULT(fold_save_desc, FOLD__ALL_ZERO)
 FOLD_API uint64_t fold_model_steps(const fold_model *m) { return m ? m->steps : 0; }
 
-/* Returns 0 and an error when there is something that a file cannot hold. */
 static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold__error *error)
 {
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -29329,13 +29320,17 @@ typedef struct fold_tensors {
     int keeps_all; /* a stream's data are wanted in memory, of every tensor */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *optimizer, *steps, *config; /* found in the metadata; NULL: not there */
+    const char *metadata, *metadata_end;    /* texts, each with a zero behind it: a key, what it tells, ... */
+    const char *optimizer, *steps, *config; /* of these; NULL: not there */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
+/* Texts move to the front of the metadata, where they lie end to end. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
+    char *to = json->at;
+    file->metadata = file->metadata_end = to;
     if (!fold__json_take(json, '{'))
         return 0;
     if (fold__json_next(json, '}'))
@@ -29345,6 +29340,10 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         const char *text = key && fold__json_take(json, ':') ? fold__json_string(json) : NULL;
         if (!text)
             return 0;
+        const size_t size = strlen(key) + 1, text_size = strlen(text) + 1;
+        key = (const char *)memmove(to, key, size);
+        text = (const char *)memmove(to + size, text, text_size);
+        file->metadata_end = to += size + text_size;
         const char **want = fold__same_text(key, "optimizer") ? &file->optimizer : NULL;
         if (fold__same_text(key, "steps"))
             want = &file->steps;
@@ -29587,7 +29586,6 @@ static void fold__say_nearest(const fold__file *file, const char *name, char *te
 }
 #endif
 
-/* Says that a tensor is not in the file or image. */
 static int fold__missing_tensor(fold__file *file, const char *who, const char *const joined[3],
                                 const char *where)
 {
@@ -29640,7 +29638,6 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
     return 1;
 }
 
-/* Joins a tensor and a part of a parameter. */
 static int fold__match_part(fold__file *file, uint32_t index, int part)
 {
     const fold__param_data *param = &fold__params(file->model)[index];
@@ -29813,7 +29810,6 @@ static float fold__scale_at(const fold__tensor *tensor, size_t at)
     return fold__float_at(tensor->scales->data + 4 * (size_t)which);
 }
 
-/* Reads values of a tensor, from one of them on. */
 FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *tensor, size_t from,
                                              size_t count)
 {
@@ -30048,6 +30044,7 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
 /* Gives a parameter the bytes of a tensor, in place, or in groups in the model. */
 static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
 {
+    char full[FOLD__WHEN_FULL];
     fold_model *m = file->model;
     const int by_columns = (fold__forward_packs(param->uses) & FOLD__PACK_DIRECT) != 0;
     char name[FOLD__SHORT];
@@ -30068,7 +30065,7 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
     }
     if (!fold__arena_need(&m->arena, FOLD__M_BYTES, bytes))
         return fold__load_fail(file, FOLD_NO_MEMORY, "parameter '%s': out of memory%s", name,
-                               fold__when_full(m));
+                               fold__when_full(m, full));
     m->bytes = bytes;
     fold__load_bytes(m, param, tensor->data, tensor->scales->data);
     return 1;
@@ -30320,8 +30317,13 @@ FOLD_API int fold_tensors_count(const fold_tensors *t) { return t ? (int)t->coun
 
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name)
 {
-    const char *const joined[3] = { name, "", "" };
+    const char *joined[3] = { name, "", "" };
     const fold__tensor *tensor = t && name ? fold__find_tensor(t, joined) : NULL;
+    for (const char *key = t && name ? t->metadata : NULL; key && !tensor && key < t->metadata_end;) {
+        joined[0] = key + strlen(key) + 1;
+        tensor = fold__same_text(key, name) ? fold__find_tensor(t, joined) : NULL;
+        key = joined[0] + strlen(joined[0]) + 1;
+    }
     return tensor ? (int)(tensor - t->tensor) : -1;
 }
 

@@ -32,11 +32,12 @@
 
    Errors: a file that is broken is refused. Where it has something that is not read, what depends on it is
    refused when it is asked for, and the file only if all of its outputs are. The message names the op, the
-   node and the reason. What is computed in half or double precision there is computed in float here.
+   node and the reason. What is computed in half or double precision there is computed in float here; a Cast
+   to half rounds.
 
    It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and
-   works in every build of fold.h. Erf, Pow by values that are not constant, and the noise of choices call
-   libm, so their bits are those of libm.
+   works in every build of fold.h. Erf, Pow by values that are not constant or are 0, -3, -5 ... or beyond 64,
+   and the noise of choices call libm, so their bits are those of libm.
 
    No gradient passes through ArgMax, Multinomial, Floor, comparisons, And, Or, Not, Cast to whole numbers or
    truth values, Pow of whole numbers, and the condition of Where (fold_onnx_tensor.stops_gradient). It passes
@@ -74,7 +75,7 @@ typedef struct fold_onnx_desc {
     const char *prefix; /* comes before the names of parameters: "left." lets a model hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
-    size_t most_bytes; /* of memory while the file is opened; 0: 8 times its size and 64 MB */
+    size_t most_bytes; /* of memory while the file is opened, parameters included; 0: 8 times its size and 64 MB */
 } fold_onnx_desc;
 fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
@@ -136,6 +137,7 @@ int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, voi
 #endif /* ONNX_H */
 
 #ifdef ONNX_IMPLEMENTATION
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -356,6 +358,11 @@ static size_t onnx__release(fold_onnx *o, onnx__arena *arena)
     return freed;
 }
 
+static int onnx__over_budget(fold_onnx *o)
+{
+    return onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
+                      (unsigned long)o->most);
+}
 /* Takes zeroed memory. There is a budget, so that a small file cannot ask for much. */
 static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t size)
 {
@@ -365,10 +372,7 @@ static void *onnx__take(fold_onnx *o, onnx__arena *arena, size_t count, size_t s
     if (!arena->first || arena->first->size - arena->used < bytes) {
         const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
         onnx__chunk *chunk = room > o->budget ? NULL : (onnx__chunk *)(memory.alloc)(room, 64, memory.user);
-        if (!chunk && room > o->budget)
-            onnx__fail(o, FOLD_NO_MEMORY,
-                       "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
-                       (unsigned long)o->most);
+        if (!chunk && room > o->budget) onnx__over_budget(o);
         if (!chunk) return onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
         o->budget -= room;
         chunk->next = arena->first;
@@ -505,7 +509,7 @@ static double onnx__decode(int type, uint64_t bits)
     case ONNX__HALF: return onnx__half((unsigned)(bits & 65535));
     case ONNX__INT64: return (double)(int64_t)bits;
     case ONNX__INT32: return (double)(int32_t)low;
-    default: return (double)(bits & 255);
+    default: return bits != 0; /* a truth value */
     }
 }
 
@@ -599,6 +603,10 @@ static int onnx__same_dims(const onnx__dims *a, const onnx__dims *b)
     return a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
 static int onnx__too_many_axes(fold_onnx *o, int most) { return ONNX__REFUSE(o, "more than %d axes", most); }
+static int onnx__is_empty(fold_onnx *o, const onnx__value *value)
+{
+    return ONNX__REFUSE(o, "'%.60s' has no values", value->name);
+}
 /* Counts the values of a shape; 0 after an error. */
 static int onnx__size(fold_onnx *o, const onnx__dims *dims)
 {
@@ -667,10 +675,17 @@ static double onnx__round(const onnx__value *value, double number)
 {
     return value->is_integer ? onnx__trunc(number, 0) : (double)(float)number;
 }
+/* Sets the shape of a constant. It may have no values, since an empty list of axes or lengths is one. */
+static int onnx__set_constant_dims(fold_onnx *o, onnx__value *value, const onnx__dims *dims)
+{
+    const int is_empty = dims->rank == 1 && !dims->dim[0];
+    if (is_empty) value->dims = *dims;
+    return !o->failed && (is_empty || onnx__set_dims(o, value, dims));
+}
 /* Makes a value constant, of numbers that are to be written. */
 static double *onnx__fix(fold_onnx *o, onnx__value *value, const onnx__dims *dims, int is_integer)
 {
-    if (!onnx__set_dims(o, value, dims)) return NULL;
+    if (!onnx__set_constant_dims(o, value, dims)) return NULL;
     value->origin = ONNX__FIXED;
     value->is_integer = is_integer;
     value->is_frozen = 1;
@@ -750,7 +765,7 @@ static int onnx__read_listed(fold_onnx *o, onnx__span from, int field, const onn
     if (there != value->count)
         return ONNX__REFUSE(o, "%d values, its shape tells of %d", there, value->count);
     value->numbers = ONNX__PASSING(o, double, there);
-    return value->numbers && onnx__numbers(o, from, field, type, value->numbers, there);
+    return value->numbers && onnx__numbers(o, from, field, type, value->numbers, there) == there;
 }
 /* Reads a TensorProto into a constant. */
 static int onnx__read_tensor(fold_onnx *o, onnx__span tensor, onnx__value *value)
@@ -765,7 +780,7 @@ static int onnx__read_tensor(fold_onnx *o, onnx__span tensor, onnx__value *value
     if (!type) return onnx__no_type(o, field.value);
     for (int k = 0; k < dims.rank && k < FOLD_ONNX_RANK; k++)
         dims.dim[k] = dim[k] >= 0 && dim[k] <= INT_MAX ? (int)dim[k] : -1;
-    if (!onnx__set_dims(o, value, &dims)) return 0;
+    if (!onnx__set_constant_dims(o, value, &dims)) return 0;
     value->is_integer = value->is_frozen = type->is_integer;
     value->origin = ONNX__FIXED;
     value->type = type;
@@ -1046,7 +1061,9 @@ static int onnx__weigh(fold_onnx *o, onnx__weight wanted, const onnx__view *view
     }
     if (o->n_weights == 2 * o->most_values) return ONNX__REFUSE(o, "too many parameters");
     desc.name = onnx__param_name(o, &wanted);
-    if (o->failed) return 0;
+    const size_t bytes = sizeof(float) * (size_t)onnx__elements(wanted.shape);
+    if (o->failed || bytes > o->budget) return onnx__over_budget(o); /* of values repeated, too */
+    o->budget -= bytes;
     desc.shape = wanted.shape;
     desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is meant so */
     desc.uses = uses;
@@ -1085,6 +1102,7 @@ static int onnx__use_constant(fold_onnx *o, int index, int frozen)
                      kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
     value->shape = shape;
     if (!shape.rank) return onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!value->count) return onnx__is_empty(o, value);
     return onnx__weigh(o, onnx__form(value, ONNX__AS_IT_IS, 1, kept), NULL, 0, frozen, &value->param);
 }
 
@@ -1441,6 +1459,16 @@ static double onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
 static double onnx__floor(double a, double b) { return (void)b, floor(a); }
 static double onnx__erf(double a, double b) { return (void)b, erf(a); }
 static double onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
+/* The nearest number of half precision. */
+static double onnx__to_half(double a, double b)
+{
+    int power;
+    (void)b;
+    if (!isfinite(a) || a == 0) return a;
+    frexp(a, &power); /* it has 11 bits, or fewer below 2^-14 */
+    const double step = ldexp(1, (power > -13 ? power : -13) - 11), near = nearbyint(a / step) * step;
+    return fabs(near) > 65504 ? near * (double)INFINITY : near;
+}
 static fold_node onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
 
 /* Widens a shape to the one in which it and another one meet, as in fold.h. */
@@ -1479,9 +1507,10 @@ static int onnx__compute(fold_onnx *o, const onnx__dims *dims)
     for (int i = 0; i < count && !o->failed; i++) {
         for (int k = 0; k < n; k++) x[k] = onnx__number(onnx__in(o, k), source[k][i]);
         double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
-        if (whole && op->number == onnx__div && x[1] == 0) return ONNX__REFUSE(o, "a division by 0");
         if (op->most == 1) y = op->number(y, y);
         for (int k = 1; k < n && op->number; k++) y = op->number(y, x[k]);
+        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* where int32 may wrap, and int64 be rounded */
+            return ONNX__REFUSE(o, "a whole number of %g: a division by 0, or too large", y);
         numbers[i] = onnx__round(onnx__out(o), y);
     }
     return !o->failed;
@@ -1501,6 +1530,7 @@ static void onnx__map_forward(const fold_op_call *c)
 }
 static double onnx__slope(const onnx__op *op, double a, double b, int of)
 {
+    if (op->number == onnx__to_half) return 1;
     if (op->number == onnx__erf) return 1.1283791670955126 * exp(-a * a);
     if (!of) return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
@@ -1549,22 +1579,22 @@ static int onnx__open_gelu(fold_onnx *o, const onnx__value *from)
 static int onnx__open_clip(fold_onnx *o, const onnx__value *from)
 {
     (void)from;
-    double bound[2] = { (double)onnx__real(o, "min", -INFINITY), (double)onnx__real(o, "max", INFINITY) };
+    double bound[2] = { (double)onnx__real(o, "min", -FLT_MAX), (double)onnx__real(o, "max", FLT_MAX) };
     for (int i = 0; i < 2; i++)
         if (onnx__has_in(o, i + 1) && !onnx__scalar(o, o->node.in[i + 1], &bound[i]))
             return ONNX__REFUSE(o, "a bound that is not constant");
-    if (!(bound[0] <= bound[1])) return ONNX__REFUSE(o, "bounds that leave nothing between them");
-    onnx__calls calls = o->node.op->calls;
-    const int has_low = isfinite(bound[0]), has_high = isfinite(bound[1]);
-    if (!has_low || !has_high) calls.between = NULL;
-    if (has_low != has_high) calls.with = has_low ? fold_at_least : fold_at_most;
-    return onnx__one_step(o, &calls, 0, (float)bound[!has_low && has_high], (float)bound[1]);
+    if (!(bound[0] <= bound[1]) || bound[0] == (double)INFINITY || bound[1] == -(double)INFINITY)
+        return ONNX__REFUSE(o, "bounds that leave nothing between them");
+    return onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
 }
 
 static fold_node onnx__less_from(fold_ctx *f, fold_node x, float number)
 {
-    x = fold_neg(f, x);
-    return number != 0 ? fold_shift(f, x, number) : x;
+    return fold_shift(f, fold_neg(f, x), number);
+}
+static fold_node onnx__divide_by(fold_ctx *f, fold_node x, float number)
+{
+    return fold_div(f, x, fold_constant(f, number));
 }
 /* With a number as one operand, sums, differences, products and quotients are calls of one input. Numbers
    are data, so that calls with others batch together. Returns 0 where it is another op. */
@@ -1573,13 +1603,17 @@ static int onnx__joins_number(fold_onnx *o, int rank)
     double (*const op)(double, double) = o->node.op->number;
     const int is_sum = op == onnx__add || op == onnx__sub;
     double number = 0;
+    int power;
     for (int x = 0; x < 2 && (is_sum || op == onnx__mul || op == onnx__div); x++) {
         onnx__calls calls = { NULL, NULL, NULL, NULL, NULL, NULL };
         if (onnx__in(o, x)->dims.rank < rank || !onnx__scalar(o, o->node.in[!x], &number)) continue;
-        if (op == onnx__div) number = x ? (double)INFINITY : 1 / number;
+        const double inverse = op == onnx__div ? 1 / number : 1;
         if (op == onnx__sub && !x) number = -number;
-        if (!isfinite((float)number)) continue;
-        if (number != (is_sum ? 0 : 1)) calls.with = is_sum ? fold_shift : fold_scale;
+        if ((op == onnx__div && x) || !isfinite((float)number) || !isfinite((float)inverse)) continue;
+        const int is_exact = frexp(number, &power) == (number < 0 ? -0.5 : 0.5); /* so is its inverse */
+        if (op == onnx__div && is_exact) number = inverse;
+        if (is_sum ? number != 0 || !signbit(number) : number != 1)
+            calls.with = is_sum ? fold_shift : op != onnx__div || is_exact ? fold_scale : onnx__divide_by;
         if (op == onnx__sub && x) calls.with = onnx__less_from;
         if (!is_sum && number == -1) calls.one = fold_neg, calls.with = NULL;
         return onnx__one_step(o, &calls, x, (float)number, 0);
@@ -1593,7 +1627,7 @@ static int onnx__open_elements(fold_onnx *o, const onnx__value *from)
     (void)from;
     const onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
-    const int passes = op->number == onnx__erf || op->number == onnx__pow;
+    const int passes = op->number == onnx__erf || op->number == onnx__pow || op->number == onnx__to_half;
     onnx__dims dims = { 0, { 0 } };
     for (int i = 0; i < n && !o->failed; i++) onnx__meet(o, &onnx__in(o, i)->dims, &dims);
     if (o->failed) return 0;
@@ -1621,18 +1655,23 @@ static int onnx__open_pow(fold_onnx *o, const onnx__value *from)
     };
     onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
     double exponent = 0;
-    const int is_number =
-        onnx__scalar(o, o->node.in[1], &exponent) && onnx__in(o, 1)->dims.rank <= from->dims.rank;
+    /* fold_pow knows no sign of zero, and 0, infinite and large exponents are none of its own */
+    const int is_number = onnx__scalar(o, o->node.in[1], &exponent) && fabs(exponent) <= 64 && exponent != 0 &&
+                          (exponent == -1 || fmod(exponent, 2) != -1) &&
+                          onnx__in(o, 1)->dims.rank <= from->dims.rank;
     if (from->is_integer) o->node.op = &whole; /* so are its powers */
     if (!is_number || onnx__all_fixed(o) || from->is_integer) return onnx__open_elements(o, from);
-    if (exponent == 2) calls.one = fold_square, calls.with = NULL;
+    if (exponent == 1 || exponent == 2 || exponent == -1) calls.with = NULL;
+    if (exponent == 2) calls.one = fold_square;
+    if (exponent == -1) calls.one = onnx__one_over;
     return onnx__one_step(o, &calls, 0, (float)exponent, 0);
 }
 
-/* A cast changes values where floats become whole numbers, and numbers truth. */
+/* A cast changes values where floats become whole numbers, and numbers truth, or lose bits. */
 static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
 {
-    static const onnx__op casts[2] = {
+    static const onnx__op casts[3] = {
+        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__to_half, 0, ONNX__INTEGERS },
         { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, onnx__trunc, 0, 0 },
         { "Cast",
           1,
@@ -1648,10 +1687,10 @@ static int onnx__open_cast(fold_onnx *o, const onnx__value *from)
     const onnx__type *type = onnx__type_of((uint64_t)to);
     const onnx__view view = onnx__view_of(o, &from->dims);
     onnx__value *out = onnx__out(o);
-    if (!type || (to == ONNX__HALF && !from->is_integer && from->origin != ONNX__FIXED))
-        return onnx__no_type(o, (uint64_t)to);
-    const int changes = to == ONNX__BOOL || (type->is_integer && !from->is_integer);
-    o->node.op = changes ? &casts[to == ONNX__BOOL] : o->node.op;
+    if (!type) return onnx__no_type(o, (uint64_t)to);
+    const int changes =
+        to == ONNX__BOOL || to == ONNX__HALF || (type->is_integer && !from->is_integer);
+    o->node.op = changes ? &casts[to == ONNX__HALF ? 0 : to == ONNX__BOOL ? 2 : 1] : o->node.op;
     if (!(changes ? onnx__open_elements(o, from) : onnx__emit(o, &view, o->node.out[0], &view.dims)))
         return 0;
     out->is_integer = type->is_integer;
@@ -1796,7 +1835,7 @@ static int onnx__open_unsqueeze(fold_onnx *o, const onnx__value *from)
     onnx__dims dims = { 0, { 0 } };
     unsigned marks;
     const int named = onnx__marked_axes(o, from->dims.rank, 1, &marks);
-    if (named < 1) return ONNX__REFUSE(o, "no axes");
+    if (named < 0) return ONNX__REFUSE(o, "no axes");
     for (int k = 0; dims.rank < from->dims.rank + named; dims.rank++)
         dims.dim[dims.rank] = marks >> dims.rank & 1 ? 1 : from->dims.dim[k++];
     return onnx__emit_shape(o, &dims);
@@ -1932,22 +1971,23 @@ static int onnx__open_concat(fold_onnx *o, const onnx__value *from)
     for (int i = 0; i < n; i++) {
         onnx__dims other = onnx__in(o, i)->dims;
         const int more = axis < other.rank ? other.dim[axis] : 0;
-        if (more) other.dim[axis] = first->dim[axis];
+        if (axis < other.rank) other.dim[axis] = first->dim[axis];
         if (!onnx__same_dims(&other, first))
             return ONNX__REFUSE(o, "'%.60s' has another shape", onnx__in(o, i)->name);
         dims.dim[axis] += more;
         whole &= onnx__in(o, i)->is_integer;
-        if (!onnx__size(o, &dims)) return 0;
+        if (dims.dim[axis] && !onnx__size(o, &dims)) return 0;
     }
     const int outer = onnx__product(&dims, 0, axis), all = onnx__product(&dims, axis, dims.rank);
     double *numbers = fixed ? onnx__fix(o, onnx__out(o), &dims, whole) : NULL;
     onnx__step s = onnx__begin(o, onnx__record_concat, n);
     s.number[0] = outer > 1;
+    s.n_in = 0;
     onnx__out(o)->is_integer = whole;
     for (int i = 0; i < n && !o->failed; i++) {
         const onnx__value *part = onnx__in(o, i);
         const int own = part->count / outer;
-        if (!fixed) onnx__reads_shape(o, &s, i, o->node.in[i], onnx__along(outer, own, 1));
+        if (!fixed && own) onnx__reads_shape(o, &s, s.n_in++, o->node.in[i], onnx__along(outer, own, 1));
         for (int k = 0; fixed && k < part->count; k++)
             numbers[k / own * all + begin + k % own] = onnx__number(part, k);
         begin += own;
@@ -1959,8 +1999,7 @@ static int onnx__open_shape(fold_onnx *o, const onnx__value *from)
 {
     const int rank = from->dims.rank, start = onnx__index(onnx__whole(o, "start", 0), rank, 0, rank),
               end = onnx__index(onnx__whole(o, "end", rank), rank, 0, rank);
-    const onnx__dims dims = { 1, { end - start } };
-    if (end <= start) return ONNX__REFUSE(o, "the shape of no axes");
+    const onnx__dims dims = { 1, { end > start ? end - start : 0 } };
     double *numbers = onnx__fix(o, onnx__out(o), &dims, 1);
     for (int i = 0; numbers && i < end - start; i++) numbers[i] = from->dims.dim[start + i];
     return numbers != NULL;
@@ -1993,7 +2032,8 @@ static int onnx__open_constant_of_shape(fold_onnx *o, const onnx__value *from)
     dims.rank = onnx__list(o, NULL, 0, dims.dim, FOLD_ONNX_RANK);
     if (dims.rank < 0) return 0;
     const int is_told = onnx__attribute(o, "value", 5, &field);
-    if (is_told && !onnx__read_tensor(o, field.bytes, &single)) return 0;
+    if (is_told && (!onnx__read_tensor(o, field.bytes, &single) || single.count != 1))
+        return ONNX__REFUSE(o, "%d values to fill it with", single.count);
     double *numbers = onnx__fix(o, onnx__out(o), &dims, single.is_integer);
     for (int i = 0; numbers && is_told && i < onnx__out(o)->count; i++) numbers[i] = onnx__number(&single, 0);
     return numbers != NULL;
@@ -2143,14 +2183,26 @@ static void onnx__record_layer_norm(fold_onnx *o, const onnx__step *s, const fol
     const fold_node deviation = fold_sqrt(o->f, fold_shift(o->f, fold_variance(o->f, in[0], -1), s->real[0]));
     out[2] = fold_div(o->f, fold_constant(o->f, 1), deviation);
 }
+/* In fold.h 0 is the default of an epsilon. */
+static float onnx__epsilon(fold_onnx *o)
+{
+    const float epsilon = onnx__real(o, "epsilon", 1e-5f);
+    if (!(epsilon >= 0)) ONNX__REFUSE(o, "an epsilon that is negative");
+    return epsilon != 0 ? epsilon : FLT_MIN;
+}
 static int onnx__open_layer_norm(fold_onnx *o, const onnx__value *from)
 {
     const int axis = onnx__axis_of(o, from, -1), beside = o->node.in[1];
     onnx__step s = onnx__begin(o, onnx__record_layer_norm, 1);
     const onnx__lines l = onnx__reads_lines(o, &s, ~0u << axis, 1, 0);
     s.number[0] = 2; /* it has a gain and a bias */
-    s.real[0] = onnx__real(o, "epsilon", 1e-5f);
-    if (!(s.real[0] > 0)) return ONNX__REFUSE(o, "an epsilon that is not positive");
+    s.real[0] = onnx__epsilon(o);
+    for (int i = 1; i < 3 && onnx__has_in(o, i); i++) {
+        onnx__dims meets = from->dims;
+        for (int k = 0; k < axis; k++) meets.dim[k] = 1;
+        if (onnx__meet(o, &onnx__in(o, i)->dims, &meets) && onnx__product(&meets, 0, meets.rank) != l.count)
+            return ONNX__REFUSE(o, "'%.60s' does not fit the axes of the norm", onnx__in(o, i)->name);
+    }
     onnx__vector(o, beside, l.count, 1, &s.param[0]);
     if (onnx__has_in(o, 2)) onnx__vector(o, o->node.in[2], l.count, 1, &s.param[1]);
     else onnx__fill(o, beside, l.count, 0, &s.param[1]);
@@ -2185,7 +2237,7 @@ static int onnx__open_batch_norm(fold_onnx *o, const onnx__value *from)
     if (o->version < 7 || onnx__whole(o, "spatial", 1) != 1)
         return ONNX__REFUSE(o, "the form of opset %d, or one that is not spatial", o->version);
     s.number[0] = onnx__whole(o, "training_mode", o->version < 14 && o->node.n_out > 1) != 0;
-    s.real[0] = onnx__real(o, "epsilon", 1e-5f);
+    s.real[0] = onnx__epsilon(o);
     s.real[1] = onnx__real(o, "momentum", 0.9f);
     for (int i = 1; i < 5; i++) {
         const int index = o->node.in[i];
@@ -2252,9 +2304,10 @@ static onnx__view onnx__matrices(fold_onnx *o, const onnx__dims *from, const onn
    and loses that axis again. A constant matrix b is a weight, and a constant row c its bias. */
 static int onnx__open_product(fold_onnx *o, const onnx__value *from)
 {
-    const int is_gemm = !strcmp(o->node.type, "Gemm"), has_c = onnx__has_in(o, 2), *in = o->node.in;
-    const int turn[2] = { onnx__whole(o, "transA", 0) != 0, onnx__whole(o, "transB", 0) != 0 };
     const float alpha = onnx__real(o, "alpha", 1), beta = onnx__real(o, "beta", 1);
+    const int is_gemm = !strcmp(o->node.type, "Gemm"), has_c = onnx__has_in(o, 2) && beta != 0;
+    const int *in = o->node.in;
+    const int turn[2] = { onnx__whole(o, "transA", 0) != 0, onnx__whole(o, "transB", 0) != 0 };
     onnx__dims side[2] = { from->dims, onnx__in(o, 1)->dims }, batch = { 0, { 0 } };
     const onnx__dims none = batch;
     int kept[2];
@@ -2723,6 +2776,9 @@ static int onnx__node_fits(fold_onnx *o)
         const onnx__value *value = onnx__in(o, i);
         if (!onnx__has_in(o, i) && (i < op->least || op->most == ONNX__ANY))
             return ONNX__REFUSE(o, "input %d is left out", i);
+        if (!i && onnx__is_fixed(o, o->node.in[i]) && !value->count && op->open != onnx__open_concat &&
+            op->open != onnx__open_constant_of_shape)
+            return onnx__is_empty(o, value);
         /* whole numbers that are not constant are read by few ops, since floats stand for them */
         if (value->is_integer && value->origin != ONNX__FIXED && !(op->flags & ONNX__INTEGERS))
             return ONNX__REFUSE(o, "'%s' has whole numbers that are no constants", value->name);
@@ -2842,7 +2898,7 @@ static int onnx__read_shape(fold_onnx *o, onnx__span info, onnx__value *value)
         if (!known) return onnx__no_type(o, field.value);
         value->is_integer = known->is_integer;
     }
-    onnx__field_of(o, tensor.bytes, 2, &shape);
+    if (!onnx__field_of(o, tensor.bytes, 2, &shape)) value->dims.rank = -1;
     while (onnx__next_of(o, &shape.bytes, 1, &field)) {
         if (value->dims.rank == FOLD_ONNX_RANK) return onnx__too_many_axes(o, FOLD_ONNX_RANK);
         const int told = onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value >= 0;
@@ -2864,18 +2920,19 @@ static int onnx__open_input(fold_onnx *o, onnx__span info, int index)
     const fold_onnx_binding *bound = NULL;
     onnx__value *value = &o->values[index];
     if (!index) return 0;
-    if (value->origin != ONNX__UNKNOWN)
-        return value->origin == ONNX__FIXED || ONNX__REFUSE(o, "it is there twice");
+    if (value->origin == ONNX__INPUT) return onnx__fail(o, FOLD_IO, "it is there twice");
+    if (value->origin != ONNX__UNKNOWN) return 1;
     for (int i = 0; i < o->desc.n_bindings; i++)
         if (o->desc.bindings[i].name && !strcmp(o->desc.bindings[i].name, value->name))
             bound = &o->desc.bindings[i];
     if (!onnx__read_shape(o, info, value)) return 0;
     onnx__dims dims = value->dims;
+    value->dims.rank = 0;
     if (bound && bound->has_shape) {
-        if (bound->rank < 0) return ONNX__REFUSE(o, "rank %d", bound->rank);
         dims.rank = bound->rank;
         memcpy(dims.dim, bound->dim, sizeof dims.dim);
     }
+    if (dims.rank < 0) return ONNX__REFUSE(o, "nothing says which shape it has: bind one");
     if (bound && bound->values) {
         double *numbers = onnx__fix(o, value, &dims, value->is_integer);
         for (int i = 0; numbers && i < value->count; i++) numbers[i] = (double)bound->values[i];
@@ -2895,7 +2952,7 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     onnx__span from = graph;
     const int n_inputs = onnx__field_of(o, graph, 11, &field),
               n_outputs = onnx__field_of(o, graph, 12, &field),
-              n_weights = onnx__field_of(o, graph, 5, &field),
+              n_weights = onnx__field_of(o, graph, 5, &field) + onnx__field_of(o, graph, 15, &field),
               n_metadata = onnx__field_of(o, model, 14, &field);
     int made = 0, read = 0;
     while (onnx__next_of(o, &from, 1, &node)) {
@@ -2918,16 +2975,18 @@ static int onnx__make_tables(fold_onnx *o, onnx__span model, onnx__span graph)
     o->n_values = 1;
     return !o->failed;
 }
-/* Opens weights, inputs or outputs, by the number of their field in a graph. What is refused of them is no
-   error until it is needed. */
+/* Opens weights, sparse ones, inputs or outputs, by the number of their field in a graph. What is refused of
+   them is no error until it is needed. */
 static int onnx__open_values(fold_onnx *o, onnx__span graph, int number)
 {
     onnx__field field;
     while (onnx__next_of(o, &graph, number, &field)) {
-        const char *kind = number == 5 ? "weight" : number == 11 ? "input" : "output";
-        const int index = onnx__open_value(o, kind, onnx__text_of(o, field.bytes, number == 5 ? 8 : 1));
+        const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
+        if (number == 15) onnx__field_of(o, field.bytes, 1, &field); /* its values, which have its name */
+        const int index = onnx__open_value(o, kind, onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
         if (!index) return 0;
-        if (number == 5) onnx__read_tensor(o, field.bytes, &o->values[index]);
+        if (number == 15) ONNX__REFUSE(o, "it is sparse");
+        else if (number == 5) onnx__read_tensor(o, field.bytes, &o->values[index]);
         else if (number == 11) onnx__open_input(o, field.bytes, index);
         else o->outputs[o->n_outputs++] = index;
         if (number == 12 && onnx__is_fixed(o, index)) onnx__use_constant(o, index, 0);
@@ -2976,12 +3035,12 @@ static int onnx__open_all(fold_onnx *o, onnx__span model)
     if (!onnx__field_of(o, model, 7, &graph) || graph.wire != ONNX__BYTES)
         return onnx__fail(o, FOLD_IO, "the file has no graph");
     if (!onnx__make_tables(o, model, graph.bytes) || !onnx__read_version(o, model)) return 0;
-    if (onnx__field_of(o, graph.bytes, 15, &field)) return ONNX__REFUSE(o, "the file has sparse weights");
     for (onnx__span from = model; onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = onnx__text_of(o, field.bytes, 2);
     }
-    if (!onnx__open_values(o, graph.bytes, 5) || !onnx__open_values(o, graph.bytes, 11)) return 0;
+    if (!onnx__open_values(o, graph.bytes, 5) || !onnx__open_values(o, graph.bytes, 15)) return 0;
+    if (!onnx__open_values(o, graph.bytes, 11)) return 0;
     if (!onnx__bindings_fit(o, graph.bytes) || !onnx__open_nodes(o, graph.bytes)) return 0;
     if (!onnx__open_values(o, graph.bytes, 12)) return 0;
     for (int i = o->n_outputs; i-- > 0;) {

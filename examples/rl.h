@@ -66,10 +66,12 @@ typedef struct fold_rl_moments {
 } fold_rl_moments;
 /* Begins with mean 0 and variance 1, which count as no row, within 1e-8 and clip 10. */
 fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
-/* Adds `rows` rows of n values, in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite; nothing changes. */
+/* Adds `rows` rows of n values, in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite, or beyond 1e18, whose
+   square a float cannot hold; nothing changes. */
 fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows);
-/* Changes rows of observations so in place. */
-void fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
+/* Changes rows of observations so in place. Returns 1, or 0 if there is no array or model, or if within or beyond is negative or
+   NaN, or clip NaN: then nothing changes. */
+int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
 /* Adds those of a file: NAME._mean, NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization has them. Sets `beyond` to 0.01.
    The file's count, and its _std, are not looked at: rows added later meet 2^20 rows. Errors are those of the model. */
 fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
@@ -86,7 +88,8 @@ typedef struct fold_rl_episodes {
 } fold_rl_episodes;
 /* Writes generalised advantages (Schulman et al. 2016): with d[t] = reward[t] + discount value[t + 1] - value[t],
        advantage[t] = d[t] + discount trace advantage[t + 1], target[t] = advantage[t] + value[t]
-   target may be NULL. Errors of the model: a reward or value that is not finite; its message names the place. */
+   target may be NULL. Errors of the model: a discount or trace outside [0, 1], a reward or value that is not finite; its message
+   names the place, and nothing is written. */
 fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage,
                                float *target);
 /* Moves and scales n values to mean 0 and deviation 1, as PPO does advantages. One value becomes 0. Returns 1, or 0 if a value
@@ -112,6 +115,7 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
 
 #ifdef RL_IMPLEMENTATION
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +138,11 @@ static fold_status rl__fail(fold_model *m, fold_status status, const char *forma
     fold_format(message, sizeof message, format, args);
     va_end(args);
     return fold_model_fail(m, status, message);
+}
+/* By fold_finite, since comparisons with NaN are what unsafe flags get wrong. */
+static int rl__within(float value, double low, double high)
+{
+    return fold_finite(&value, 1) && (double)value >= low && (double)value <= high;
 }
 static const char *rl__join(char joined[128], fold_model *m, const char *name, const char *part)
 {
@@ -324,9 +333,9 @@ fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, c
     if (rows < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
     const size_t n = (size_t)moments->n, added = (size_t)rows;
     for (size_t i = 0; i < added * n; i++)
-        if (!fold_finite(values + i, 1))
-            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g", (int)(i % n), (int)(i / n),
-                            (double)values[i]);
+        if (!rl__within(values[i], -1e18, 1e18))
+            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
+                            (int)(i % n), (int)(i / n), (double)values[i]);
     float *mean = fold_values_write_begin(m, moments->mean), *variance = fold_values_write_begin(m, moments->variance);
     float *rest = fold_values_write_begin(m, moments->rest), *count = fold_values_write_begin(m, moments->count);
     if (mean && variance && rest && count && rows > 0) {
@@ -352,11 +361,13 @@ fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, c
     return fold_model_status(m);
 }
 
-void fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows)
+int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows)
 {
     const float *mean = moments ? fold_param_value(m, moments->mean) : NULL;
     const float *variance = moments ? fold_param_value(m, moments->variance) : NULL;
-    if (!mean || !variance || !values) return;
+    if (!mean || !variance || !values) return 0;
+    if (!rl__within(moments->within, 0, HUGE_VAL) || !rl__within(moments->beyond, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
+        return 0;
     for (int i = 0; i < moments->n; i++) {
         const float factor = 1 / (sqrtf(variance[i] + moments->within) + moments->beyond), clip = moments->clip;
         for (int row = 0; row < rows; row++) {
@@ -365,6 +376,7 @@ void fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, 
             if (clip > 0) *x = *x > clip ? clip : *x < -clip ? -clip : *x;
         }
     }
+    return 1;
 }
 
 fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
@@ -413,29 +425,41 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
 #ifndef FOLD_INFERENCE
 /* ---- PPO ----------------------------------------------------------------------------------------- */
 
+/* Whether episodes can be learnt from; if not, the model has an error. */
+static int rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
+{
+    for (int episode = 0, first = 0; episode < e->episodes; episode++) {
+        const int length = e->length[episode];
+        if (length < 0 || length > INT_MAX - first)
+            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps, after %d", episode, length, first), 0;
+        if (e->after && !fold_finite(&e->after[episode], 1))
+            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode,
+                            (double)e->after[episode]), 0;
+        for (int step = 0; step < length; step++, first++)
+            if (!fold_finite(&e->reward[first], 1) || !fold_finite(&e->value[first], 1))
+                return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
+                                episode, step, (double)e->reward[first], (double)e->value[first]), 0;
+    }
+    return 1;
+}
+
 fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage, float *target)
 {
     if (!e || (e->episodes > 0 && (!e->reward || !e->value || !e->length || !advantage)))
         return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
-    size_t first = 0; /* all steps may be more than an int counts */
-    for (int episode = 0; episode < e->episodes; episode++) {
-        const int length = e->length[episode];
+    if (!rl__within(discount, 0, 1) || !rl__within(trace, 0, 1))
+        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]", (double)discount,
+                        (double)trace);
+    if (!rl__episodes_ok(m, e)) return FOLD_BAD_ARGUMENT;
+    for (int episode = 0, first = 0; episode < e->episodes; first += e->length[episode++]) {
         float next = e->after ? e->after[episode] : 0, later = 0;
-        if (length < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps", episode, length);
-        if (!fold_finite(&next, 1))
-            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode, (double)next);
-        for (int step = length - 1; step >= 0; step--) {
-            const size_t at = first + (size_t)step;
-            const float reward = e->reward[at], value = e->value[at];
-            if (!fold_finite(&reward, 1) || !fold_finite(&value, 1))
-                return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
-                                episode, step, (double)reward, (double)value);
-            later = reward + discount * next - value + discount * trace * later;
-            advantage[at] = later;
-            if (target) target[at] = later + value;
+        for (int step = first + e->length[episode] - 1; step >= first; step--) {
+            const float value = e->value[step];
+            later = e->reward[step] + discount * next - value + discount * trace * later;
+            advantage[step] = later;
+            if (target) target[step] = later + value;
             next = value;
         }
-        first += (size_t)length;
     }
     return FOLD_OK;
 }

@@ -113,6 +113,7 @@ static const char *const to_c__head[] = {
     "#pragma GCC push_options\n"
     "#pragma GCC optimize(\"fp-contract=off\", \"no-unsafe-math-optimizations\", \"no-associative-math\")\n"
     "#pragma GCC optimize(\"no-reciprocal-math\", \"signed-zeros\", \"no-finite-math-only\")\n"
+    "#pragma GCC optimize(\"no-single-precision-constant\")\n"
     "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* gcc 12 makes other sums of x * y + z by it */\n"
     "#if defined(__i386__) && !defined(__SSE2_MATH__) && !defined(__TINYC__)\n"
     "#pragma GCC target(\"sse2,fpmath=sse\") /* x87 registers would round twice */\n"
@@ -447,7 +448,7 @@ static const to_c__helper to_c__helpers[] = {
       "@INLINE @V @gelu(@V x)\n"
       "{\n"
       "    const @V t = @MIN(@ALL(14.4f), @magnitude(x)), tail = t * @normal_tail(t);\n"
-      "    return @FMA(@negative(tail), @normal_exp(t), @MAX(x, @ALL(0.0f)));\n"
+      "    return @FMA(@negative(tail), @normal_exp(t), @MAX(@ALL(-0.0f), x));\n"
       "}\n" },
     { "silu", NULL,
       "@INLINE @V @silu(@V x)\n{\n    const @V bounded = @MAX(@ALL(-104.0f), x);\n    return bounded * @sigmoid(bounded);\n}\n" },
@@ -457,8 +458,8 @@ static const to_c__helper to_c__helpers[] = {
     { "elu", NULL,
       "@INLINE @V @elu(@V x, @V alpha)\n"
       "{\n"
-      "    const @V zero = @ALL(0.0f), q = @exp_less_one(@MAX(@ALL(-30.0f), @LESS(zero, x, zero, x)));\n"
-      "    return @LESS(zero, x, x, alpha * q);\n"
+      "    const @V zero = @ALL(0.0f), q = @exp_less_one(@MAX(@ALL(-30.0f), @LESS(x, zero, x, zero)));\n"
+      "    return @LESS(x, zero, alpha * q, x);\n"
       "}\n" },
     { "sine", NULL,
       "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, with pi / 2 in three parts */\n"
@@ -518,9 +519,9 @@ static const to_c__helper to_c__helpers[] = {
       "@INLINE @V @pow(@V x, @V p)\n"
       "{\n"
       "    const @V half = p * @ALL(0.5f), power = @power_of(@magnitude(x), p);\n"
-      "    @V below = @SAME(@floor(half), half, power, @negative(power));\n"
-      "    below = @SAME(@floor(p), p, below, @FLOATS(@IALL(0x7fc00000u)));\n"
-      "    return @LESS(x, @ALL(0.0f), below, power);\n"
+      "    const @V sign = @FLOATS(@BITS(power) ^ (@BITS(x) & @IALL(0x80000000u)));\n"
+      "    const @V whole = @SAME(@floor(half), half, power, sign);\n"
+      "    return @SAME(@floor(p), p, whole, @LESS(x, @ALL(0.0f), @FLOATS(@IALL(0x7fc00000u)), power));\n"
       "}\n" },
 
     { "zeros", NULL,

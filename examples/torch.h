@@ -39,7 +39,7 @@
 extern "C" {
 #endif
 
-typedef struct fold_torch fold_torch;
+typedef fold_tensors fold_torch;
 
 #ifndef FOLD_NO_STDIO
 /* Opens a safetensors file, as fold_tensors_open does. When it cannot be read, the model has an error, calls give null
@@ -53,8 +53,6 @@ fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size
 fold_status fold_torch_close(fold_torch *t);
 /* Skips tensors whose names begin so; "": all that no call has read. */
 void fold_torch_skip(fold_torch *t, const char *prefix);
-/* Returns the file's tensors, for the calls of fold.h. They are closed by fold_torch_close. */
-fold_tensors *fold_torch_tensors(fold_torch *t);
 
 /* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses are those of fold_param_desc:
    FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
@@ -226,217 +224,33 @@ static void torch__shape(char text[TORCH__SHORT], const int *dim, int rank, int 
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Memory of the model's allocator. */
-typedef struct torch__block { void *data; size_t size; } torch__block;
-static torch__block torch__ask(const fold_model *m, size_t size)
-{
-    const fold_memory memory = fold_model_memory(m);
-    const torch__block block = { size ? (memory.alloc)(size, 64, memory.user) : NULL, size };
-    return block;
-}
-static void torch__release(const fold_model *m, torch__block block)
-{
-    const fold_memory memory = fold_model_memory(m);
-    if (block.data) (memory.free)(block.data, block.size, memory.user);
-}
-
-struct fold_torch {
-    fold_model *m;
-    fold_tensors *file;
-    torch__block metadata; /* its texts, each with a zero behind it: a name, what is said of it, and so on */
-    size_t used;           /* bytes of them */
-};
-
-/* Returns the place behind a text of JSON that begins at a quote, or the end. */
-static const char *torch__behind_text(const char *at, const char *end)
-{
-    for (at++; at < end && *at != '"'; at++) at += *at == '\\';
-    return at < end ? at + 1 : end;
-}
-
-/* Returns what is behind the name of the metadata in a file's header, or the end. Only names are texts at the first level. */
-static const char *torch__find_metadata(const char *at, const char *end)
-{
-    static const char name[] = "\"__metadata__\"";
-    const size_t size = sizeof name - 1;
-    int depth = 0;
-    while (at < end) {
-        const char *behind = *at == '"' ? torch__behind_text(at, end) : at + 1;
-        if (depth == 1 && (size_t)(behind - at) == size && !memcmp(at, name, size)) return behind;
-        depth += (*at == '{') - (*at == '}');
-        at = behind;
-    }
-    return end;
-}
-
-/* Reads the four digits of \uXXXX. */
-static unsigned torch__hex(const char *at, const char *end)
-{
-    unsigned code = 0;
-    for (int i = 0; i < 4 && at < end; i++, at++) {
-        const int letter = *at | 32;
-        code = code * 16 + (unsigned)(letter >= 'a' ? letter - 'a' + 10 : *at - '0');
-    }
-    return code & 0xffff;
-}
-
-/* Writes a character as UTF-8. Returns how many bytes. */
-static size_t torch__utf8(unsigned code, char *to)
-{
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const unsigned first[4] = { 0, 0xc0, 0xe0, 0xf0 };
-    to[0] = (char)(first[more] | code >> 6 * more);
-    for (int i = 1; i <= more; i++) to[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
-    return (size_t)more + 1;
-}
-
-/* Writes a text of JSON, which lies between its quotes, and a zero. Returns how many bytes: no more than the text with its
-   quotes has. */
-static size_t torch__unescape(const char *at, const char *end, char *to)
-{
-    static const char letters[] = "btnfr", meant[] = "\b\t\n\f\r";
-    size_t size = 0;
-    while (at < end) {
-        if (*at != '\\' || at + 1 >= end) {
-            to[size++] = *at++;
-            continue;
-        }
-        const char letter = at[1], *known = strchr(letters, letter);
-        at += 2;
-        if (letter != 'u') {
-            to[size++] = known && letter ? meant[known - letters] : letter;
-            continue;
-        }
-        unsigned code = torch__hex(at, end);
-        at += 4;
-        if (code >> 10 == 0x36 && end - at >= 6) { /* the first half of a pair */
-            code = 0x10000 + ((code & 0x3ff) << 10) + (torch__hex(at + 2, end) & 0x3ff);
-            at += 6;
-        }
-        size += torch__utf8(code, to + size);
-    }
-    to[size++] = 0;
-    return size;
-}
-
-/* Keeps the texts of the metadata in a header, which fold.h has read without an error. */
-static void torch__keep_metadata(fold_torch *t, const char *header, size_t length)
-{
-    const char *const end = header + length, *at = torch__find_metadata(header, end);
-    const char *last = at;
-    while (last < end && *last != '}') last = *last == '"' ? torch__behind_text(last, end) : last + 1;
-    t->metadata = torch__ask(t->m, (size_t)(last - at));
-    if (last > at && !t->metadata.data) torch__fail(t->m, FOLD_NO_MEMORY, "torch: out of memory");
-    while (t->metadata.data && at < last) {
-        const char *behind = *at == '"' ? torch__behind_text(at, last) : at + 1;
-        if (*at == '"') t->used += torch__unescape(at + 1, behind - 1, (char *)t->metadata.data + t->used);
-        at = behind;
-    }
-}
-
-static size_t torch__header_length(const unsigned char bytes[8])
-{
-    uint64_t length = 0;
-    for (int i = 0; i < 8; i++) length |= (uint64_t)bytes[i] << 8 * i;
-    return length < SIZE_MAX ? (size_t)length : 0;
-}
-
-static void torch__end(fold_torch *t)
-{
-    const torch__block self = { t, sizeof *t };
-    torch__release(t->m, t->metadata);
-    torch__release(t->m, self);
-}
-
-static fold_torch *torch__begin(fold_model *m, fold_tensors *file)
-{
-    fold_torch *t = file ? (fold_torch *)torch__ask(m, sizeof(fold_torch)).data : NULL;
-    if (file && !t) {
-        fold_tensors_close(file);
-        torch__fail(m, FOLD_NO_MEMORY, "torch: out of memory");
-    }
-    if (!t) return NULL;
-    memset(t, 0, sizeof *t);
-    t->m = m;
-    t->file = file;
-    return t;
-}
-
-fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
-{
-    fold_torch *t = torch__begin(m, fold_tensors_open_memory(m, bytes, size));
-    if (t && fold_tensors_count(t->file)) /* it could be read, so there is a header */
-        torch__keep_metadata(t, (const char *)bytes + 8, torch__header_length((const unsigned char *)bytes));
-    return t;
-}
-
 #ifndef FOLD_NO_STDIO
-/* Reads the header once more, for its metadata. */
-static void torch__read_metadata(fold_torch *t, FILE *file)
-{
-    unsigned char bytes[8];
-    if (fread(bytes, 1, 8, file) != 8) return;
-    const torch__block header = torch__ask(t->m, torch__header_length(bytes));
-    if (!header.data) torch__fail(t->m, FOLD_NO_MEMORY, "torch: out of memory");
-    else if (fread(header.data, 1, header.size, file) == header.size)
-        torch__keep_metadata(t, (const char *)header.data, header.size);
-    torch__release(t->m, header);
-}
-
-fold_torch *fold_torch_open(fold_model *m, const char *path)
-{
-    fold_torch *t = torch__begin(m, fold_tensors_open(m, path));
-    FILE *file = t && fold_tensors_count(t->file) ? fopen(path, "rb") : NULL;
-    if (file) {
-        torch__read_metadata(t, file);
-        fclose(file);
-    }
-    return t;
-}
+fold_torch *fold_torch_open(fold_model *m, const char *path) { return fold_tensors_open(m, path); }
 #endif
-
-fold_tensors *fold_torch_tensors(fold_torch *t) { return t ? t->file : NULL; }
-static fold_model *torch__model(fold_torch *t) { return t ? t->m : NULL; }
-
-/* Returns the index of a tensor, which may be one that the metadata name instead, or -1. */
-static int torch__find_tensor(const fold_torch *t, const char *name)
-{
-    int index = t ? fold_tensors_find(t->file, name) : -1;
-    const char *at = t ? (const char *)t->metadata.data : NULL, *const end = t && at ? at + t->used : NULL;
-    while (index < 0 && at < end) {
-        const char *const key = at, *const other = key + strlen(key) + 1;
-        if (other >= end) break;
-        if (!strcmp(key, name)) index = fold_tensors_find(t->file, other);
-        at = other + strlen(other) + 1;
-    }
-    return index;
-}
+fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size) { return fold_tensors_open_memory(m, bytes, size); }
 
 void fold_torch_skip(fold_torch *t, const char *prefix)
 {
-    fold_tensors *file = fold_torch_tensors(t);
-    for (int i = 0; prefix && i < fold_tensors_count(file); i++)
-        if (!strncmp(fold_tensors_at(file, i).name, prefix, strlen(prefix))) fold_tensors_take(file, i);
+    for (int i = 0; prefix && i < fold_tensors_count(t); i++)
+        if (!strncmp(fold_tensors_at(t, i).name, prefix, strlen(prefix))) fold_tensors_take(t, i);
 }
 
 fold_status fold_torch_close(fold_torch *t)
 {
-    fold_tensors *file = fold_torch_tensors(t);
     const char *left = NULL; /* the first by name */
     char shown[TORCH__SHORT];
     int count = 0;
-    for (int i = 0; i < fold_tensors_count(file); i++) {
-        const fold_tensor tensor = fold_tensors_at(file, i);
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const fold_tensor tensor = fold_tensors_at(t, i);
         if (tensor.taken) continue;
         if (!left || strcmp(tensor.name, left) < 0) left = tensor.name;
         count++;
     }
     if (left)
-        torch__fail(torch__model(t), FOLD_BAD_ARGUMENT,
+        torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
                     "torch: no call has read '%s', the first of %d tensors that are left: read them, or fold_torch_skip them",
                     torch__shorten(shown, left), count);
-    if (t) torch__end(t);
-    return fold_tensors_close(file);
+    return fold_tensors_close(t);
 }
 
 /* ---- taking tensors -------------------------------------------------------------------------- */
@@ -444,8 +258,8 @@ fold_status fold_torch_close(fold_torch *t)
 /* Tells whether a file can be read from, under a name. */
 static int torch__ready(fold_torch *t, const char *name)
 {
-    if (t && !name) torch__fail(torch__model(t), FOLD_BAD_ARGUMENT, "torch: no name");
-    return t && name && !fold_model_status(torch__model(t));
+    if (t && !name) torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: no name");
+    return t && name && !fold_model_status(fold_tensors_model(t));
 }
 
 /* The full name of a module's part, or of a layer's parameter. One that is cut here is too long for any layer. */
@@ -469,7 +283,7 @@ static torch__name torch__part(const char *layer, const char *part)
 static fold_tensor torch__look(fold_torch *t, const char *name, const char *part)
 {
     const torch__name full = torch__join(name, part);
-    return fold_tensors_at(fold_torch_tensors(t), torch__find_tensor(t, full.text));
+    return fold_tensors_at(t, fold_tensors_find(t, full.text));
 }
 
 /* A tensor that was taken: it has floats, and a rank of at most 4. index -1: there is none. */
@@ -490,11 +304,11 @@ static int torch__fits(fold_torch *t, const fold_tensor *tensor, const fold_shap
     torch__shorten(shown, tensor->name);
     while (type < 4 && strcmp(tensor->dtype, types[type])) type++;
     if (fits)
-        return type < 4 || torch__fail(torch__model(t), FOLD_BAD_ARGUMENT,
+        return type < 4 || torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
                                        "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown, tensor->dtype);
     if (tensor->rank <= FOLD_MAX_RANK) torch__shape(there, tensor->dim, tensor->rank, 0);
     torch__shape(here, wanted->dim, wanted->rank, 1);
-    return torch__fail(torch__model(t), FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown, there, here);
+    return torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown, there, here);
 }
 
 /* Takes a part of a module, of a wanted shape in which 0 is any length. There is none when it is missing, which only is an
@@ -504,11 +318,11 @@ static torch__tensor torch__take(fold_torch *t, const char *name, const char *pa
     torch__tensor taken = { t, -1, { 0, { 0, 0, 0, 0 } }, 0 };
     if (!torch__ready(t, name)) return taken;
     const torch__name full = torch__join(name, part);
-    const int index = torch__find_tensor(t, full.text);
-    const fold_tensor tensor = fold_tensors_at(t->file, index);
-    if (index < 0 && must) fold_tensors_missing(t->file, "torch", full.text);
+    const int index = fold_tensors_find(t, full.text);
+    const fold_tensor tensor = fold_tensors_at(t, index);
+    if (index < 0 && must) fold_tensors_missing(t, "torch", full.text);
     if (index < 0 || !torch__fits(t, &tensor, &wanted)) return taken;
-    fold_tensors_take(t->file, index);
+    fold_tensors_take(t, index);
     taken.index = index;
     taken.count = (size_t)tensor.count;
     taken.shape.rank = tensor.rank;
@@ -527,14 +341,14 @@ static void torch__refuse_with(fold_torch *t, const char *name, const char *part
 {
     char shown[TORCH__SHORT];
     if (torch__is_in_file(t, name, part))
-        torch__fail(torch__model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s", torch__shorten(shown, torch__join(name, part).text), why);
+        torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s", torch__shorten(shown, torch__join(name, part).text), why);
 }
 
 /* Tells of a module that there is nothing like it here, before its shapes are called wrong. */
 static void torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
 {
     char shown[TORCH__SHORT];
-    torch__fail(torch__model(t), FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
+    torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
                 torch__shorten(shown, name), has, count, unit);
 }
 
@@ -544,7 +358,7 @@ static int torch__sizes_fit(fold_torch *t, const char *name, int inputs, int out
     enum { MOST = 1 << 24 };
     char shown[TORCH__SHORT];
     return (inputs > 0 && outputs > 0 && inputs <= MOST && outputs <= MOST) ||
-           torch__fail(torch__model(t), FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d",
+           torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d",
                        torch__shorten(shown, name), inputs, outputs, (int)MOST);
 }
 
@@ -567,7 +381,7 @@ static torch__pair torch__take_pair(fold_torch *t, const char *name, const char 
 /* Reads values [from, from + count) of a tensor, `step` apart in `out`. */
 static void torch__read(const torch__tensor *tensor, size_t from, size_t count, float *out, size_t step)
 {
-    fold_tensors_read(tensor->file->file, tensor->index, from, count, out, step);
+    fold_tensors_read(tensor->file, tensor->index, from, count, out, step);
 }
 static float torch__value(const torch__tensor *tensor, int index)
 {
@@ -615,7 +429,7 @@ static fold_param torch__table(const torch__tensor *tensor, const char *name, un
 {
     fold_param param = { 0, 0 };
     fold_param_desc desc = fold_param_desc_default();
-    fold_model *m = torch__model(tensor->file);
+    fold_model *m = fold_tensors_model(tensor->file);
     if (!torch__has(tensor)) return param;
     desc.name = name;
     desc.shape = tensor->shape;
@@ -647,7 +461,7 @@ fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation ac
     memset(&layer, 0, sizeof layer);
     const torch__pair pair = torch__take_pair(t, name, "", fold_shape2(0, 0));
     if (!torch__ready(t, name)) return layer;
-    fold_model *m = torch__model(t);
+    fold_model *m = fold_tensors_model(t);
     layer = fold_dense_new(m, name, pair.weight.shape.dim[1], pair.weight.shape.dim[0], activation);
     torch__weights(m, &pair, 0, layer.W, layer.b);
     return layer;
@@ -661,7 +475,7 @@ static void torch__refuse_transposed(fold_torch *t, const char *name, const fold
     if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 || bias.dim[0] == weight->dim[0]) return;
     if (bias.dim[0] % weight->dim[1]) return; /* it is a multiple in groups, too */
     torch__shape(there, weight->dim, weight->rank, 0);
-    torch__fail(torch__model(t), FOLD_BAD_SHAPE,
+    torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
                 "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which fold.h does not support",
                 torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
 }
@@ -681,8 +495,8 @@ fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc 
     if (!torch__ready(t, name)) return layer;
     const int *dim = pair.weight.shape.dim;
     const fold_shape filter = on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
-    layer = fold_conv_new(torch__model(t), name, filter, desc, activation);
-    torch__weights(torch__model(t), &pair, 0, layer.W, layer.b);
+    layer = fold_conv_new(fold_tensors_model(t), name, filter, desc, activation);
+    torch__weights(fold_tensors_model(t), &pair, 0, layer.W, layer.b);
     return layer;
 }
 
@@ -715,8 +529,8 @@ static fold_norm torch__batch_norm(fold_torch *t, const char *name, float epsilo
     pair.bias = torch__take(t, name, "bias", width, 0);
     if (!torch__ready(t, name)) return norm;
     const torch__name batches = torch__join(name, "num_batches_tracked");
-    fold_tensors_take(t->file, torch__find_tensor(t, batches.text));
-    fold_model *m = torch__model(t);
+    fold_tensors_take(t, fold_tensors_find(t, batches.text));
+    fold_model *m = fold_tensors_model(t);
     norm = fold_norm_new(m, name, width.dim[0], FOLD_NORM_FIXED, epsilon);
     if (fold_model_status(m)) return norm;
     torch__fix(m, &norm, &pair, &mean, &variance);
@@ -750,8 +564,8 @@ static fold_norm torch__norm(fold_torch *t, const char *name, const char *layer,
     const torch__pair pair = torch__take_pair(t, name, "", fold_shape1(0));
     if (!torch__ready(t, name)) return norm;
     if (kind == FOLD_NORM_RMS && epsilon == 0) epsilon = FLT_EPSILON;
-    norm = fold_norm_new(torch__model(t), layer, pair.weight.shape.dim[0], kind, epsilon);
-    torch__norm_values(torch__model(t), &norm, &pair);
+    norm = fold_norm_new(fold_tensors_model(t), layer, pair.weight.shape.dim[0], kind, epsilon);
+    torch__norm_values(fold_tensors_model(t), &norm, &pair);
     return norm;
 }
 
@@ -873,7 +687,7 @@ static fold_rnn_stack torch__stack(fold_torch *t, const char *name, const torch_
     const int cells = sizes.layers * sizes.directions;
     for (int i = 0; i < cells; i++) torch__take_place(t, name, i, &sizes, gates->count);
     if (!torch__ready(t, name)) return stack;
-    fold_model *m = torch__model(t);
+    fold_model *m = fold_tensors_model(t);
     stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers, sizes.directions == 2);
     for (int i = 0; i < cells && !fold_model_status(m); i++) {
         const torch__cell cell = torch__take_place(t, name, i, &sizes, gates->count);
@@ -957,9 +771,9 @@ fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
     memset(&layer, 0, sizeof layer);
     const torch__heads there = torch__take_heads(t, name, "", 0);
     if (!torch__ready(t, name)) return layer;
-    fold_model *m = torch__model(t);
+    fold_model *m = fold_tensors_model(t);
     if (heads < 1 || there.width % heads) {
-        torch__fail(torch__model(t), FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide a width of %d",
+        torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide a width of %d",
                     torch__shorten(shown, name), heads, there.width);
         return layer;
     }
@@ -995,7 +809,7 @@ static fold_transformer torch__transformer(fold_torch *t, const char *name, cons
     const torch__pair outer = torch__take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
     const torch__pair first = torch__take_pair(t, name, "norm1.", width), second = torch__take_pair(t, name, "norm2.", width);
     if (!torch__ready(t, name) || !torch__sizes_fit(t, name, heads.width, between)) return layer;
-    fold_model *m = torch__model(t);
+    fold_model *m = fold_tensors_model(t);
     full.width = heads.width;
     full.inner = between;
     layer = fold_transformer_new(m, made, &full);
@@ -1027,10 +841,10 @@ fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transforme
     if (!layers) layers = 1; /* reading it tells that it is not there */
     if (!layer || layers > room) {
         char shown[TORCH__SHORT];
-        torch__fail(torch__model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, and there is room for %d",
+        torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, and there is room for %d",
                     torch__shorten(shown, name), layers, layer ? room : 0);
     }
-    for (int i = 0; i < layers && !fold_model_status(torch__model(t)); i++) {
+    for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
         torch__format(part, sizeof part, "layers.%d", i);
         const torch__name from = torch__join(name, part), made = torch__part(name, part);
         layer[i] = torch__transformer(t, from.text, made.text, desc);
@@ -1041,7 +855,7 @@ fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transforme
         encoder.norm = torch__norm(t, from.text, made.text, settings.norm, 0);
     }
     encoder.layer = layer;
-    encoder.layers = fold_model_status(torch__model(t)) ? 0 : layers;
+    encoder.layers = fold_model_status(fold_tensors_model(t)) ? 0 : layers;
     return encoder;
 }
 

@@ -151,7 +151,7 @@ static void take_layers(const unsigned char *data, size_t size)
         fold_torch *t = fold_torch_open_memory(m, data, size);
         must(t != NULL, "a file opens, or its handle remembers why it does not");
         must(p.most <= held + 3 * size + 2000, "memory stays within a few times the file, when opened");
-        if (!which && !fold_model_message(m)[0]) read_tensors(fold_torch_tensors(t));
+        if (!which && !fold_model_message(m)[0]) read_tensors(t);
         take(t, which);
         layers_taken += !fold_model_message(m)[0];
         fold_torch_skip(t, "");

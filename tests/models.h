@@ -1,5 +1,5 @@
-/* models.h - what several tests make models and contexts with: memory that is counted and may run out, contexts for training. Include
-   it behind fold.h and check.h. */
+/* models.h - what several tests make models and contexts with: memory that is counted and may run out, contexts for training, cells.
+   Include it behind fold.h and check.h. */
 
 #ifndef MODELS_H
 #define MODELS_H
@@ -38,6 +38,20 @@ static inline fold_ctx *training_ctx(fold_model *m, int plans)
     d.training = 1;
     d.plan_cache_bytes = plans ? 1 << 16 : 0;
     return fold_ctx_new(m, &d);
+}
+/* A cell of two vectors of so many floats. */
+static inline fold_cell pair_cell(fold_model *m, const char *name, fold_cell_body *body, const void *user, size_t user_size, int n_out,
+                                  int floats)
+{
+    fold_cell_desc d = fold_cell_desc_default();
+    d.name = name;
+    d.body = body;
+    d.user = user;
+    d.user_size = user_size;
+    d.n_in = 2;
+    d.n_out = n_out;
+    d.in[0] = d.in[1] = fold_shape1(floats);
+    return fold_cell_new(m, &d);
 }
 static inline void check_same_model(const fold_model *a, const fold_model *b)
 {

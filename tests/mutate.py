@@ -185,13 +185,12 @@ class Tree:
         with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
             self.text = file.read()
         self.coverage = Coverage(self.text)
-        self.write("build/main.c", "int hosted_main(int, char **);\n"
-                   "int main(int count, char **words) { return hosted_main(count, words); }\n")
-        self.write("build/implementation.c", '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n')
         self.write("fold.h", self.text)
         self.tests, self.usual = [], {}  # (name, the object of the implementation it wants or None)
-        with open(os.path.join(folder, "tests", "run"), encoding="utf-8") as file:
-            whole = "|".join(each for each in re.findall(r"grep -qE '([^']*)'", file.read()) if "define " in each)
+        with open(os.path.join(folder, "tests", "jobs.txt"), encoding="utf-8") as file:
+            rows = file.read()  # tests that it does not name are linked to any implementation
+            linked = {name: {"sharing": "second", "apart": "fold"}.get(way)
+                      for name, way in re.findall(r"\| (test_\w+) .*\| programs (?:tested '?)?(\w+)", rows)}
         for source in sorted(os.listdir(os.path.join(folder, "tests"))):
             name = source[:-2]
             if not re.fullmatch(r"test_\w+\.c", source) or name.startswith("test_include"):
@@ -200,10 +199,8 @@ class Tree:
                 code = file.read()
             if "fold.h" not in code:
                 continue
-            shared = re.search(r"FOLD__SHARED_WORK", code)
-            private = re.search(whole, re.sub(r".*(define FOLD__(SHARED_WORK|LONG_LIST)|def FOLD__MOVE).*", "", code))
-            self.tests.append((name, None if private else "second" if shared else "fold"))
-        self.run("main", [CC, "-O0", "-c", "-o", "build/main.o", "build/main.c"])
+            self.tests.append((name, linked.get(name, "fold")))
+        self.run("main", [CC, "-O0", "-c", "-o", "build/main.o", "tests/programs/main.c"])
         for name, wanted in self.tests:
             if wanted and not self.run(name, [CC, "-O0", "-DFOLD__IMPLEMENTED", "-c", "-o", "build/%s.o" % name,
                                               "tests/%s.c" % name]):
@@ -226,7 +223,7 @@ class Tree:
         return self.run(name, [CC, "-O0", "-I."] + self.options + command)
 
     def preprocessed_by(self, compiler, options):
-        self.run("preprocessed", [compiler, "-E", "-P", "-I."] + options + ["build/implementation.c"])
+        self.run("preprocessed", [compiler, "-E", "-P", "-I."] + options + ["tests/programs/implementation.c"])
         return self.read("build/preprocessed.log")
 
     def preprocessed(self, options):
@@ -260,7 +257,7 @@ class Tree:
         """The implementation: plain, with the test of its kernels, or shared out among threads."""
         if name == "fold":
             return self.compile(name, WARNINGS + [self.level, "-Dmain=hosted_main", "-c", "-o", "build/fold.o", "tests/test_kernels.c"])
-        return self.compile(name, WARNINGS + SHARING + [self.level, "-c", "-o", "build/second.o", "build/implementation.c"])
+        return self.compile(name, WARNINGS + SHARING + [self.level, "-c", "-o", "build/second.o", "tests/programs/implementation.c"])
 
     def program(self, name, wanted):
         """Makes a test program; whether it could."""
@@ -310,7 +307,7 @@ class Tree:
         if [self.preprocessed(options) for options in ([], SHARING)] == self.sources:
             return "no mutant", "-", "it is not compiled"
         if self.quick and self.preprocessed_by("tcc", []) != self.quick_source:
-            if not self.compile("warnings", WARNINGS + ["-fsyntax-only", "build/implementation.c"]):
+            if not self.compile("warnings", WARNINGS + ["-fsyntax-only", "tests/programs/implementation.c"]):
                 return "no mutant", "-", "it does not compile"
             for name in self.quick:
                 if not self.coverage.runs(name, mutant):

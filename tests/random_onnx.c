@@ -1,11 +1,12 @@
 /* random_onnx.c - random graphs of ONNX, from tests/make_onnx.py --random, held to what numpy computes. Each is opened, and recorded
-   alone, as three agents, and as a list of three rows, which must have the same bits; some are printed as C.
+   alone, as three agents, as a list of three rows, and with one input as a list, which must have the same bits; some are printed as C.
 
      python3 tests/make_onnx.py --random 5000 1 graphs.bin
      cc -O2 -o random_onnx tests/random_onnx.c -lm && ./random_onnx graphs.bin printed.c 50
      cc -O1 -march=native -o printed printed.c -lm && ./printed
 
-   printed.c gets each of 50 that can be printed, and a main that compares what they compute. */
+   printed.c gets each of 50 that can be printed, and a main that compares what they compute. A fourth argument names a graph that is
+   written to graph.onnx, a fifth a file that gets what onnx.h computed, for tests/check_onnx.js. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define ONNX_IMPLEMENTATION
@@ -18,8 +19,9 @@
 enum { AGENTS = 3, MOST = 8, MOST_VALUES = 2048, LONGEST = 1 << 20 };
 typedef struct tensor { char name[64]; int count; float values[AGENTS][MOST_VALUES]; } tensor;
 static tensor in[MOST], out[MOST];
-static float got[MOST][AGENTS][MOST_VALUES], rows[AGENTS * MOST_VALUES];
+static float got[MOST][AGENTS][MOST_VALUES], mixed[MOST][AGENTS][MOST_VALUES], rows[AGENTS * MOST_VALUES];
 static int n_in, n_out, number, failures;
+static int shares; /* all agents have the first one's inputs but for the first input, and only that is a list */
 static FILE *graphs;
 
 static int fails(const char *what, const char *why)
@@ -64,8 +66,8 @@ static int record(fold_onnx *o, fold_ctx *f, int first, int agents, int as_list,
             const size_t size = (size_t)in[i].count;
             given[i].name = in[i].name;
             for (int k = 0; k < AGENTS; k++) memcpy(rows + (size_t)k * size, in[i].values[k], size * sizeof *rows);
-            if (as_list) given[i].node = fold_list_input(f, rows, AGENTS, fold_shape1(in[i].count));
-            else given[i].values = in[i].values[first + a];
+            if (as_list && !(shares && i)) given[i].node = fold_list_input(f, rows, AGENTS, fold_shape1(in[i].count));
+            else given[i].values = in[i].values[shares && i ? 0 : first + a];
         }
         for (int i = 0; i < n_out; i++) asked[i].name = out[i].name;
         if (fold_onnx_record(o, f, given, n_in, NULL, asked, n_out)) return fails(as_list ? "as a list" : "recorded", fold_ctx_message(f));
@@ -73,20 +75,20 @@ static int record(fold_onnx *o, fold_ctx *f, int first, int agents, int as_list,
     }
     return !fold_run(f, NULL, 0) || fails("run", fold_ctx_message(f));
 }
-static int alone(fold_onnx *o, fold_ctx *f)
+static int alone(fold_onnx *o, fold_ctx *f, float (*y)[AGENTS][MOST_VALUES])
 {
     fold_node made[1][MOST];
     for (int a = 0; a < AGENTS; a++) {
         if (!record(o, f, a, 1, 0, made)) return 0;
         for (int i = 0; i < n_out; i++) {
             if (fold_onnx_find(o, out[i].name).count != out[i].count) return fails(out[i].name, "another count");
-            if (fold_read(f, &made[0][i], 1, got[i][a])) return fails("read", fold_ctx_message(f));
-            if (!near(got[i][a], out[i].values[a], out[i].count)) return fails(out[i].name, "other values");
+            if (fold_read(f, &made[0][i], 1, y[i][a])) return fails("read", fold_ctx_message(f));
+            if (!shares && !near(y[i][a], out[i].values[a], out[i].count)) return fails(out[i].name, "other values");
         }
     }
     return 1;
 }
-static int together(fold_onnx *o, fold_ctx *f, int as_list)
+static int together(fold_onnx *o, fold_ctx *f, int as_list, float (*y)[AGENTS][MOST_VALUES])
 {
     fold_node made[AGENTS][MOST];
     if (!record(o, f, 0, as_list ? 1 : AGENTS, as_list, made)) return 0;
@@ -94,8 +96,8 @@ static int together(fold_onnx *o, fold_ctx *f, int as_list)
         for (int a = 0; a < AGENTS; a++) {
             const int is_list = fold_list_length(f, made[as_list ? 0 : a][i]) == AGENTS; /* what no input reaches is none */
             if (fold_read(f, &made[as_list ? 0 : a][i], 1, rows)) return fails("read", fold_ctx_message(f));
-            if (memcmp(rows + (is_list ? a * out[i].count : 0), got[i][a], (size_t)out[i].count * sizeof *rows))
-                return fails(out[i].name, as_list ? "other bits as a list" : "other bits as agents");
+            if (memcmp(rows + (is_list ? a * out[i].count : 0), y[i][a], (size_t)out[i].count * sizeof *rows))
+                return fails(out[i].name, shares ? "other bits where only some inputs are lists" : as_list ? "other bits as a list" : "other bits as agents");
         }
     return 1;
 }
@@ -167,7 +169,7 @@ int main(int argc, char **argv)
     int printed = 0, refused = 0, n_checks = 0;
     const int every = argc > 3 ? atoi(argv[3]) : 1;
     graphs = argc > 1 ? fopen(argv[1], "rb") : NULL;
-    FILE *file = argc > 2 ? fopen(argv[2], "w") : NULL;
+    FILE *file = argc > 2 && *argv[2] ? fopen(argv[2], "w") : NULL, *results = argc > 5 ? fopen(argv[5], "wb") : NULL;
     if (!graphs) return fprintf(stderr, "random_onnx: no file of graphs\n"), 1;
     if (file) fprintf(file, "static int same(const float *a, const float *b, int n)\n{\n    float most = 0.05f;\n    for (int i = 0; i < n; i++)\n"
                             "        if (b[i] > most || -b[i] > most) most = b[i] > 0 ? b[i] : -b[i];\n    for (int i = 0; i < n; i++)\n"
@@ -184,11 +186,16 @@ int main(int argc, char **argv)
         fold_ctx *f = fold_ctx_new(m, NULL);
         fold_onnx *o = fold_onnx_open_memory(m, bytes, (size_t)size, NULL);
         if (!o) fails("refused", fold_model_message(m));
-        const int right = o && alone(o, f) && together(o, f, 0) && together(o, f, 1);
+        memset(got, 0, sizeof got);
+        shares = 0;
+        int right = o && alone(o, f, got) && together(o, f, 0, got) && together(o, f, 1, got);
+        shares = right && n_in > 1;
+        right = right && (!shares || (alone(o, f, mixed) && together(o, f, 1, mixed)));
         if (right && file && number % every == 0) {
             if (print(m, o, file)) checks[n_checks++] = number, printed++;
             else refused++;
         }
+        for (int i = 0; i < n_out * AGENTS && results; i++) fwrite(got[i / AGENTS][i % AGENTS], sizeof **got[0], (size_t)out[i / AGENTS].count, results);
         fold_onnx_close(o);
         fold_ctx_free(f);
         fold_model_free(m);
@@ -197,6 +204,7 @@ int main(int argc, char **argv)
             if (one) fwrite(bytes, 1, (size_t)size, one), fclose(one);
         }
     }
+    if (results && fclose(results)) fails("results", "cannot be written");
     if (file) {
         fprintf(file, "#include <stdio.h>\nint main(void)\n{\n    int failed = 0;\n");
         for (int i = 0; i < n_checks; i++) fprintf(file, "    if (check%d()) failed++, printf(\"graph %d differs as C\\n\");\n", checks[i], checks[i]);

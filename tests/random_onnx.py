@@ -1,4 +1,4 @@
-"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/onnx.h reads, opsets 9 to 20, odd ranks and attributes, with
+"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/onnx.h reads, opsets 7 to 22, odd ranks and attributes, with
 what numpy computes. tests/make_onnx.py runs it. A graph is kept when float and double agree on it, so that no edge decides."""
 
 import math
@@ -8,7 +8,7 @@ import struct
 import numpy as np
 
 AGENTS = 3
-FLOAT, INT64, BOOL = 1, 7, 9
+FLOAT, INT32, INT64, BOOL, HALF = 1, 6, 7, 9, 10
 erf = np.vectorize(math.erf)
 
 # -- protobuf ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def tensor(r, name, values, kind):
     out += number(2, kind) + (text(8, name) if name else b"")
     flat = values.reshape(-1)
     if r.random() < 0.5:
-        return out + text(9, flat.astype({FLOAT: "<f4", INT64: "<i8", BOOL: "u1"}[kind]).tobytes())
+        return out + text(9, flat.astype({FLOAT: "<f4", INT32: "<i4", INT64: "<i8", BOOL: "u1"}[kind]).tobytes())
     if kind == FLOAT:
         return out + text(4, flat.astype("<f4").tobytes())
     return out + text(7 if kind == INT64 else 5, b"".join(varint(int(v)) for v in flat))
@@ -66,7 +66,7 @@ def attribute(r, name, value):
 
 
 class Value:
-    """kind f: floats, i: whole numbers, b: truth. runs: an array of each agent, in float and in double."""
+    """kind f: floats, h: halves, i: whole numbers, b: truth. runs: an array of each agent, in float and in double."""
 
     def __init__(self, name, kind, runs, constant=False):
         self.name, self.kind, self.runs, self.constant = name, kind, runs, constant
@@ -90,7 +90,7 @@ class Graph:
     def __init__(self, seed):
         self.r = random.Random(seed)
         self.n = np.random.default_rng(seed)
-        self.opset = self.r.randint(9, 20)
+        self.opset = self.r.randint(7, 22)
         self.values, self.nodes, self.weights, self.inputs, self.ops = [], [], b"", [], []
         self.count = 0
 
@@ -107,12 +107,12 @@ class Graph:
     def weight(self, values, kind=FLOAT):
         """A constant: an initialiser, or a node."""
         name = self.name()
-        values = np.asarray(values, {FLOAT: np.float32, INT64: np.int64, BOOL: np.uint8}[kind])
+        values = np.asarray(values, {FLOAT: np.float32, INT32: np.int32, INT64: np.int64, BOOL: np.uint8}[kind])
         if self.r.random() < 0.2:
             self.nodes.append(text(2, name) + text(4, "Constant") + text(5, text(1, "value") + text(5, tensor(self.r, "", values, kind)) + number(20, 4)))
         else:
             self.weights += text(5, tensor(self.r, name, values, kind))
-        return Value(name, "f" if kind == FLOAT else "i" if kind == INT64 else "b", [(values, values.astype(np.float64) if kind == FLOAT else values)] * AGENTS, True)
+        return Value(name, "f" if kind == FLOAT else "b" if kind == BOOL else "i", [(values, values.astype(np.float64) if kind == FLOAT else values)] * AGENTS, True)
 
     def random_weight(self, dims, scale=1.0):
         return self.weight(self.n.uniform(-scale, scale, dims))
@@ -130,7 +130,7 @@ class Graph:
                 except ValueError as error:  # shapes that do not meet
                     raise Skip() from error
                 y = y if isinstance(y, list) else [y]
-                y = [np.asarray(x, (np.float32, np.float64)[k] if kind == "f" else np.int64) for x in y]
+                y = [np.asarray(x, {"f": (np.float32, np.float64)[k], "h": np.float16}.get(kind, np.int64)) for x in y]
                 if any(x.size == 0 or x.size > 600 or x.ndim > 4 or not np.isfinite(x).all() for x in y):
                     raise Skip()
                 pair.append(y)
@@ -207,9 +207,23 @@ UNARY = {"Abs": np.abs, "Exp": np.exp, "Floor": np.floor, "Neg": np.negative, "R
          "Tanh": np.tanh, "Erf": erf, "Identity": lambda x: x}
 
 
+def since(g, opset):
+    """Gives up what the graph's opset does not have."""
+    if g.opset < opset:
+        raise Skip()
+
+
+def apart(x):
+    """Gives up a value that is close to a whole number and none, where roundings decide."""
+    if any(((0 < np.abs(a - np.round(a))) & (np.abs(a - np.round(a)) < 1e-4)).any() for pair in x.runs for a in pair):
+        raise Skip()
+    return x
+
+
 def unary(g):
     op = g.r.choice(sorted(UNARY))
-    g.node(op, [g.pick()], UNARY[op])
+    since(g, 9 if op == "Erf" else 0)
+    g.node(op, [apart(g.pick()) if op == "Floor" else g.pick()], UNARY[op])
 
 
 def positive(g):
@@ -240,8 +254,7 @@ def with_alpha(g):
 
 
 def gelu(g):
-    if g.opset < 20:
-        raise Skip()
+    since(g, 20)
     how = g.r.choice([None, "none", "tanh"])
     if how == "tanh":
         g.node("Gelu", [g.pick()], lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), approximate=how)
@@ -262,6 +275,7 @@ def clip(g):
 def binary(g):
     op, x = g.r.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"]), g.pick()
     y = g.partner(x)
+    since(g, 8 if op in ("Max", "Min", "Sum") else 7)  # before, shapes must be equal
     if op == "Div" and y.nearest_zero() < 0.1:
         raise Skip()
     pair = [x, y] if g.r.random() < 0.7 or op == "Div" else [y, x]
@@ -281,8 +295,7 @@ def binary(g):
 def truth(g):
     x = g.pick()
     op = g.r.choice(["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"])
-    if "OrEqual" in op and g.opset < 12:
-        raise Skip()
+    since(g, 12 if "OrEqual" in op else 11 if op == "Equal" else 7)
     b = g.node(op, [x, g.partner(x)], {"Less": np.less, "Greater": np.greater, "LessOrEqual": np.less_equal, "GreaterOrEqual": np.greater_equal,
                                        "Equal": np.equal}[op], kind="b")
     if g.r.random() < 0.3:
@@ -291,7 +304,7 @@ def truth(g):
     if g.r.random() < 0.4:
         op = g.r.choice(["And", "Or"])
         b = g.node(op, [b, g.r.choice(others)], {"And": np.logical_and, "Or": np.logical_or}[op], kind="b")
-    if g.r.random() < 0.5:
+    if g.r.random() < 0.5 and g.opset >= 9:
         y = g.partner(b)
         g.node("Where", [b, y, g.partner(y)], lambda c, a, d: np.where(c != 0, a, d))
     else:
@@ -299,8 +312,34 @@ def truth(g):
 
 
 def cast(g):
-    i = g.node("Cast", [g.pick()], np.trunc, kind="i", to=INT64)
+    i = g.node("Cast", [apart(g.pick())], np.trunc, kind="i", to=INT64)
     g.node("Cast", [i], lambda a: a, to=FLOAT)
+
+
+def half(g):
+    """What a tool makes that computes a part in half precision."""
+    h = g.node("Cast", [g.pick()], lambda a: a.astype(np.float16), kind="h", to=HALF)
+    g.node("Cast", [h], lambda a: a, to=FLOAT)
+
+
+def quotient(g):
+    """Of what a number was multiplied by: a rounded inverse would miss whole numbers."""
+    x = g.node("Floor", [apart(g.pick())], np.floor)
+    c = g.weight(np.float32(g.r.choice([3, 7, 41, 49, -5, 0.5])))
+    y = g.node("Div", [g.node("Mul", [x, c], np.multiply), c], np.divide)
+    g.node("Floor", [y], np.floor)
+
+
+def scalar(g):
+    """A shape without axes, and one that is put together of parts of which some are empty."""
+    x = g.pick()
+    dims = split_of(g, int(np.prod(x.dims)), g.r.randint(1, 3))
+    if dims == [1] and g.r.random() < 0.7:
+        g.node("Reshape", [x, g.whole([])], lambda a, *_: a.reshape(()))
+        return
+    parts = [g.whole(dims[:1]), g.whole([])] + ([g.whole(dims[1:])] if dims[1:] else [])
+    s = g.node("Concat", parts, lambda *a: np.concatenate(a), kind="i", axis=0)
+    g.node("Reshape", [x, s], lambda a, *_: a.reshape(dims))
 
 
 def whole_consts(g):
@@ -308,12 +347,9 @@ def whole_consts(g):
     n = g.r.randint(1, 4)
     a, b = g.whole(g.n.integers(-9, 10, n)), g.whole(g.n.choice([-3, -2, 2, 4], n if g.r.random() < 0.5 else 1))
     op = g.r.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"])
+    since(g, 12 if op in ("Max", "Min", "Pow") else 7)
     if op == "Pow":
-        if g.opset < 12:
-            raise Skip()
         a, b = g.whole(g.n.integers(1, 5, n)), g.weight(np.float32(g.r.choice([0.5, 1.5, 2])))
-    if op in ("Max", "Min") and g.opset < 12:
-        raise Skip()
     f = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": lambda x, y: np.trunc(x / y), "Max": np.maximum, "Min": np.minimum,
          "Pow": lambda x, y: np.trunc(np.power(x.astype(float), y))}[op]
     i = g.node(op, [a, b], f, kind="i")
@@ -330,6 +366,7 @@ def concat(g):
 
 
 def expand(g):
+    since(g, 8)
     x = g.pick()
     dims = [g.r.randint(2, 3) if d == 1 and g.r.random() < 0.6 else g.r.choice([1, d]) for d in x.dims]
     if g.r.random() < 0.3 and len(dims) < 4:
@@ -364,6 +401,11 @@ def pad(g):
         return a[tuple(slice(max(-p, 0), n - max(-q, 0)) for p, q, n in zip(*pads, a.shape))]
     if g.opset < 11:
         g.node("Pad", [x], function, pads=pads[0] + pads[1], value=value)
+    elif g.opset >= 18 and g.r.random() < 0.5:
+        axes = [k for k in range(len(x.dims)) if pads[0][k] or pads[1][k]]
+        g.r.shuffle(axes)
+        told = [k - len(x.dims) if g.r.random() < 0.3 else k for k in axes]
+        g.node("Pad", [x, g.whole([side[k] for side in pads for k in axes]), g.weight(np.float32(value)), g.whole(told)], function)
     else:
         g.node("Pad", [x, g.whole(pads[0] + pads[1]), g.weight(np.float32(value)) if value or g.r.random() < 0.5 else None], function)
 
@@ -415,6 +457,9 @@ def split(g):
     x = g.pick(1)
     k, axis = g.axis(x)
     n = g.r.randint(1, 3)
+    if g.opset >= 18 and x.dims[k] > n * (n - 1) and g.r.random() < 0.5:
+        g.node("Split", [x], lambda a: np.array_split(a, range(-(-a.shape[k] // n), a.shape[k], -(-a.shape[k] // n)), k), outputs=n, axis=axis, num_outputs=n)
+        return
     if g.r.random() < 0.5 and x.dims[k] % n == 0:
         g.node("Split", [x], lambda a: np.split(a, n, k), outputs=n, axis=axis, num_outputs=n if g.opset >= 18 else None)
         return
@@ -429,7 +474,7 @@ def split(g):
 def squeeze(g):
     x = g.pick(1)
     ones = [k for k, d in enumerate(x.dims) if d == 1]
-    axes = g.r.sample(ones, g.r.randint(0, len(ones)))
+    axes = sorted(g.r.sample(ones, g.r.randint(0, len(ones))))  # in another order ONNX Runtime's shapes are wrong before opset 13
     if not axes:
         g.node("Squeeze", [x], np.squeeze)
         return
@@ -457,6 +502,11 @@ def transpose(g):
 def shape_of(g):
     """What exporters make of x.view(x.shape[0], -1)."""
     x = g.pick(1)
+    if g.opset >= 15 and g.r.random() < 0.5:
+        start, end = g.r.choice([None, 0, 1, -1, -2]), g.r.choice([None, 0, 1, 2, -1, 9])
+        s = g.node("Shape", [x], lambda a: np.array(a.shape[start:end]), kind="i", start=start, end=end)
+        g.node("Cast", [s], lambda a: a, to=FLOAT)
+        return
     s = g.node("Shape", [x], lambda a: np.array(a.shape), kind="i")
     first = g.node("Gather", [s, g.whole([0])], lambda a, i: a[i], kind="i", axis=0)
     both = g.node("Concat", [first, g.whole([-1])], lambda *a: np.concatenate(a), kind="i", axis=0)
@@ -464,6 +514,7 @@ def shape_of(g):
 
 
 def filled(g):
+    since(g, 9)
     x = g.pick(1, 3)
     value = g.r.choice([None, 0.0, 2.5])
     y = g.node("ConstantOfShape", [g.whole(x.dims)], lambda *_: np.full(x.dims, value or 0), value=None if value is None else np.array([value], np.float32))
@@ -507,14 +558,18 @@ def soft(g):
 def argmax(g):
     x = g.pick(1)
     k, axis = g.axis(x)
-    keep = g.r.choice([None, 0, 1])
-    i = g.node("ArgMax", [x], lambda a: np.expand_dims(a.argmax(k), k) if keep != 0 else a.argmax(k), kind="i", axis=axis, keepdims=keep)
+    keep, last = g.r.choice([None, 0, 1]), g.r.choice([None, 0, 1]) if g.opset >= 12 else None
+    if g.r.random() < 0.5:
+        x = g.node("Floor", [apart(x)], np.floor)  # so that some are equal
+    def function(a):
+        i = a.shape[k] - 1 - np.flip(a, k).argmax(k) if last else a.argmax(k)
+        return np.expand_dims(i, k) if keep != 0 else i
+    i = g.node("ArgMax", [x], function, kind="i", axis=axis, keepdims=keep, select_last_index=last)
     g.node("Cast", [i], lambda a: a, to=FLOAT)
 
 
 def layer_norm(g):
-    if g.opset < 17:
-        raise Skip()
+    since(g, 17)
     x = g.pick(1)
     k, axis = g.axis(x)
     if g.r.random() < 0.6:
@@ -524,9 +579,11 @@ def layer_norm(g):
     def function(a, *w):
         if a.var(axes).min() < 1e-3:  # of equal values it is rounding, by the root of epsilon
             raise Skip()
-        y = (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + (epsilon or 1e-5))
-        return y * w[0] + (w[1] if len(w) > 1 else 0)
-    g.node("LayerNormalization", [x] + scale, function, axis=axis if k < len(x.dims) - 1 or g.r.random() < 0.5 else None, epsilon=epsilon)
+        mean, inverse = a.mean(axes, keepdims=True), 1 / np.sqrt(a.var(axes, keepdims=True) + (epsilon or 1e-5))
+        y = (a - mean) * inverse * w[0] + (w[1] if len(w) > 1 else 0)
+        return [y, mean, inverse][:outputs]
+    outputs = g.r.choice([1, 1, 2, 3])
+    g.node("LayerNormalization", [x] + scale, function, outputs=outputs, axis=axis if k < len(x.dims) - 1 or g.r.random() < 0.5 else None, epsilon=epsilon)
 
 
 def written_norm(g):
@@ -551,14 +608,17 @@ def batch_norm(g):
     trains = g.r.random() < 0.2 and g.opset >= 14 and int(np.prod(x.dims)) > c
     w = [g.random_weight([c]), g.random_weight([c]), g.random_weight([c]), g.weight(g.n.uniform(0.3, 2, c))]
     axes, epsilon = tuple(k for k in range(len(x.dims)) if k != 1), g.r.choice([None, 0.01])
+    momentum = g.r.choice([None, 0.5, 0.0])
     def function(a, s, b, m, v):
-        line = [-1 if k == 1 else 1 for k in range(a.ndim)]
+        line, old = [-1 if k == 1 else 1 for k in range(a.ndim)], (m, v)
         if trains:
             m, v = a.mean(axes), a.var(axes)
             if v.min() < 1e-3:
                 raise Skip()
-        return (a - m.reshape(line)) / np.sqrt(v.reshape(line) + (epsilon or 1e-5)) * s.reshape(line) + b.reshape(line)
-    g.node("BatchNormalization", [x] + w, function, epsilon=epsilon, training_mode=1 if trains else None)
+        y = (a - m.reshape(line)) / np.sqrt(v.reshape(line) + (epsilon or 1e-5)) * s.reshape(line) + b.reshape(line)
+        keep = 0.9 if momentum is None else momentum
+        return [y] + [o * keep + n * (1 - keep) for o, n in zip(old, (m, v))] if trains else y
+    g.node("BatchNormalization", [x] + w, function, outputs=3 if trains else 1, epsilon=epsilon, momentum=momentum, training_mode=1 if trains else None)
 
 
 def gemm(g):
@@ -639,8 +699,11 @@ def recurrent(g):
     w, h, b = g.random_weight([ways, gates * n, width]), g.random_weight([ways, gates * n, n]), g.random_weight([ways, 2 * gates * n]) if g.r.random() < 0.7 else None
     state = [ways, batch, n] if not layout else [batch, ways, n]
     begin = [g.random_weight(state) if g.r.random() < 0.4 else None for _ in range(1 + lstm)]
+    if begin[0] and g.r.random() < 0.5:  # one that depends on an input
+        begin[0] = g.node("Mul", [begin[0], g.node("ReduceMean", [x], np.mean, keepdims=0)], np.multiply)
     peep = g.random_weight([ways, 3 * n]) if lstm and g.r.random() < 0.2 else None
-    more = [b, None] + begin + ([peep] if lstm else [])
+    lengths = g.weight([steps] * batch, INT32) if g.r.random() < 0.2 else None
+    more = [b, lengths] + begin + ([peep] if lstm else [])
     while more and more[-1] is None:
         more.pop()
     present = [i for i, v in enumerate(more) if v]
@@ -675,7 +738,7 @@ def recurrent(g):
            linear_before_reset=None if lstm else late)
 
 
-MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
+MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, half, quotient, scalar, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
           split, squeeze, unsqueeze, transpose, shape_of, filled, reduce, reduce, soft, argmax, layer_norm, written_norm, batch_norm, gemm, matmul,
           matmul, conv, recurrent]
 
@@ -706,11 +769,15 @@ def graph(seed):
     if not made or not all(agree(v) for v in g.values if v.kind == "f") or not all((a == b).all() for v in g.values if v.kind != "f" for a, b in v.runs):
         return None
     outputs = made[-1:] + g.r.sample(made, g.r.randint(0, min(2, len(made))))
+    if g.r.random() < 0.2:  # an input, or a constant
+        outputs.append(g.r.choice(g.inputs + [v for v in g.values if v.constant and v.kind == "f"]))
+    if g.r.random() < 0.2:  # a part that is not read, and that no output needs
+        g.nodes += [text(1, g.inputs[0].name) + text(2, "unused") + text(4, "Sin"), text(1, "unused") + text(2, "unused too") + text(4, "Neg")]
     outputs = [v for i, v in enumerate(outputs) if v not in outputs[:i]]
     if g.r.random() < 0.2:
         g.r.shuffle(g.nodes)
     def info(field, v):
-        dims = b"".join(text(1, number(1, d)) for d in v.dims)
+        dims = b"".join(text(1, number(1, d) if d > 1 or g.r.random() < 0.5 else text(2, "batch")) for d in v.dims)
         return text(field, text(1, v.name) + text(2, text(1, number(1, FLOAT) + text(2, dims))))
     body = b"".join(text(1, n) for n in g.nodes) + g.weights + b"".join(info(11, v) for v in g.inputs) + b"".join(info(12, v) for v in outputs)
     return number(1, 8) + text(7, body) + text(8, number(2, g.opset)), g.inputs, outputs, g.ops

@@ -295,42 +295,10 @@ static void empty_lists(void)
     }
 }
 
-/* An element that a cell was given is no concatenation, whatever the memory held before. */
-static void linear_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
-{
-    const fold_param none = { 0, 0 };
-    out[0] = fold_list_sum(f, fold_linear(f, in[1], *(const fold_param *)user, none));
-}
-static void elements_are_given(void)
-{
-    const float x = 3;
-    fold_model *m = fold_model_new(NULL);
-    const fold_param W = fold_weight_new(m, "W", 1, 1);
-    fold_cell_desc c = fold_cell_desc_default();
-    c.name = "linear";
-    c.body = linear_body;
-    c.user = &W;
-    c.n_in = c.n_list = c.n_out = 1;
-    c.in[0] = c.list[0] = fold_shape1(1);
-    const fold_cell cell = fold_cell_new(m, &c);
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.eager = 1;
-    fold_ctx *f = fold_ctx_new(m, &d);
-    const fold_node node = fold_tanh(f, fold_input(f, &x, 1));
-    memset(&f->sigs[0], 0, sizeof f->sigs[0]); /* no signature: nothing may read it */
-    f->sigs[0].op = FOLD__OP_concat;
-    f->sigs[0].out_shape[0] = f->shape[node.id];
-    const fold_node y = fold_call_n(f, cell, &node, 1, &node, 1);
-    CHECK_SAYS(!fold_node_is_null(y) && !fold_run(f, &y, 1), "%s", fold_ctx_message(f));
-    fold_ctx_free(f);
-    fold_model_free(m);
-}
-
 int main(int argc, char **argv)
 {
     check_start(argc, argv);
     check_run("bodies: empty lists", empty_lists);
-    check_run("bodies: elements are given", elements_are_given);
     check_run("bodies: the same everywhere", same_everywhere);
     return check_finish();
 }

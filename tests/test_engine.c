@@ -5,7 +5,6 @@
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"
-#include <time.h>
 #include <stdlib.h>
 
 enum { H = 8, CLASSES = 5, WORDS = 50, SAMPLES = 24, MAX_TREE = 64, MAX_FLOATS = 1 << 16 };
@@ -2804,51 +2803,6 @@ static void many_signatures(void)
     }
 }
 
-/* What planning takes grows with the calls, whatever the number of kinds that feed each other in one long chain: memory, time,
-   and the batches that it finds. Time is the processor's, which other programs leave alone, and the least of five. It grows by 30,
-   as the kinds do, where the work for a call grows with their number. */
-static uint64_t processor_ns(void *user)
-{
-    (void)user;
-    return (uint64_t)((double)clock() * (1e9 / CLOCKS_PER_SEC));
-}
-static void many_kinds_in_a_circle(void)
-{
-    enum { CALLS = 6000, FEW = 50, MANY = 1500 };
-    static fold_param matrix[MANY];
-    fold_stats stats[2];
-    uint64_t least[2] = { UINT64_MAX, UINT64_MAX };
-    fold_model *m = fold_model_new(NULL);
-    const float x[2] = { 1, -2 };
-    for (int i = 0; i < MANY; i++) {
-        char name[12];
-        snprintf(name, sizeof name, "%d", i);
-        matrix[i] = fold_weight_new(m, name, 2, 2);
-    }
-    for (int many = 0; many < 2; many++) {
-        fold_ctx_desc d = fold_ctx_desc_default();
-        d.training = 1;
-        d.clock = processor_ns;
-        fold_ctx *f = fold_ctx_new(m, &d);
-        for (int round = 0; round < 5; round++) {
-            fold_ctx_reset(f);
-            fold_node h = fold_input(f, x, 2);
-            for (int i = 0; i < CALLS; i++) h = fold_linear(f, h, matrix[i % (many ? MANY : FEW)], FOLD_NULL_PARAM);
-            CHECK_INT(fold_backward(f, fold_sum(f, h, FOLD_ALL)), FOLD_OK);
-            stats[many] = fold_ctx_stats(f);
-            if (stats[many].schedule_ns < least[many]) least[many] = stats[many].schedule_ns;
-        }
-        CHECK_INT(stats[many].batches, CALLS + 1);
-        CHECK_INT(stats[many].lower_bound, CALLS + 1);
-        fold_ctx_free(f);
-    }
-    CHECK_SAYS(stats[1].peak_bytes < 4 * stats[0].peak_bytes, "%lu bytes with many kinds, %lu with few", (unsigned long)stats[1].peak_bytes,
-               (unsigned long)stats[0].peak_bytes);
-    /* 3 to 6 times (the latter under sanitizers); a heap that is rebuilt each time takes 9 */
-    CHECK_SAYS(least[1] < 7 * least[0], "planned in %lu ns with many kinds, in %lu with few", (unsigned long)least[1], (unsigned long)least[0]);
-    fold_model_free(m);
-}
-
 /* Networks that mix kinds of calls. */
 enum { KINDS = 60, MIXED = 4, MIXED_SAMPLES = 32, LETTERS = 40 };
 typedef struct mixed { fold_ctx *f; const fold_param *one, *two; check_random random; fold_node leaf; } mixed;
@@ -3204,7 +3158,6 @@ int main(int argc, char **argv)
         { "engine: plans told apart", plans_told_apart },
         { "engine: partly used values", partly_used },
         { "engine: many signatures", many_signatures },
-        { "engine: many kinds in a circle", many_kinds_in_a_circle },
         { "engine: mixed networks", mixed_networks },
         { "engine: many names", many_names },
     };

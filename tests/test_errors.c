@@ -765,7 +765,6 @@ static va_list no_arguments; /* a format that is NULL reads none */
 #define TORCH_CALLS(X) \
     X(TORCH, fold_torch_open, (m, NULL)) \
     X(TORCH, fold_torch_open_memory, (m, g->zeros, 0)) \
-    X(VOID, fold_torch_tensors, (NULL)) \
     X(STATUS, fold_torch_close, (NULL)) \
     X(VOID, fold_torch_skip, (NULL, g->name)) \
     X(HANDLE, fold_torch_param, (NULL, g->name, 0)) \
@@ -1432,7 +1431,7 @@ static void mistakes_in_layers(void)
     d.n = 2;
     d.begin = begin;
     x[0] = x[1] = input2(f, 1, 2);
-    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_ARGUMENT, "unroll: the beginning of state 0 is null");
+    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state 0 is null");
     d.step = failing_step;
     x[0] = x[1] = begin[0] = input2(f, 1, 2);
     CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_SHAPE, "add: ");
@@ -1441,7 +1440,7 @@ static void mistakes_in_layers(void)
     CTX_SAYS(fold_attention_step(f, &cache, of_before, x[0], x[0]), FOLD_BAD_HANDLE, "attention_step: ");
     d.step = stale_step;
     x[0] = x[1] = begin[0] = input2(f, 1, 2);
-    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_HANDLE, "unroll: ");
+    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_HANDLE, "unroll_steps: ");
     fold_ctx_free(f);
     fold_model_free(m);
 }

@@ -32,7 +32,6 @@ static int watched_rename(const char *from, const char *to);
 #include "models.h"
 #include <fenv.h>
 #include <stdlib.h>
-#include <time.h>
 #ifdef WATCHED_DISK
 #undef flock
 #undef fwrite
@@ -80,6 +79,10 @@ static void formats(void)
     format_same("%u %x %lu %llu", 4000000000u, 0xfeu, 123456789ul, 18446744073709551615ull);
     format_same("'%s' '%.3s' '%-6s' '%.60s' %c", "text", "text", "text", "", 'x');
     format_same("%03d|%11lu|%04x|%-8s|%-18s|", 7, 123ul, 0xau, "F32", "a name");
+    format_same("%05d|%02d|%012g|%6d|%-6d|", -42, -7, -0.25, -42, -42);
+    char cut[8] = "ab%6\0cd"; /* where a field ends too early, so does the text */
+    CHECK_INT(formatted(text, sizeof text, cut), 2);
+    CHECK_TEXT(text, "ab");
     static const double whole[] = { 4294967296.0, 0, -0.0, 0.5, 0.6, 1.5, 2.5, -0.5, -0.7, -1.5, 3.7, 99999.95, 0.49999999999999994,
                                     123456789.75, 4503599627370497.5, 1e15 + 0.5, 1e19 };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) format_same("%.0f bytes, %g", whole[i], whole[i]);
@@ -92,9 +95,13 @@ static void formats(void)
     }
     format_same("%g %g %g", fabs((double)NAN), HUGE_VAL, -HUGE_VAL); /* no constants to tcc, whose NaN has a sign */
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) format_same("%g", number[i]);
+    static const double between[] = { 100000.5, 100001.5, 999999.5, -999998.5, 1234565, 1234575, 12345650, 7.1543749999999999, 2.495515e-5, 0.5000005,
+                                      0x1.fffffffffffffp1023, 0x1p-1022, 1e22, 1e23, 5e-324 };
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) format_same("%g", between[i]); /* two of six digits, of equals the even */
     check_random r = { 1 };
     for (int i = 0; i < 2000; i++) format_same("%g", (random_unit(&r) - 0.5) * pow(10, 80 * random_unit(&r) - 40));
     for (int i = 0; i < 2000; i++) format_same("%g", (double)(float)(random_below(&r, 1000000) * 1e-5));
+    for (int i = 0; i < 2000; i++) format_same("%g", (100000 + (double)random_below(&r, 900000) + 0.5) * (double)(1 << random_below(&r, 20)));
     for (int i = 0; i < 2000; i++) format_same("%.0f", (random_unit(&r) - 0.5) * pow(10, 19 * random_unit(&r)));
 }
 
@@ -2098,145 +2105,6 @@ static void in_place_names(void)
     fold_model_free(other);
 }
 
-/* -- many parameters --------------------------------------------------------------------------- */
-
-typedef struct growing_file { size_t n, capacity; unsigned char *bytes; } growing_file;
-static int to_growing(const void *bytes, size_t n, void *user)
-{
-    growing_file *file = (growing_file *)user;
-    if (file->n + n > file->capacity) {
-        file->capacity = 2 * (file->n + n);
-        unsigned char *moved = (unsigned char *)realloc(file->bytes, file->capacity);
-        if (!moved) return 1;
-        file->bytes = moved;
-    }
-    memcpy(file->bytes + file->n, bytes, n);
-    file->n += n;
-    return 0;
-}
-static fold_param numbered_weight(fold_model *m, int number, int columns)
-{
-    char name[40];
-    snprintf(name, sizeof name, "layers.%d.weight", number);
-    return fold_weight_new(m, name, 2, columns);
-}
-static fold_model *model_of_many(int inference, int columns, int count)
-{
-    fold_model *m = inference ? inference_model(NULL) : fold_model_new(NULL);
-    for (int i = 0; i < count; i++) numbered_weight(m, i, columns);
-    return m;
-}
-static growing_file file_of_model(fold_model *m, int state)
-{
-    growing_file file = { 0, 0, NULL };
-    fold_save_desc d = fold_save_desc_default();
-    d.state = state;
-    CHECK_INT(fold_model_save_to(m, to_growing, &file, &d), FOLD_OK);
-    return file;
-}
-
-/* Each does what it does to a model of so many parameters, and gives the clock's ticks of that alone. */
-typedef clock_t with_many(int count);
-static clock_t save_many(int count, int state, int quantised)
-{
-    const fold_quantize_desc all = { 1, 0, 0 };
-    fold_model *m = model_of_many(quantised, 16, count);
-    if (state) CHECK_INT(step_adam(m), FOLD_OK);
-    if (quantised) CHECK_INT(fold_model_quantize(m, &all), FOLD_OK);
-    const clock_t start = clock();
-    growing_file file = file_of_model(m, state);
-    const clock_t ticks = clock() - start;
-    free(file.bytes);
-    fold_model_free(m);
-    return ticks;
-}
-static clock_t save_floats(int count) { return save_many(count, 0, 0); }
-static clock_t save_state(int count) { return save_many(count, 1, 0); }
-static clock_t save_bytes(int count) { return save_many(count, 0, 1); }
-static clock_t load_state(int count)
-{
-    fold_load_desc d = fold_load_desc_default();
-    fold_model *m = model_of_many(0, 2, count);
-    d.state = 1;
-    CHECK_INT(step_adam(m), FOLD_OK);
-    growing_file file = file_of_model(m, 1);
-    const clock_t start = clock();
-    CHECK_INT(fold_model_load_memory(m, file.bytes, file.n, &d), FOLD_OK);
-    const clock_t ticks = clock() - start;
-    free(file.bytes);
-    fold_model_free(m);
-    return ticks;
-}
-static clock_t write_each(int count)
-{
-    fold_model *m = model_of_many(0, 2, count);
-    const clock_t start = clock();
-    for (int i = 0; i < count; i++) {
-        const fold_param param = fold_param_at(m, i);
-        CHECK(fold_values_write_begin(m, param) && fold_grads_write_begin(m, param));
-        fold_values_write_end(m, param);
-        fold_grads_write_end(m, param);
-    }
-    const clock_t ticks = clock() - start;
-    fold_model_free(m);
-    return ticks;
-}
-static clock_t take_each_of_torch(int count)
-{
-    fold_model *m = model_of_many(0, 2, count), *taker = fold_model_new(NULL);
-    growing_file file = file_of_model(m, 0);
-    const clock_t start = clock();
-    fold_torch *torch = fold_torch_open_memory(taker, file.bytes, file.n);
-    for (int i = 0; i < count; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "layers.%d", i);
-        fold_torch_linear(torch, name, FOLD_ACT_LINEAR);
-    }
-    CHECK_INT(fold_torch_close(torch), FOLD_OK);
-    const clock_t ticks = clock() - start;
-    free(file.bytes);
-    fold_model_free(m);
-    fold_model_free(taker);
-    return ticks;
-}
-static clock_t quantise_with_cells(int count)
-{
-    const fold_quantize_desc all = { 1, 0, 0 };
-    fold_model *m = inference_model(NULL);
-    for (int i = 0; i < count / 8; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "cell %d", i);
-        fold_gru_new(m, name, 2, 16);
-    }
-    const clock_t start = clock();
-    CHECK_INT(fold_model_quantize(m, &all), FOLD_OK);
-    const clock_t ticks = clock() - start;
-    fold_model_free(m);
-    return ticks;
-}
-
-/* What is done to every parameter takes eight times as long for eight times as many, where the square takes 64 times as long. The clock
-   may be coarse, and other programs may run: the best of three tries counts. */
-static void many_parameters(void)
-{
-    static const struct { const char *name; with_many *ticks; } each[] = {
-        { "saving", save_floats },           { "saving state", save_state },
-        { "saving bytes", save_bytes },      { "loading state", load_state },
-        { "writing each", write_each },
-        { "taking each of PyTorch's", take_each_of_torch }, { "quantising with cells", quantise_with_cells }
-    };
-    enum { FEW = 2000 };
-    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-        double few = 0, many = 0, times = HUGE_VAL;
-        for (int turn = 0; turn < 3 && times > 24; turn++) {
-            few = (double)each[i].ticks(FEW) / CLOCKS_PER_SEC;
-            many = (double)each[i].ticks(8 * FEW) / CLOCKS_PER_SEC;
-            times = fmin(times, many / (few + 1e-3));
-        }
-        CHECK_SAYS(times <= 24, "%s: %d parameters took %.4f s, %d took %.4f s", each[i].name, FEW, few, 8 * FEW, many);
-    }
-}
-
 /* A path of UTF-8 names the same file everywhere; on Windows that is for wide calls to say. One that is no UTF-8 is
    of the code page there, and any bytes elsewhere. */
 static void names_beyond_ascii(void)
@@ -2311,6 +2179,5 @@ int main(int argc, char **argv)
     check_run("files: images that are cut and changed", in_place_changed);
     check_run("files: errors of reading in place", in_place_errors);
     check_run("files: names in an image", in_place_names);
-    check_run("files: many parameters", many_parameters);
     return check_finish();
 }

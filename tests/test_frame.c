@@ -7,6 +7,7 @@
 #define DRAW_IMPLEMENTATION
 #include "../examples/draw.h"
 #include "check.h"
+#include "models.h"
 #include <limits.h>
 #include <stdlib.h>
 
@@ -892,14 +893,7 @@ static void slices_of_parts(void)
     static int words[ROWS];
     slow_net n;
     slow_new(&n);
-    fold_cell_desc d = fold_cell_desc_default();
-    d.name = "part";
-    d.body = part_body;
-    d.user = &n;
-    d.n_in = 2;
-    d.n_out = 1;
-    d.in[0] = d.in[1] = fold_shape1(H);
-    const fold_cell part = fold_cell_new(n.m, &d);
+    const fold_cell part = pair_cell(n.m, "part", part_body, &n, 0, 1, H);
     fold_ctx *f = slow_context(&n, 1, SLICED);
     for (int row = 0; row < ROWS; row++) words[row] = row % WORDS;
     for (int time = 0; time < 4; time++) {
@@ -949,17 +943,10 @@ static void beside_body(fold_ctx *f, const fold_node *in, fold_node *out, const 
 }
 static void list_net_new(list_net *l)
 {
-    fold_cell_desc d = fold_cell_desc_default();
     memset(l, 0, sizeof *l);
     slow_new(&l->n);
     l->r = fold_gru_new(l->n.m, "r", H, H);
-    d.name = "beside";
-    d.body = beside_body;
-    d.user = &l->n;
-    d.user_size = sizeof l->n;
-    d.n_in = d.n_out = 2;
-    d.in[0] = d.in[1] = fold_shape1(H);
-    l->beside = fold_cell_new(l->n.m, &d);
+    l->beside = pair_cell(l->n.m, "beside", beside_body, &l->n, sizeof l->n, 2, H);
     for (int i = 0; i < LIST_ROWS * H; i++) l->in[i] = 0.1f * (float)(i * 37 % 41 - 20);
 }
 

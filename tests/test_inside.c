@@ -7,6 +7,7 @@
 #define DRAW_IMPLEMENTATION
 #include "../examples/draw.h"
 #include "check.h"
+#include "models.h"
 #include <time.h>
 #include <stdlib.h>
 
@@ -66,20 +67,12 @@ static void join(fold_ctx *f, const fold_node *in, fold_node *out, const void *u
 static net make_net(const char *cell, const char *table)
 {
     net n;
-    fold_cell_desc d = fold_cell_desc_default();
     n.m = fold_model_new(NULL);
     n.digit = fold_table_new(n.m, table, 10, H);
     n.W = fold_weight_new(n.m, "W", 2 * H, H);
     n.b = fold_bias_new(n.m, "b", H);
     n.V = fold_weight_new(n.m, "V", H, 3);
-    d.name = cell;
-    d.body = join;
-    d.user = &n;
-    d.user_size = sizeof n;
-    d.n_in = 2;
-    d.in[0] = d.in[1] = fold_shape1(H);
-    d.n_out = 1;
-    n.join = fold_cell_new(n.m, &d);
+    n.join = pair_cell(n.m, cell, join, &n, sizeof n, 1, H);
     return n;
 }
 static fold_node tree(fold_ctx *f, const net *n, const char **s)

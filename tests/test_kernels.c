@@ -706,7 +706,7 @@ static void edges_of(const fold__kernels *f, const char *name, int map, float sc
     float y[6];
     int i;
     map_of(f, map)(y, x, NULL, NULL, scalar, 6, 1, NULL);
-    for (i = 0; i < 5; i++) HOLDS(same(y[i], want[i]) || (i == 3 && y[i] == want[i]), name, f->name, i, (int)bits_of(y[i]), (int)bits_of(want[i]));
+    for (i = 0; i < 5; i++) HOLDS(same(y[i], want[i]), name, f->name, i, (int)bits_of(y[i]), (int)bits_of(want[i]));
     HOLDS(want[5] != want[5] ? y[5] != y[5] : fabsf(y[5] - want[5]) <= 4e-7f * fabsf(want[5]), name, f->name, 5, 0, 0);
 }
 /* Zeros, infinities, NaN, and what is outside a domain. */
@@ -717,14 +717,14 @@ static void test_domains(const fold__kernels *f)
         { "sin", FOLD__MAP_sin, 0, { 0.0f, -0.0f, nan, nan, nan, -0.14112001f } },
         { "cos", FOLD__MAP_cos, 0, { 1, 1, nan, nan, nan, -0.9899925f } },
         { "silu", FOLD__MAP_silu, 0, { 0.0f, -0.0f, inf, -0.0f, nan, -0.14227761f } },
-        { "gelu", FOLD__MAP_gelu, 0, { 0.0f, 0.0f, inf, 0.0f, nan, -0.0040496941f } },
-        { "elu", FOLD__MAP_elu, 2, { 0.0f, 0.0f, inf, -2, nan, -1.9004259f } },
+        { "gelu", FOLD__MAP_gelu, 0, { 0.0f, -0.0f, inf, -0.0f, nan, -0.0040496941f } },
+        { "elu", FOLD__MAP_elu, 2, { 0.0f, -0.0f, inf, -2, nan, -1.9004259f } },
         { "floor", FOLD__MAP_floor, 0, { 0.0f, -0.0f, inf, -inf, nan, -3 } },
         { "pow 0", FOLD__MAP_pow, 0, { 1, 1, 1, 1, nan, 1 } },
         { "pow 2", FOLD__MAP_pow, 2, { 0, 0, inf, inf, nan, 9 } },
-        { "pow 3", FOLD__MAP_pow, 3, { 0, 0, inf, -inf, nan, -27 } },
+        { "pow 3", FOLD__MAP_pow, 3, { 0, -0.0f, inf, -inf, nan, -27 } },
         { "pow 1/2", FOLD__MAP_pow, 0.5f, { 0, 0, inf, nan, nan, nan } },
-        { "pow -1", FOLD__MAP_pow, -1, { inf, inf, 0.0f, -0.0f, nan, -0.33333334f } },
+        { "pow -1", FOLD__MAP_pow, -1, { inf, -inf, 0.0f, -0.0f, nan, -0.33333334f } },
         { "pow -2", FOLD__MAP_pow, -2, { inf, inf, 0.0f, 0.0f, nan, 0.11111111f } },
         { "at_least", FOLD__MAP_at_least, -1, { 0.0f, -0.0f, inf, -1, nan, -1 } },
         { "at_most", FOLD__MAP_at_most, -1, { -1, -1, -1, -inf, nan, -3 } },
@@ -1408,6 +1408,37 @@ static void times_are_learned(void)
     HOLDS(fold__unit_ns(&unit) == 10, "a mean of times", "all", 0, 0, 0);
 }
 
+/* An element that a cell was given is no concatenation, whatever the memory held before. */
+static void linear_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param none = { 0, 0 };
+    out[0] = fold_list_sum(f, fold_linear(f, in[1], *(const fold_param *)user, none));
+}
+static void elements_are_given(void)
+{
+    const float x = 3;
+    fold_model *m = fold_model_new(NULL);
+    const fold_param W = fold_weight_new(m, "W", 1, 1);
+    fold_cell_desc c = fold_cell_desc_default();
+    c.name = "linear";
+    c.body = linear_body;
+    c.user = &W;
+    c.n_in = c.n_list = c.n_out = 1;
+    c.in[0] = c.list[0] = fold_shape1(1);
+    const fold_cell cell = fold_cell_new(m, &c);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.eager = 1;
+    fold_ctx *f = fold_ctx_new(m, &d);
+    const fold_node node = fold_tanh(f, fold_input(f, &x, 1));
+    memset(&f->sigs[0], 0, sizeof f->sigs[0]); /* no signature: nothing may read it */
+    f->sigs[0].op = FOLD__OP_concat;
+    f->sigs[0].out_shape[0] = f->shape[node.id];
+    const fold_node y = fold_call_n(f, cell, &node, 1, &node, 1);
+    CHECK_SAYS(!fold_node_is_null(y) && !fold_run(f, &y, 1), "%s", fold_ctx_message(f));
+    fold_ctx_free(f);
+    fold_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "", *only = argc > 2 ? argv[2] : NULL;
@@ -1430,6 +1461,7 @@ int main(int argc, char **argv)
     RUN("all", test_limits());
     RUN("all", sizes_stop());
     RUN("all", times_are_learned());
+    RUN("all", elements_are_given());
     if (share == 1) RUN("all", one_long_list());
     for (i = 0; i < SETS; i++) {
         if (set[i]) test_set(set[i], share);

@@ -1808,7 +1808,9 @@ static void test_layers_that_cannot_be(void)
                                         "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
     static const char *const says_ctx[] = { "list_standardize: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
                                             "standardize: shapes differ",
-                                            "list_attention: it takes a list, and this is a single value: fold_list_unstack gives its rows" };
+                                            "transformer_apply: it takes a list, and this is a single value: fold_list_unstack gives its rows",
+                                            "encoder_apply: it takes a list, and this is a single value: fold_list_unstack gives its rows",
+                                            "layer: input 0 has [1], wanted [6]" };
     const float x[6] = { 1, 2, 3, 4, 5, 6 };
     for (int way = 0; way < 8; way++) {
         fold_model *m = fold_model_new(NULL);
@@ -1826,19 +1828,44 @@ static void test_layers_that_cannot_be(void)
         CHECK_TEXT(fold_model_message(m), says[way]);
         fold_model_free(m);
     }
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 6; way++) {
         fold_model *m = fold_model_new(NULL);
         fold_ctx *f = fold_ctx_new(m, NULL);
         const fold_transformer layer = transformer_of(m, "layer", 6, 2, 0);
+        const fold_encoder encoder = { &layer, 1, 0, { { 0, 0 }, { 0, 0 }, FOLD_NORM_LAYER, 0 } };
         const fold_node one = fold_input(f, x, 6), two = fold_input(f, x, 2), list = fold_list_input(f, x, 6, fold_shape1(1));
         switch (way) {
         case 0: fold_list_standardize(f, one, 0); break;
         case 1: fold_list_standardize(f, list, -1); break;
         case 2: fold_standardize(f, one, two, two, 0); break;
-        default: fold_transformer_apply(f, &layer, one, 0); break;
+        case 3: fold_transformer_apply(f, &layer, one, 0); break;
+        default: fold_encoder_apply(f, &encoder, way == 4 ? one : list, 0); break;
         }
         CHECK(fold_ctx_status(f) != FOLD_OK);
         CHECK_TEXT(fold_ctx_message(f), says_ctx[way]);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+/* Deviations whose squares overflow make no zeros of a list: NaN says that there is no such value. */
+static void test_list_standardize_far_out(void)
+{
+    static const struct { float size; int finite; } row[] = { { 1, 1 }, { 1e19f, 1 }, { 2e19f, 0 }, { 3e38f, 0 } };
+    for (int at = 0; at < 8; at++) {
+        const float size = row[at / 2].size, x[4] = { size, 1, -size, -1 };
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.eager = at % 2;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        const fold_node y = fold_list_standardize(f, fold_list_input(f, x, 2, fold_shape1(2)), 1e-9f);
+        fold_run(f, &y, 1);
+        const float *got = fold_value(f, y);
+        for (int i = 0; got && i < 4; i++) {
+            const float want = i < 2 ? 1.0f : -1.0f, apart = got[i] - want;
+            CHECK_SAYS(i % 2 || row[at / 2].finite ? apart < 1e-6f && apart > -1e-6f : got[i] != got[i], "%g of %g", (double)got[i], (double)size);
+        }
+        CHECK(got != NULL);
         fold_ctx_free(f);
         fold_model_free(m);
     }
@@ -2608,6 +2635,7 @@ int main(int argc, char **argv)
     check_run("dropout of a transformer", test_transformer_dropout);
     check_run("attention of parts", test_attention_of_parts);
     check_run("layers that cannot be", test_layers_that_cannot_be);
+    check_run("a list far out of range", test_list_standardize_far_out);
     check_run("long names", test_long_names);
     check_run("values of another model", test_values_of_another);
     check_run("values from arrays", test_values_from_arrays);

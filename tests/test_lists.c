@@ -9,8 +9,8 @@
 #include "../examples/draw.h"
 #include "../examples/policy.h"
 #include "check.h"
+#include "models.h"
 #include "scenes.h"
-#include <time.h>
 
 /* -- scenes: sources, windows, rows ----------------------------------------------------------------------- */
 
@@ -906,57 +906,6 @@ static void on_top(void)
     fold_model_free(n.m);
 }
 
-/* -- many ---------------------------------------------------------------------------------------------------------- */
-
-/* A loss over many lists of a row, or one list of many rows; its gradient is 2 x. */
-static void many(const net *n, int lists, int rows, int training, fold_stats *s)
-{
-    static float x[1 << 20];
-    static fold_node loss[100000];
-    const setting plain = { "", FOLD_SCHEDULE_RATIO, 0, 0, 0, 0, 0 };
-    fold_ctx *f = open_setting(n->m, &plain, training);
-    for (int i = 0; i < lists * rows; i++) x[i] = (float)(i % 7 - 3);
-    fold_node first = { 0, 0 };
-    for (int i = 0; i < lists; i++) {
-        const fold_node in = fold_list_input_ref(f, x + i * rows, rows, fold_shape1(1));
-        if (!i) first = in;
-        loss[i] = fold_list_sum(f, fold_square(f, in));
-    }
-    if (training) fold_keep_grad(f, first);
-    const fold_node root = fold_sum_n(f, loss, lists);
-    CHECK_SAYS(!(training ? fold_backward(f, root) : fold_run(f, &root, 1)), "%s", fold_ctx_message(f));
-    double want = 0;
-    for (int i = 0; i < lists * rows; i++) want += (double)x[i] * (double)x[i];
-    CHECK_NEAR(fold_scalar(f, root), want, want * 1e-6);
-    for (int i = 0; i < rows && training; i += 997) CHECK(fold_grad(f, first)[i] == 2 * x[i]);
-    *s = fold_ctx_stats(f);
-    fold_ctx_free(f);
-}
-
-/* Memory, kernel calls and time grow as the rows do: ten times, where squares would grow a hundred times. */
-static void linear_growth(void)
-{
-    static const int sizes[2][2][2] = { { { 10000, 1 }, { 100000, 1 } }, { { 1, 100000 }, { 1, 1000000 } } };
-    net n;
-    net_open(&n, fold_model_new(NULL));
-    for (int way = 0; way < 4; way++) {
-        fold_stats s[2];
-        double seconds[2];
-        for (int large = 0; large < 2; large++) {
-            const int *size = sizes[way % 2][large];
-            const clock_t start = clock();
-            many(&n, size[0], size[1], way / 2, &s[large]);
-            seconds[large] = (double)(clock() - start) / CLOCKS_PER_SEC;
-        }
-        CHECK_SAYS(seconds[1] < 40 * seconds[0] + 0.2, "way %d: %g and %g seconds", way, seconds[0], seconds[1]);
-        CHECK_SAYS(s[1].peak_bytes < 14 * s[0].peak_bytes, "way %d: %zu and %zu bytes", way, s[0].peak_bytes, s[1].peak_bytes);
-        CHECK_SAYS(s[1].kernel_calls <= 14 * s[0].kernel_calls, "way %d: %d and %d calls", way, s[0].kernel_calls, s[1].kernel_calls);
-        const size_t rows = way % 2 ? 1000000 : 100000, each = s[1].peak_bytes / rows;
-        CHECK_SAYS(each <= (way % 2 ? 128u : 1500u), "way %d: %zu bytes a row", way, each);
-    }
-    fold_model_free(n.m);
-}
-
 /* Pictures and prints tell how many rows are looked up. */
 static char printed[1 << 14];
 static int to_text(const void *bytes, size_t size, void *user)
@@ -1203,14 +1152,7 @@ static void kept_whole(void)
         fold_model *m = fold_model_new(NULL);
         const fold_param W = fold_weight_new(m, "W", STRIP_WIDTH, STRIP_WIDTH), V = fold_weight_new(m, "V", STRIP_WIDTH, STRIP_WIDTH),
                          none = { 0, 0 };
-        fold_cell_desc c = fold_cell_desc_default();
-        c.name = "beside";
-        c.body = beside_body;
-        c.user = &V;
-        c.n_in = 2;
-        c.n_out = 1;
-        c.in[0] = c.in[1] = fold_shape1(STRIP_WIDTH);
-        const fold_cell cell = fold_cell_new(m, &c);
+        const fold_cell cell = pair_cell(m, "beside", beside_body, &V, 0, 1, STRIP_WIDTH);
         float grads[2][2 * STRIP_WIDTH * STRIP_WIDTH], loss[2];
         for (int eager = 0; eager < 2; eager++) {
             fold_ctx_desc d = fold_ctx_desc_default();
@@ -1335,6 +1277,5 @@ int main(int argc, char **argv)
     check_run("lists: sums of no rows", sums_of_no_rows);
     check_run("lists: reading", reading);
     check_run("lists: on top", on_top);
-    check_run("lists: many", linear_growth);
     return check_finish();
 }

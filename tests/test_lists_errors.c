@@ -152,6 +152,9 @@ static fold_node unrolled_batch(mistakes *x, fold_node list)
 static void bad_beginnings(mistakes *x)
 {
     const fold_rnn_stack stack = fold_rnn_stack_new(x->n.m, "stack", fold_lstm_new, WIDTH, WIDTH, 1, 1);
+    static const fold_state none[2];
+    BAD_IN(fold_unroll_list(x->f, &x->n.lstm, x->l3, 0, none, NULL), BAD_ARGUMENT, "unroll_list: a state of this cell is h and c", "");
+    BAD_IN(fold_rnn_stack_list(x->f, &stack, x->l3, none, NULL), BAD_ARGUMENT, "rnn_stack_list: a state of this cell is h and c", "");
     BAD_IN(unrolled(x, x->l3, x->v), BAD_SHAPE, "unroll_list: begin[0].h is a list of 3 rows", "a single node");
     BAD_IN(unrolled(x, x->v, x->l1), BAD_SHAPE, "unroll_list: begin[0].c is a list of 1 rows", "a single node");
     BAD_IN(unrolled_stack(x, &stack, 0, x->l3), BAD_SHAPE, "rnn_stack_list: begin[0].h is a list of 3 rows", "");
@@ -176,8 +179,7 @@ static void mistaken_kinds(void)
     BAD(fold_list_stack(f, x.v), BAD_SHAPE, "list_stack", "list");
     BAD(fold_unroll_list(f, &x.n.gru, x.v, 0, NULL, NULL), BAD_SHAPE, "unroll_list: it takes a list", "");
     BAD(fold_unroll_list(f, &x.n.lstm, x.wide3, 0, NULL, NULL), BAD_SHAPE, "lstm", "[7]");
-    BAD(fold_unroll_list(f, NULL, x.l3, 0, NULL, NULL), BAD_ARGUMENT, "unroll: the cell is null", "");
-    BAD(fold_rnn_stack_list(f, NULL, x.l3, NULL, NULL), BAD_ARGUMENT, "rnn_stack: it is NULL", "");
+    BAD(fold_unroll_list(f, NULL, x.l3, 0, NULL, NULL), BAD_ARGUMENT, "unroll_list: the cell is null", "");
     bad_beginnings(&x);
     BAD(fold_list_unstack(f, x.l3), BAD_SHAPE, "list_unstack: takes a value, and this is a list", "[6]");
     BAD(fold_list_sum(f, x.v), BAD_SHAPE, "list_sum", "list");

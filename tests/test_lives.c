@@ -609,6 +609,17 @@ static void name_node(life_context *c, int which, const event *e)
     c->flags[at] |= e->kind == DO_KEEP_GRAD ? GRAD : e->kind == DO_KEEP ? KEPT : KEPT | OUTPUT | NEW_OUTPUT;
 }
 
+/* A run has begun, or is over if it does not go in slices. */
+static void note_start(life_context *c, fold_status status, const run *r, int begins, int replays)
+{
+    if (broke(c, status, FOLD_OK))
+        return;
+    c->now = *r;
+    c->begun = begins, c->sliced = 0, c->replays = replays, c->unsure = 0;
+    if (!begins)
+        note_run(c, &c->now, replays);
+}
+
 static void run_or_begin(life_context *c, int which, const event *e)
 {
     const int begins = e->kind == DO_BEGIN_RUN;
@@ -625,12 +636,7 @@ static void run_or_begin(life_context *c, int which, const event *e)
         n > 0 ? roots[0] : 0, n > 1 ? roots[1] : 0, n > 2 ? roots[2] : 0, n);
     const fold_status status = begins ? fold_run_begin(c->f, nodes, n) : fold_run(c->f, nodes, n);
     c->ran &= r.idle;
-    if (broke(c, status, FOLD_OK))
-        return;
-    c->now = r;
-    c->begun = begins, c->sliced = c->replays = c->unsure = 0;
-    if (!begins)
-        note_run(c, &r, 0);
+    note_start(c, status, &r, begins, 0);
 }
 
 static void backward_or_begin(life_context *c, int which, const event *e)
@@ -644,12 +650,7 @@ static void backward_or_begin(life_context *c, int which, const event *e)
     const fold_status status =
         begins ? fold_backward_begin(c->f, c->node[root]) : fold_backward(c->f, c->node[root]);
     c->ran = 0;
-    if (broke(c, status, FOLD_OK))
-        return;
-    c->now = r;
-    c->begun = begins, c->sliced = c->replays = c->unsure = 0;
-    if (!begins)
-        note_run(c, &r, 0);
+    note_start(c, status, &r, begins, 0);
 }
 
 static void replay_or_begin(life_context *c, int which, const event *e, fold_status refused)
@@ -667,15 +668,11 @@ static void replay_or_begin(life_context *c, int which, const event *e, fold_sta
             fail("a replay that is refused is an error of the context", which);
         return;
     }
-    if (broke(c, status, FOLD_OK))
-        return;
-    if (!can)
+    if (status == FOLD_OK && !can)
         fail("a replay that had to be refused", which);
-    c->now = c->last;
-    c->now.version = life.version;
-    c->begun = begins, c->sliced = 0, c->replays = 1, c->unsure = 0;
-    if (!begins)
-        note_run(c, &c->now, 1);
+    run again = c->last;
+    again.version = life.version;
+    note_start(c, status, &again, begins, 1);
 }
 
 static void run_more(life_context *c, int which, const event *e)

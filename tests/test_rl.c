@@ -49,8 +49,10 @@ static void bad_rewards(void)
     int length[EPISODES];
     static const char *const says[] = { "the reward of episode 3, step 4 is nan", "the reward of episode 5, step 299 is inf",
                                         "episode 2, step 1 is 0, its value nan", "the value after episode 4 is nan",
-                                        "episode 1 has -1 steps", "there are no rewards" };
-    for (int bad = 0; bad < 6; bad++) {
+                                        "episode 1 has -1 steps", "there are no rewards",
+                                        "discount is nan and trace 0.95, must be in [0, 1]", "discount is 1.5 and",
+                                        "discount is 0.99 and trace -0.5", "episode 5 has 2147483647 steps, after 20" };
+    for (int bad = 0; bad < 10; bad++) {
         fold_model *m = fold_model_new(NULL);
         fold_rl_episodes e = { reward, value, length, after, EPISODES };
         memcpy(length, lengths, sizeof length);
@@ -60,7 +62,10 @@ static void bad_rewards(void)
         if (bad == 3) after[4] = NAN;
         if (bad == 4) length[1] = -1;
         if (bad == 5) e.reward = NULL;
-        CHECK_INT(fold_rl_advantages(m, &e, 0.99f, 0.95f, advantage, NULL), FOLD_BAD_ARGUMENT);
+        if (bad == 9) length[EPISODES - 1] = INT_MAX;
+        for (int i = 0; i < STEPS; i++) advantage[i] = 7;
+        CHECK_INT(fold_rl_advantages(m, &e, bad == 6 ? NAN : bad == 7 ? 1.5f : 0.99f, bad == 8 ? -0.5f : 0.95f, advantage, NULL), FOLD_BAD_ARGUMENT);
+        for (int i = 0; i < STEPS; i++) CHECK_NEAR(advantage[i], 7, 0);
         CHECK_SAYS(strstr(fold_model_message(m), says[bad]), "%s", fold_model_message(m));
         reward[3 + 4] = reward[STEPS - 1] = value[2] = after[4] = 0;
         fold_model_free(m);
@@ -158,7 +163,7 @@ static void moments(void)
     CHECK_NEAR(fold_param_value(m, s.count)[1], ROWS, 0);
     memcpy(seen, rows, sizeof rows);
     seen[1] = 1e6f;
-    fold_rl_moments_apply(m, &s, seen, ROWS);
+    CHECK_INT(fold_rl_moments_apply(m, &s, seen, ROWS), 1);
     CHECK_NEAR(seen[1], 10, 0); /* clipped */
     for (int k = 2; k < ROWS * WIDTH; k++)
         CHECK_NEAR(seen[k], ((double)rows[k] - mean[k % WIDTH]) / sqrt(variance[k % WIDTH] + 1e-8), 2e-4);
@@ -174,6 +179,22 @@ static void moments(void)
     CHECK_INT(fold_rl_moments_add(m, &s, rows, ROWS), FOLD_BAD_ARGUMENT);
     CHECK_SAYS(strstr(fold_model_message(m), "value 1 of row 2 is nan"), "%s", fold_model_message(m));
     CHECK_NEAR(fold_param_value(m, s.count)[1], ROWS, 0);
+    fold_model_clear_error(m);
+    rows[7] = 2e18f;
+    CHECK_INT(fold_rl_moments_add(m, &s, rows, ROWS), FOLD_BAD_ARGUMENT);
+    CHECK_SAYS(strstr(fold_model_message(m), "value 1 of row 2 is 2e+18, must be in [-1e18, 1e18]"), "%s", fold_model_message(m));
+    for (int bad = 0; bad < 5; bad++) {
+        fold_rl_moments wrong = s;
+        const float was = seen[3];
+        if (bad == 0) wrong.within = NAN;
+        if (bad == 1) wrong.within = -1;
+        if (bad == 2) wrong.beyond = NAN;
+        if (bad == 3) wrong.beyond = -0.5f;
+        if (bad == 4) wrong.clip = NAN;
+        CHECK_INT(fold_rl_moments_apply(m, &wrong, seen, ROWS), 0);
+        CHECK_NEAR(seen[3], was, 0);
+    }
+    CHECK_INT(fold_rl_moments_apply(m, &s, NULL, 1), 0);
     fold_model_free(m);
 }
 

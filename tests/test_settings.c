@@ -470,7 +470,7 @@ static const struct setting {
     { 'i', OF(fold_sequences, steps), start_sequences, call_sequences, "sequences", "in [0, inf)", { -1, END }, { 1, END } },
     { 'i', OF(fold_sequences, width), start_sequences, call_sequences, "sequences", "in [1, inf)", { -1, 0, END }, { 1, 2, END } },
     { 'i', OF(fold_sequences, layout), start_sequences, call_sequences, "sequences", "in [0, 1]", { -1, 2, END }, { 0, 1, END } },
-    { 'i', OF(fold_unroll_desc, n_states), start_unroll, call_unroll, "unroll", "in [0, 8]", { -1, 9, END }, { 0, 8, END } },
+    { 'i', OF(fold_unroll_desc, n_states), start_unroll, call_unroll, "unroll_steps", "in [0, 8]", { -1, 9, END }, { 0, 8, END } },
 
     { 'f', ARGUMENT(fold_input_bytes, factor), start_zero, call_bytes, "input_bytes", FINITE },
     { 'f', ARGUMENT(fold_list_input_bytes, factor), start_zero, call_list_bytes, "list_input_bytes", FINITE },

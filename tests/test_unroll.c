@@ -565,10 +565,10 @@ static void test_batch_errors(void)
 static void test_step_errors(void)
 {
     static const char *const cases[][2] = {
-        { "no output", "unroll: the step of input 0 gave no output" },
-        { "left out", "unroll: the step of input 0 left out state 0, there are 1" },
-        { "one more", "unroll: the step of input 0 gave a state 1, there are 1" },
-        { "other shape", "unroll: a step changed the shape of a state (inputs [7], [8])" },
+        { "no output", "unroll_steps: the step of input 0 gave no output" },
+        { "left out", "unroll_steps: the step of input 0 left out state 0, there are 1" },
+        { "one more", "unroll_steps: the step of input 0 gave a state 1, there are 1" },
+        { "other shape", "unroll_steps: a step changed the shape of a state (inputs [7], [8])" },
     };
     fold_node x, out, last[FOLD_MAX_STATES];
     fold_unroll_desc d = fold_unroll_desc_default();
@@ -589,10 +589,10 @@ static void test_step_errors(void)
     x = fold_input(b.f, b.ntc, WIDTH);
     d.state[0].rank = 0;
     fold_unroll_steps(b.f, &d);
-    expect(&b, fold_node_is_null(last[0]), "unroll: state 0 has neither a beginning nor a shape");
+    expect(&b, fold_node_is_null(last[0]), "unroll_steps: state 0 has neither a beginning nor a shape");
     d.n_states = FOLD_MAX_STATES + 1;
     fold_unroll_steps(b.f, &d);
-    expect(&b, fold_node_is_null(last[0]), "unroll: n_states is 9, must be in [0, 8]");
+    expect(&b, fold_node_is_null(last[0]), "unroll_steps: n_states is 9, must be in [0, 8]");
     d.step = NULL;
     fold_unroll_steps(b.f, &d);
     expect(&b, 1, "unroll_steps: a pointer is NULL");
@@ -614,9 +614,9 @@ static void test_stack_errors(void)
     expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
            "stack.0: x has [6], wanted [7]");
     CHECK(fold_rnn_stack_apply(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(out[0]), "rnn_stack: it is NULL");
+    expect(&b, fold_node_is_null(out[0]), "rnn_stack_apply: it is NULL");
     CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(last[0].h), "unroll: a sequence of -2 steps");
+    expect(&b, fold_node_is_null(last[0].h), "rnn_stack_apply: a sequence of -2 steps");
     fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
     CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': takes a maker of cells and 1 to 8 layers, got 9");
     fold_model_clear_error(b.m);
