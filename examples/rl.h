@@ -319,9 +319,17 @@ static void rl__split(double value, float *high, float *low)
     *low = (float)(value - (double)*high);
 }
 
+/* Whether moments could be made: where values are written, the null parameter would stand for all. */
+static int rl__are_there(const fold_rl_moments *moments)
+{
+    return moments && !fold_param_is_null(moments->mean) && !fold_param_is_null(moments->variance) &&
+           !fold_param_is_null(moments->rest) && !fold_param_is_null(moments->count);
+}
+
 fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
 {
-    if (!moments || (!values && rows > 0)) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
+    if (!rl__are_there(moments) || (!values && rows > 0))
+        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
     if (rows < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
     const size_t n = (size_t)moments->n, added = (size_t)rows;
     for (size_t i = 0; i < added * n; i++)
@@ -398,6 +406,7 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
         if (skipped >= 0) fold_tensors_take(t, skipped);
     }
     moments = fold_rl_moments_new(m, name, (int)n);
+    if (fold_model_status(m)) return moments;
     moments.within = moments.clip = 0;
     moments.beyond = 0.01f;
     float *mean = fold_values_write_begin(m, moments.mean), *variance = fold_values_write_begin(m, moments.variance);

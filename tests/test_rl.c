@@ -274,6 +274,50 @@ static void moments_of_rsl_rl(void)
 
 /* -- policies -------------------------------------------------------------------------------------- */
 
+/* Moments that could not be made have null handles, which stand for all parameters where values are written: nothing is. */
+static void moments_that_are_not_there(void)
+{
+    static const float values[4] = { 1, 2, 3, 4 };
+    fold_model *m = fold_model_new(NULL), *file = fold_model_new(NULL);
+    const fold_param W = fold_bias_new(m, "W", 4);
+    unsigned char saved[2000];
+    size_t size = 0;
+    for (int i = 0; i < 2; i++) {
+        const fold_param p = fold_bias_new(file, i ? "o._var" : "o._mean", 2);
+        fold_values_write_begin(file, p)[0] = 7;
+        fold_values_write_end(file, p);
+    }
+    FILE *out = fopen("build/rl_twice.safetensors", "w+b");
+    if (!CHECK(out != NULL)) return;
+    CHECK_INT(fold_model_save_to(file, fold_to_file, out, NULL), FOLD_OK);
+    rewind(out);
+    size = fread(saved, 1, sizeof saved, out);
+    fclose(out);
+    remove("build/rl_twice.safetensors");
+    fold_bias_new(m, "V.count", 2);
+    for (int way = 0; way < 5; way++) { /* all zero, names that are taken, a file that lacks it, one that is read twice, a part of a name */
+        fold_rl_moments moments;
+        memset(&moments, 0, sizeof moments);
+        fold_tensors *t = fold_tensors_open_memory(m, saved, size);
+        if (way == 1) moments = fold_rl_moments_new(m, "W", 2), moments = fold_rl_moments_new(m, "W", 2);
+        if (way == 2) moments = fold_rl_moments_read(t, "none");
+        if (way == 3) moments = fold_rl_moments_read(t, "o"), moments = fold_rl_moments_read(t, "o");
+        if (way == 4) moments = fold_rl_moments_new(m, "V", 2); /* of which all but the count could be made */
+        if (way) CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
+        fold_tensors_close(t);
+        fold_model_clear_error(m);
+        float x[4] = { 1, 2, 3, 4 };
+        fold_rl_moments_apply(m, &moments, x, 1);
+        if (way < 4) CHECK_BITS(x, values, 4);
+        CHECK_INT(fold_rl_moments_add(m, &moments, values, 2), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(m), "fold_rl_moments_add: there are no moments or values");
+        for (int i = 0; i < 4; i++) CHECK_NEAR(fold_param_value(m, W)[i], 0, 0);
+        fold_model_clear_error(m);
+    }
+    fold_model_free(file);
+    fold_model_free(m);
+}
+
 static void dense_scales(void)
 {
     enum { IN = 7, OUT = 4 };
@@ -458,6 +502,7 @@ int main(int argc, char **argv)
     check_run("moments, row by row", moments_one_by_one);
     check_run("many rows", many_rows);
     check_run("moments of rsl_rl", moments_of_rsl_rl);
+    check_run("moments that are not there", moments_that_are_not_there);
     check_run("dense scales", dense_scales);
     check_run("policies", policies);
     check_run("moves that are ruled out", moves_ruled_out);
