@@ -26,12 +26,12 @@ static to_c_result print_values(const printing *p, const char *name, fold_writer
     return to_c(p->f, &desc, write, user);
 }
 
-/* Of an op by name, of a leaf that nothing reads, or of a row of a list that is read where it lies. */
+/* Of an op by name, of a reference that is no port, or of a row of a list that is read where it lies. */
 static int is_refusal(const char *message)
 {
     return strstr(message, " cannot be printed: ") || strstr(message, " reads a list: lists are of any length") ||
-           strstr(message, "' is of a list, or nothing that a call") ||
-           strstr(message, " reads a fold_input_ref that is neither input nor state");
+           strstr(message, "' is of a list, or nothing that this recording computed") ||
+           strstr(message, " a fold_input_ref that is neither input nor state");
 }
 
 /* Records all items of a graph. Inputs by reference become those of the printed function. */
