@@ -266,6 +266,7 @@ typedef struct gen {
     item *last;
     int lists;                                    /* which lists may be operands of what grows */
     int outputs;                                  /* values may be written to memory */
+    int flock;                                    /* the first value of the flock, if there is one */
     int no_matrices;                              /* weights may be bytes by then */
     int made;                                     /* the list that outputs of the last item are, or 0 */
     int n_lists, list_rows[MAX_VALUES], list_least[MAX_VALUES]; /* by number; least: whatever the data */
@@ -1473,39 +1474,96 @@ static int sample_loss(gen *g)
     return data_below(g, 3) ? soft(g, y, 20) : y;
 }
 
-/* Calls a cell that gives a list, if it takes nothing but such rows; else a layer. Returns what comes first. */
-static int flock_step(gen *g, int x)
+/* Calls a cell with the rows of a list, their means where it takes scalars, and node `beside` in place of one operand if there is
+   one; a layer where no cell drawn takes and gives such rows. Returns what comes first. */
+static int flock_call(gen *g, int x, int beside)
 {
-    const int c = below(g, CELLS), first = g->to->n_values;
-    int in[FOLD_MAX_CELL_IN], fits = !cells[c].d.n_list && same_shape(cells[c].out[0], shape_of(g, x));
-    for (int k = 0; k < cells[c].d.n_in; k++) {
-        fits &= same_shape(cells[c].d.in[k], shape_of(g, x)) && cells[c].needs[0] >> k & 1;
-        in[k] = x;
+    for (int c = below(g, CELLS), tries = beside < 0 ? 1 : CELLS; tries > 0; tries--, c = (c + 1) % CELLS) {
+        const int n = cells[c].d.n_in, at = beside < 0 ? -1 : below(g, n + 1);
+        int in[FOLD_MAX_CELL_IN], rows = 0, fits = !cells[c].d.n_list && same_shape(cells[c].out[0], shape_of(g, x));
+        for (int k = 0; k < n; k++) {
+            fits &= same_shape(cells[c].d.in[k], shape_of(g, x)) || (k != at && same_shape(cells[c].d.in[k], fold_shape1(1)));
+            rows |= (k != at) << k;
+        }
+        if (!fits || !(cells[c].needs[0] & rows))
+            continue;
+        for (int k = 0; k < n; k++) {
+            in[k] = k == at ? beside : x;
+            in[k] = same_shape(cells[c].d.in[k], shape_of(g, x)) ? in[k] : grow_reduce(g, OP_mean, x, FOLD_ALL);
+        }
+        const int first = g->to->n_values;
+        add_item(g, OP_call, n, in);
+        g->last->i[0] = c;
+        for (int i = 0; i < cells[c].d.n_out; i++) {
+            g->made = cells[c].needs[i] & rows ? list_of(g, x) : 0;
+            add_output(g, cells[c].out[i], cells[c].bound);
+        }
+        return first;
     }
-    if (!fits)
-        return emit_with(g, OP_dense_apply, shape_of(g, x), 20, x, below(g, 5), 0);
-    add_item(g, OP_call, cells[c].d.n_in, in);
-    g->last->i[0] = c;
-    for (int i = 0; i < cells[c].d.n_out; i++) {
-        g->made = cells[c].needs[i] ? list_of(g, x) : 0;
-        add_output(g, cells[c].out[i], cells[c].bound);
-    }
-    return first;
+    return emit_with(g, OP_dense_apply, shape_of(g, x), 20, x, below(g, 5), 0);
 }
 
-/* The loss of a flock: a sample of one list, whose rows go through cells and layers, each row on its own. */
+/* Steps of a flock. Those from TIMES_NODE on keep it from running some rows at a time, some of them only in backward: a product
+   with a node, or with one of the rows; a cell with a node beside the rows; a part of the rows' values; a gradient that is kept;
+   rows of a trained table, which come first; a softmax over the list, which comes last. */
+enum { CALLED, SQUARED, TIMES_NODE, TIMES_ROW, BESIDE, PART, KEPT_WHOLE, LOOKED_UP, WHOLE, FLOCK_STEPS };
+static int flock_step(gen *g, int x, int way)
+{
+    const int half = hidden / 2, list = list_of(g, x);
+    int two[2] = { x, x };
+    g->lists = NODES;
+    switch (way) {
+    case TIMES_NODE:
+    case BESIDE: two[1] = below(g, 3) ? source(g, fold_shape1(hidden)) : g->globals[below(g, 2) * 3]; break;
+    case TIMES_ROW:
+        two[1] = emit_as(g, OP_list_at, 0, shape_of(g, x), bound_of(g, x), 1, &x);
+        g->last->i[0] = data_below(g, g->list_rows[list]);
+        break;
+    case PART:
+        two[0] = emit_with(g, OP_slice, fold_shape1(half), bound_of(g, x), x, 0, 0);
+        g->last->i[1] = below(g, half + 1);
+        g->last->i[2] = half;
+        two[1] = list_source(g, fold_shape1(hidden - half), list);
+        return emit(g, OP_concat2, fold_shape1(hidden), bound_of(g, x) + 1, 2, two);
+    default: break;
+    }
+    const int product = way == SQUARED || way == TIMES_NODE || way == TIMES_ROW;
+    const int y = product ? emit(g, OP_mul, shape_of(g, x), bound_of(g, x) * bound_of(g, two[1]), 2, two)
+                          : flock_call(g, x, way == BESIDE ? two[1] : -1);
+    g->to->values[y].keep |= way == KEPT_WHOLE ? KEEP_GRAD : 0;
+    return y;
+}
+
+/* The loss of a flock: a sample of one list, or of two recorded in turns, whose rows go through cells and layers, each row on its
+   own. So it can run some rows at a time, unless a step forbids it. */
 static int flock_loss(gen *g)
 {
-    const int rows = 3 + data_below(g, 20), list = g->lists = new_list(g, rows, 1);
-    int x = emit_as(g, below(g, 2) ? OP_list_input : OP_list_input_ref, list, fold_shape1(hidden), 1, 0, NULL);
-    add_data(g, rows * hidden);
-    for (int steps = below(g, 4), step = 0; step <= steps; step++) {
-        const int two[2] = { x, x };
-        x = step == 0 || !below(g, 3) ? flock_step(g, x) : emit(g, OP_mul, shape_of(g, x), bound_of(g, x) * bound_of(g, x), 2, two);
-        x = soft(g, x, 3);
+    const int lists = 1 + !below(g, 4), steps = lists + below(g, 4 * lists), odd = below(g, 2) ? below(g, steps) : -1;
+    const int way = TIMES_NODE + below(g, FLOCK_STEPS - TIMES_NODE);
+    int x[2];
+    for (int k = 0; k < lists; k++) {
+        const int least = odd >= 0 && way == TIMES_ROW, rows = below(g, 4) ? least + data_below(g, 9 - least) : 3 + data_below(g, 20);
+        const int list = new_list(g, rows, least);
+        if (odd >= 0 && way == LOOKED_UP) {
+            x[k] = list_source(g, fold_shape1(hidden), list);
+            continue;
+        }
+        x[k] = emit_as(g, below(g, 2) ? OP_list_input : OP_list_input_ref, list, fold_shape1(hidden), 1, 0, NULL);
+        add_data(g, rows * hidden);
     }
-    x = grow_reduce(g, OP_mean, x, FOLD_ALL);
-    return emit_as(g, OP_list_mean, 0, fold_shape1(1), bound_of(g, x), 1, &x);
+    for (int step = 0; step < steps; step++) {
+        const int k = step % lists;
+        x[k] = soft(g, flock_step(g, x[k], step == odd ? way : below(g, 3) ? CALLED : SQUARED), 3);
+    }
+    for (int k = 0; k < lists; k++) {
+        x[k] = grow_reduce(g, OP_mean, x[k], FOLD_ALL);
+        if (odd >= 0 && way == WHOLE) {
+            x[k] = emit(g, OP_list_softmax, fold_shape1(1), 1, 1, &x[k]);
+            x[k] = emit(g, OP_square, fold_shape1(1), 1, 1, &x[k]);
+        }
+        x[k] = rows_to_one(g, x[k]);
+    }
+    return lists == 1 ? x[0] : emit(g, OP_add, fold_shape1(1), bound_of(g, x[0]) + bound_of(g, x[1]), 2, x);
 }
 
 /* The root: sums, means and weighted combinations of the losses, with a regulariser at times, or a function
@@ -1561,7 +1619,7 @@ static void add_globals(gen *g)
 }
 
 /* Crossing values aside, any value may be kept: those of parameters too. Gradients only of what is no
-   parameter: these have their own. */
+   parameter: these have their own, and those of a flock say so themselves. */
 static void choose_kept(gen *g)
 {
     graph *p = g->to;
@@ -1570,7 +1628,7 @@ static void choose_kept(gen *g)
         if (p->values[v].is_param)
             continue;
         p->values[v].keep |= way == 0 || way == 2 ? KEEP : 0;
-        p->values[v].keep |= way == 1 || way == 2 ? KEEP_GRAD : 0;
+        p->values[v].keep |= v < g->flock && (way == 1 || way == 2) ? KEEP_GRAD : 0;
     }
 }
 
@@ -1594,9 +1652,9 @@ static int sample_done(const gen *g, const sample *s)
     return s->steps <= 0 || s->n > MAX_OWN / 2 || g->to->full;
 }
 
-/* How many samples and steps of each; what they are, and their values. */
+/* How many samples and steps of each; what they are, and their values. flocks: of so many more samples; 0: now and then of one. */
 typedef struct limits {
-    int samples, steps;
+    int samples, steps, flocks;
     uint64_t structure, data;
 } limits;
 
@@ -1627,7 +1685,8 @@ static void graph_make(gen *g, graph *p, const limits *l)
     p->n_items = p->n_values = p->n_operands = p->n_data = p->n_indices = p->full = p->n_losses = p->cut = p->outputs = p->caches = 0;
     g->to = p;
     g->n_lists = 0;
-    const int flocks = l->samples < MAX_SAMPLES && !random_below(&chance, 4); /* one more sample, the last */
+    g->flock = MAX_VALUES;
+    const int chosen = l->samples < MAX_SAMPLES && !random_below(&chance, 4), flocks = l->flocks ? l->flocks : chosen;
     limits with = *l;
     with.samples += flocks;
     start_samples(g, &with, &r);
@@ -1646,7 +1705,7 @@ static void graph_make(gen *g, graph *p, const limits *l)
             sample *s = g->s = &g->samples[i];
             if (loss[i] >= 0)
                 continue;
-            const int flock = flocks && i == g->n_samples - 1;
+            const int flock = i >= g->n_samples - flocks; /* the last ones */
             add_seed(g);
             for (int k = 0; !flock && !sample_done(g, s) && (k < 3 || !p->interleaved); k++, s->steps--)
                 grow(g);
@@ -1654,6 +1713,7 @@ static void graph_make(gen *g, graph *p, const limits *l)
                 left = 1;
                 continue;
             }
+            g->flock = flock && p->n_values < g->flock ? p->n_values : g->flock;
             p->losses[p->n_losses++] = loss[i] = flock ? flock_loss(g) : sample_loss(g);
             if (++done == g->n_samples / 2)
                 p->cut = p->n_items;

@@ -124,7 +124,7 @@ static void write_printed(void)
         s->in_place = 0;
         choose_sizes(s, &r);
         describe_cells();
-        limits l;
+        limits l = { 0, 0, 0, 0, 0 };
         l.samples = 1 + random_below(&r, 2);
         l.steps = 2 + random_below(&r, 10);
         l.structure = random_bits(&r);

@@ -1135,7 +1135,8 @@ static void lists_run_in_strips(void)
 }
 
 /* Networks that may not run some rows at a time: a cell with what depends on the node beside its list alone; one row of a list
-   that all read; a gradient of a part of the rows' values. */
+   that all read; a gradient of a part of the rows' values; a gradient that is kept; a call of the list as a whole; a row of a table
+   that is trained. */
 enum { STRIP_ROWS = 300, STRIP_WIDTH = 4 };
 static void beside_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -1147,13 +1148,13 @@ static void kept_whole(void)
     static float x[STRIP_ROWS * STRIP_WIDTH], got[2][STRIP_ROWS * STRIP_WIDTH];
     check_random r = { 8 };
     random_fill(&r, x, STRIP_ROWS * STRIP_WIDTH, -1, 1);
-    for (int way = 0; way < 6; way++) {
+    for (int way = 0; way < 12; way++) {
         const int kind = way / 2, training = way & 1;
         fold_model *m = fold_model_new(NULL);
         const fold_param W = fold_weight_new(m, "W", STRIP_WIDTH, STRIP_WIDTH), V = fold_weight_new(m, "V", STRIP_WIDTH, STRIP_WIDTH),
-                         none = { 0, 0 };
+                         T = fold_table_new(m, "T", STRIP_WIDTH, STRIP_WIDTH), none = { 0, 0 };
         const fold_cell cell = pair_cell(m, "beside", beside_body, &V, 0, 1, STRIP_WIDTH);
-        float grads[2][2 * STRIP_WIDTH * STRIP_WIDTH], loss[2];
+        float grads[2][3 * STRIP_WIDTH * STRIP_WIDTH], loss[2];
         for (int eager = 0; eager < 2; eager++) {
             fold_ctx_desc d = fold_ctx_desc_default();
             d.training = training;
@@ -1161,25 +1162,33 @@ static void kept_whole(void)
             d.group_bytes = 1;
             fold_ctx *f = fold_ctx_new(m, &d);
             const fold_node rows = fold_list_input_ref(f, x, STRIP_ROWS, fold_shape1(STRIP_WIDTH));
-            fold_node y = fold_linear(f, rows, W, none);
-            const fold_node beside[2] = { y, fold_input(f, x + 4, STRIP_WIDTH) };
+            const fold_node product = fold_linear(f, rows, W, none), beside[2] = { product, fold_input(f, x + 4, STRIP_WIDTH) };
+            fold_node y = product;
             if (kind == 0) y = fold_call(f, cell, beside, 2);
             if (kind == 1) y = fold_mul(f, rows, fold_list_at(f, fold_tanh(f, y), STRIP_ROWS - 1));
             if (kind == 2) y = fold_slice(f, fold_tanh(f, y), 0, 1, 2);
+            if (kind == 3) y = fold_mul(f, fold_tanh(f, y), y);
+            if (kind == 4) y = fold_list_softmax(f, fold_sum(f, fold_tanh(f, y), FOLD_ALL));
+            if (kind == 5) y = fold_mul(f, y, fold_lookup(f, T, 1));
+            if (kind == 3) fold_keep_grad(f, product);
             if (kind != 1 || !training) fold_keep(f, y);
             const fold_node total = fold_list_mean(f, fold_sum(f, fold_square(f, y), FOLD_ALL));
             fold_grads_clear(m);
             CHECK_INT(training ? fold_backward(f, total) : fold_run(f, &total, 1), FOLD_OK);
+            fold_grads_clear(m);
+            CHECK_INT(fold_replay(f), FOLD_OK); /* over what the first run left */
             loss[eager] = fold_scalar(f, total);
             memset(got[eager], 0, sizeof got[eager]);
             if (kind != 1 || !training) CHECK_INT(fold_read(f, &y, 1, got[eager]), FOLD_OK);
+            if (kind == 3 && training && CHECK(fold_grad(f, product))) memcpy(got[eager], fold_grad(f, product), sizeof got[eager]);
             memset(grads[eager], 0, sizeof grads[eager]);
-            if (fold_param_grad(m, W)) memcpy(grads[eager], fold_param_grad(m, W), sizeof grads[eager] / 2);
-            if (fold_param_grad(m, V)) memcpy(grads[eager] + 16, fold_param_grad(m, V), sizeof grads[eager] / 2);
+            const fold_param trained[3] = { W, V, T };
+            for (int i = 0; i < 3; i++)
+                if (fold_param_grad(m, trained[i])) memcpy(grads[eager] + 16 * i, fold_param_grad(m, trained[i]), sizeof grads[eager] / 3);
             fold_ctx_free(f);
         }
         if (!CHECK_BITS(got[0], got[1], STRIP_ROWS * STRIP_WIDTH) | !CHECK_BITS(loss, loss + 1, 1) |
-            !CHECK_BITS(grads[0], grads[1], 2 * STRIP_WIDTH * STRIP_WIDTH))
+            !CHECK_BITS(grads[0], grads[1], 3 * STRIP_WIDTH * STRIP_WIDTH))
             printf("    kind %d, %s\n", kind, training ? "training" : "inference");
         fold_model_free(m);
     }

@@ -88,6 +88,7 @@ typedef struct setting {
 typedef struct session {
     uint64_t seed;
     int hidden, output, wide, piece, fading;
+    int flocks; /* nearly all is lists that could run some rows at a time */
     int quantizes, in_place; /* the model of inference: weights become bytes, are read in place */
     int n_graphs, n_contexts, n_steps;
     uint8_t part[PARTS];
@@ -123,7 +124,7 @@ static void choose_sizes(session *s, check_random *r)
 
 static void choose_graphs(session *s, check_random *r)
 {
-    limits l = { 0, 0, 0, 0 };
+    limits l = { 0, 0, 0, 0, 0 };
     s->n_graphs = 1 + random_below(r, MAX_GRAPHS);
     for (int i = 0; i < s->n_graphs; i++) {
         const int again = i && !random_below(r, 3); /* the structure of the one before, with other data */
@@ -133,6 +134,8 @@ static void choose_graphs(session *s, check_random *r)
             l.structure = random_bits(r);
             l.samples = size ? 1 + random_below(r, 8) : 8 + random_below(r, MAX_SAMPLES - 8);
             l.steps = size == 1 ? 20 + random_below(r, 20) : 1 + random_below(r, 6);
+            l.flocks = s->flocks ? 1 + random_below(r, 3) : 0;
+            l.samples = s->flocks ? random_below(r, 2) : l.samples;
         }
         generator.no_matrices = s->quantizes;
         graph_make(&generator, &s->graph[i], &l);
@@ -141,15 +144,15 @@ static void choose_graphs(session *s, check_random *r)
 
 static void choose_contexts(session *s, check_random *r)
 {
-    static const size_t budgets[3] = { SIZE_MAX, 0, 4096 };
+    static const size_t budgets[4] = { SIZE_MAX, 0, 4096, 1000 }, of_flocks[4] = { 0, 4096, 1500, 300 };
     s->n_contexts = 1 + random_below(r, MAX_CONTEXTS);
     for (int i = 0; i < s->n_contexts; i++) {
         setting *c = &s->context[i];
         c->training = !i || random_below(r, 3) > 0;
         c->model = !c->training && random_below(r, 2);
-        c->dedupe = !random_below(r, 4);
+        c->dedupe = !random_below(r, 4) && !s->flocks;
         c->schedule = random_below(r, FOLD_SCHEDULE_COUNT);
-        c->group_bytes = budgets[random_below(r, 3)];
+        c->group_bytes = (s->flocks ? of_flocks : budgets)[random_below(r, 4)];
         c->plan_cache_bytes = random_below(r, 2) ? 0 : random_below(r, 3) ? 400000 : 30000;
         c->threads = random_below(r, 4) ? 0 : 2 + random_below(r, 3);
         c->refs = !c->dedupe && random_below(r, 2);
@@ -289,6 +292,7 @@ static void session_make(session *s, uint64_t seed)
     check_random mix = { seed }, r = { random_bits(&mix) };
     s->seed = seed;
     s->fading = seed % 8 == 5;
+    s->flocks = seed % 8 == 2;
     s->n_steps = 0;
     memset(s->part, 1, sizeof s->part);
     choose_sizes(s, &r);
@@ -1373,7 +1377,7 @@ static int print_program(FILE *to, const session *s, const char *found)
     fclose(body);
     fprintf(to, "/* cc -I. -o session session.c -lm\n   Session %llu %s: %s */\n",
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
-    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
+    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD__LONG_LIST 2\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
                 "#define FIT_IMPLEMENTATION\n#include \"examples/fit.h\"\n#define TORCH_IMPLEMENTATION\n#include \"examples/torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
     fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d, fading = %d;\n", s->hidden,
             s->output, s->wide, s->piece, s->fading);
