@@ -4180,7 +4180,6 @@ static int fold__attention_seen(const fold__attention_call *call, int query)
     return !call->causal ? call->keys : seen > 0 ? seen : 0;
 }
 
-/* Counts the query rows that see no key: the first ones. */
 static int fold__attention_blind(const fold__attention_call *call)
 {
     if (call->keys < 1)
@@ -14752,7 +14751,6 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request);
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
-/* Records an op or a call. Null when it cannot. */
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, twins = fold__merges(f) && !body;
@@ -14909,9 +14907,11 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
         return fold__null;
     const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id]), first = f->n_edges;
+    if (!recent)
+        return fold__null;
     const fold__sig *sig = &f->sigs[recent];
-    if (!recent || (sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
-                       sig->out_lists | (!sig->n_list ^ !count))
+    if ((sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
+        sig->out_lists | (!sig->n_list ^ !count))
         return fold__null;
     const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
     const size_t edges = sig->n_in + (size_t)n_list * (size_t)count;
@@ -27164,7 +27164,6 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
     return fold__broken(f) ? fold__no_state : state;
 }
 
-/* Returns the length of a sample, or -1 with an error. */
 static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, int sample)
 {
     if (fold__broken(f))
@@ -30205,7 +30204,6 @@ static size_t fold__from_file(void *bytes, size_t count, void *file)
     return fread(bytes, 1, count, (FILE *)file);
 }
 
-/* Opens a file to be read; returns it, or NULL with an error. */
 static FILE *fold__open_to_load(fold__file *file, const char *path)
 {
     errno = 0;

@@ -88,7 +88,7 @@ unsound() {
     case $(uname -m) in x86_64) unsound_under gcc -mfpmath=both ;; esac
 }
 unsound_under() {
-    ! "$@" -DFOLD_ONLY_PORTABLE -I. -fsyntax-only build/implementation.c 2>"$out/said"
+    ! "$@" -DFOLD_ONLY_PORTABLE -I. -fsyntax-only $implementation 2>"$out/said"
     step "an error under $*" grep -qE 'fold__no_single_precision_constant|wider type' "$out/said"
 }
 
