@@ -555,8 +555,10 @@ static void record_node(life_context *c, int which, const event *e)
     r.op = (enum op)(e->a % OPS);
     for (int i = 0; i < 2 && op_types[r.op][1 + i]; i++) {
         r.in[i] = choose(c, op_types[r.op][1 + i], e->b >> 12 * i);
-        if (r.in[i] < 0)
+        if (r.in[i] < 0) {
             r.op = types[e->b % 6] == 'L' ? OP_LIST_REF : OP_INPUT_REF;
+            break;
+        }
     }
     if (r.op == OP_OUT && c->record[r.in[0]].op != OP_CALL)
         r.op = OP_TANH;
