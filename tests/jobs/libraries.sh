@@ -46,7 +46,7 @@ cblas() { # any library that has it
         [ -n "$library" ] || { skip "cblas" "no cblas.h with a library that links"; return; }
         $CC -o "$out/cblas" "$out/cblas.c" $library >/dev/null 2>&1 && break
     done
-    compiled kernels_cblas host kernels "$out/cblas.o" $CC $CFLAGS -DFOLD_USE_CBLAS || return
+    compiled kernels_cblas host kernels "$out/cblas.o" $CC $CFLAGS -O1 -DFOLD_USE_CBLAS || return
     step "kernels with cblas link" $CC -o "$out/kernels" tests/programs/main.c "$out/cblas.o" $library -lm &&
         counted kernels_cblas "$out/kernels" short
     step "hello with cblas compiles" \
@@ -55,7 +55,7 @@ cblas() { # any library that has it
 }
 ranks() {
     step "mpi_sick: ranks train to the bits of one process" \
-        make mpi CC="$CC" CFLAGS="$CFLAGS" MPI_SICK="--pairs 150 --hidden 12 --epochs 1"
+        make mpi CC="$CC" CFLAGS="$CFLAGS -O0 -DFOLD_ONLY_PORTABLE" MPI_SICK="--pairs 150 --hidden 12 --epochs 1"
 }
 races() { # nothing is written by two threads, or by one while another reads it
     watched="$CC -O1 -g1 -fsanitize=thread -DFOLD__SHARED_WORK=4000"
