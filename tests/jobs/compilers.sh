@@ -24,8 +24,9 @@ settings() { # compile command, defines…: without warnings. Without defines it
     done
 }
 settings_of_cpp() { settings "g++ -x c++ -std=c++17" -DFOLD_INFERENCE -DFOLD_NO_TEXT "$smallest"; }
-settings_of_code() {
+settings_of_code() { # of one kernel set: others are compiled without these settings
     for d in -DFOLD_INFERENCE "-DFOLD_NO_TEXT -DFOLD_NO_STDIO -DFOLD_NO_MALLOC"; do
+        d="$d -DFOLD_ONLY_PORTABLE"
         step "gcc -S -O1 -std=c99 $d: no warnings" \
             gcc -S -O1 -std=c99 $warnings $d -I. -o "$out/o.s" $implementation
     done
@@ -119,7 +120,7 @@ printed_sessions() {
         "$out/sessions" --print "$out/printed_sessions.c" --sessions 40
     printed_c "$out/printed_sessions.c" gcc -std=c99 -O1 -march=native
     compiled "sessions on portable kernels" \
-        $CC -O1 -DFOLD_ONLY_PORTABLE -o "$out/portable" tests/test_sessions.c -lm &&
+        $CC -O0 -DFOLD_ONLY_PORTABLE -o "$out/portable" tests/test_sessions.c -lm &&
         counted "recordings of sessions are printed for two roundings" \
             "$out/portable" --print "$out/printed_plain.c" --sessions 200 --seed 1000
     printed_c "$out/printed_plain.c" tcc
