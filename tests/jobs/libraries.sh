@@ -143,6 +143,9 @@ study() { # on small settings; it calls private functions
 }
 
 # -- pages -------------------------------------------------------------------------------------------
+commands() { # of the pages
+    counted "README, commands" env CFLAGS=-O1 FOLD_OBJECT="$PWD/$bin/fold.o" sh tests/readme commands
+}
 clean_demo() { # README's first command
     git rev-parse --git-dir >/dev/null 2>&1 ||
         { skip "make demo in a clean clone" "this is no clone"; return; }

@@ -70,7 +70,7 @@ wasm32() {
     done
     both wasm32 "$node tests/wasi.js" clang --target=wasm32-wasi
     on "wasm32-simd, golden" "$node tests/wasi.js" golden "" \
-        clang --target=wasm32-wasi -msimd128 -O2 $warnings
+        clang --target=wasm32-wasi -msimd128 -O1 $warnings
 }
 cortex() { # both or golden, m4 or m7, its floating-point unit, the machine of qemu that has it
     "$1" "cortex-$2" "$(on_board "$4")" \

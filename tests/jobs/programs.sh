@@ -42,10 +42,10 @@ linked() { # any, sharing or apart; source
 # -- test programs -----------------------------------------------------------------------------------
 # Compiled whole, at -O0, are programs that use private functions (fold__, FOLD__), that stand between the
 # library and the disk or its locks, or that test the including itself.
-tested() { # any, sharing, apart, or "whole" with more flags; tests/NAME.c, by its cc line; its arguments
+tested() { # any, sharing, apart or whole; tests/NAME.c, by its cc line; its arguments
     how=$1 name=$2 source=tests/$2.c; shift 2
     case $how in
-    whole*) line=$(own_line "$source" "-O0 ${how#whole}") ;;
+    whole) line=$(own_line "$source" -O0) ;;
     any)
         ! grep -q 'define FOLD__' "$source" ||
             { result "$source sets FOLD__… for the implementation: name it in tests/jobs.txt" 1; return; }
