@@ -46,7 +46,7 @@ cblas() { # any library that has it
         [ -n "$library" ] || { skip "cblas" "no cblas.h with a library that links"; return; }
         $CC -o "$out/cblas" "$out/cblas.c" $library >/dev/null 2>&1 && break
     done
-    compiled kernels_cblas host kernels "$out/cblas.o" $CC $CFLAGS -O1 -DFOLD_USE_CBLAS || return
+    compiled kernels_cblas host kernels "$out/cblas.o" $CC $CFLAGS -DFOLD_USE_CBLAS || return
     step "kernels with cblas link" $CC -o "$out/kernels" tests/programs/main.c "$out/cblas.o" $library -lm &&
         counted kernels_cblas "$out/kernels" short
     step "hello with cblas compiles" \
