@@ -550,10 +550,11 @@ typedef struct fold_ctx_desc {
                                for the smallest block. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
-                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if
-                               batches would have fewer than 12 rows. SIZE_MAX: all run together. Without a
-                               backward, large batches run in pieces: what is made and read within one takes
-                               about a quarter of this. 16384 suits small memories */
+                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), twice that
+                               without a backward, and more if batches would have fewer than 20 rows or a
+                               backward would find few calls of each kind. SIZE_MAX: all run together.
+                               Without a backward, large batches run in pieces: what is made and read within
+                               one takes about a quarter of this. 16384 suits small memories */
     size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
                                 used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
                                 recently used goes first. A second run of one recording keeps none. 0: none */
@@ -13339,8 +13340,10 @@ enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
+    FOLD__GROUP_ROWS = 20, /* with fewer rows a batch, weights are read too often */
+    FOLD__KIND_ROWS = 24,  /* with fewer of a kind of calls, gradients of weights are */
+    FOLD__PART_ROWS = 12,  /* a part of a batch finds its weights in the cache */
+    FOLD__PLAIN_ROWS = 4,  /* with fewer, scalar kernels, which read them for each row, begin too often */
     FOLD__MOST_ROWS = 64
 };
 
@@ -18045,7 +18048,6 @@ typedef struct fold__analysis {
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
-    uint32_t levels; /* the longest chain of its own calls in the group being cut */
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
@@ -18985,13 +18987,14 @@ static void fold__note_edges(fold_ctx *f, uint32_t id)
     const fold__slots slots = fold__slots_of(f, id);
     uint32_t edge = slots.first_edge;
     for (int slot = 0, n_slots = fold__n_slots(&slots); slot < n_slots; slot++) {
-        const uint32_t end = edge + fold__slot_edges(&slots, slot), length = fold__slot_floats(&slots, slot);
+        const uint32_t end = edge + fold__slot_edges(&slots, slot);
         if (!fold__slot_sends(&slots, slot))
             edge = end;
         for (; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge], at = f->edge_offset[edge];
             if (!run->grad[source])
                 continue;
+            const uint32_t length = fold__slot_floats(&slots, slot);
             if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
                 const int copied = fold__is_input_barrier(f, source) && fold__is_input_barrier(f, id);
                 run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
@@ -19050,12 +19053,11 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 
 /* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
    row contributes to a parameter once for every row, as the ops of a batched body do. */
-static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
+FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int few)
 {
-    const fold__sig *sig = fold__node_sig(f, id);
-    if (fold__is_of_rows(sig) && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
-        return f->length[id];
-    return fold__takes_few(f, id) ? f->length[id] : fold__edge_rows(f, edge);
+    const int of_rows = few || (fold__is_of_rows(fold__node_sig(f, id)) &&
+                                fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM);
+    return of_rows ? f->length[id] : fold__edge_rows(f, edge);
 }
 
 /* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at or,
@@ -19078,10 +19080,11 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
             const uint32_t length = fold__slot_floats(&slots, slot);
             uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
             run->contribution_at[edge] = *next;
-            *next += (length * fold__contribution_rows(f, id, edge) + 15) / 16;
+            const int few = fold__takes_few(f, id);
+            *next += (length * fold__contribution_rows(f, id, edge, few) + 15) / 16;
             if (shared)
                 continue;
-            run->contribution_floats[edge] = length | (fold__takes_few(f, id) ? FOLD__TAKES_FEW : 0);
+            run->contribution_floats[edge] = length | (few ? FOLD__TAKES_FEW : 0);
             run->next_contribution[edge] = FOLD__NONE;
             if (run->first_contribution[source] == FOLD__NONE)
                 run->first_contribution[source] = edge;
@@ -19679,41 +19682,6 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
-typedef struct fold__levels {
-    uint32_t start;   /* the group's first call */
-    size_t rows;      /* its units' so far */
-    uint32_t longest; /* the most calls of a unit */
-    uint32_t counted; /* the first call that is not counted yet */
-    uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
-    uint32_t deep;    /* the longest chain of calls of any signature */
-} fold__levels;
-
-static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
-{
-    fold__run *run = f->run;
-    const uint32_t sig = f->sig[id];
-    uint32_t *depth = run->depth, own = 0, deep = 0; /* free until calls are batched */
-    fold__run_sig *run_sig = fold__run_sig_of(f, id);
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-        const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-        if (!fold__is_op(f, from) || (run->state[from] & (FOLD__RUNS | FOLD__HEAD)) != FOLD__RUNS)
-            continue;
-        if (f->sig[from] == sig && run->chain[from] > own)
-            own = run->chain[from];
-        if (depth[from] > deep)
-            deep = depth[from];
-    }
-    run->chain[id] = ++own;
-    depth[id] = ++deep;
-    if (own > run_sig->levels) {
-        run_sig->levels = own;
-        levels->own++;
-    }
-    if (deep > levels->deep)
-        levels->deep = deep;
-}
-
 /* Tells how many calls the head and the tail have. */
 typedef struct fold__ends {
     uint32_t head, tail;
@@ -19755,31 +19723,26 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
-/* Tells whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted
-   only when the number of calls leaves it open: no chain is longer than the longest unit. */
-static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
-{
-    if (levels->rows >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
-        return 1;
-    for (; levels->counted < end; levels->counted++)
-        fold__count_levels(f, f->run->calls[levels->counted], levels);
-    return levels->rows >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
-}
-
 /* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
    recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
-   has so many rows a batch. The budget is made even first, so that the last group is not left with few.
-   Without, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
+   its samples give a batch so many rows: one each, or those of their lists. Backward passes over all gradients
+   of weights once a group, so up to four budgets a group takes what makes that worth it: FOLD__KIND_ROWS for
+   each kind of calls. The budget is made even first, so that the last group is not left with few. Without
+   rows, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
    nothing is cut, and at most two units are counted. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
                              uint32_t *units)
 {
     fold__run *run = f->run;
+    const int backward = fold__goes_back(run);
+    budget *= rows && !backward ? 2 : 1; /* values are read once, and soon */
     const size_t all = fold__all_bytes(f), groups = rows ? (all + budget / 2) / budget : 0;
     budget = groups ? all / groups + 1 : budget;
     const int whole = all < budget;
-    fold__levels levels = { first_call, 0, 0, first_call, 0, 0 };
-    int64_t left = (int64_t)budget; /* bytes of it */
+    const size_t worth = rows && backward ? (size_t)run->counts.run_sigs * FOLD__KIND_ROWS : 0;
+    size_t of_calls = 0, of_batches = 0; /* rows of the group so far; about how many a batch has of them */
+    int64_t left = (int64_t)budget;      /* bytes of it */
+    uint32_t start = first_call;
     *units = 0;
     for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -19787,23 +19750,20 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         if (whole)
             continue;
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
+        const size_t unit_rows = fold__rows_of_calls(f, unit, end);
         left -= bytes;
-        levels.rows += fold__rows_of_calls(f, unit, end);
-        if (end - unit > levels.longest)
-            levels.longest = end - unit;
-        if (left > 0 || !fold__has_rows(f, &levels, end, rows))
+        of_calls += unit_rows;
+        of_batches += unit_rows / (end - unit);
+        if (left > 0 || of_batches < rows || (of_calls < worth && left > -3 * (int64_t)budget))
             continue;
-        const uint32_t cut = !rows && unit > levels.start && left + bytes < -left ? unit : end;
-        if (!fold__add_group(f, levels.start, cut))
+        const uint32_t cut = !rows && unit > start && left + bytes < -left ? unit : end;
+        if (!fold__add_group(f, start, cut))
             return 0;
-        for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
-            run->run_sig[sig].levels = 0;
-        levels.start = levels.counted = cut;
-        levels.longest = levels.own = levels.deep = 0;
-        levels.rows = cut < end ? fold__rows_of_calls(f, cut, end) : 0;
+        start = cut;
+        of_calls = of_batches = 0;
         left = rows ? (int64_t)budget : left + (int64_t)budget;
     }
-    return levels.start == end_call || fold__add_group(f, levels.start, end_call);
+    return start == end_call || fold__add_group(f, start, end_call);
 }
 
 /* Cuts again where a few groups would be shared out unevenly among threads: as many for each thread, of equal
@@ -19818,8 +19778,6 @@ static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call
         return 1;
     if (run->counts.groups - head == 1 && !fold__worth_sharing(fold__all_work(f)))
         return 1;
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
-        run->run_sig[sig].levels = 0;
     run->counts.groups = head;
     return fold__cut_samples(f, first_call, end_call, fold__bytes_of_calls(f, first_call, end_call) / groups,
                              0, units);
@@ -21194,7 +21152,7 @@ static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fol
     fold__place_brief(f, group_sig, program);
     if (fold__goes_back(f->run) || (group_sig->has_elements && !strips) || group_sig->op_at <= most)
         return;
-    const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
+    const size_t least = f->model->kernels->vector > 1 ? FOLD__PART_ROWS : FOLD__PLAIN_ROWS;
     const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
     const size_t parts = (rows + fit - 1) / fit;
     group_sig->part = (uint32_t)((rows + parts - 1) / parts);
@@ -22218,6 +22176,20 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
+/* Adds contributions to the whole of `count` rows; the first to zeros. */
+static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_rows *from, uint32_t size,
+                            int first, size_t count)
+{
+    const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
+    float *row = fold__row(to, 0), *other = fold__row(from, 0);
+    if (!count)
+        return;
+    if (first) /* -0 becomes +0, as where it is added to zeros */
+        FOLD__MAP_OF(f->model->kernels, shift)(row, other, NULL, NULL, 0, size, count, all);
+    else
+        FOLD__MAP_OF(f->model->kernels, add)(row, row, other, NULL, 0, size, count, all);
+}
+
 /* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
    the same place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
@@ -22315,7 +22287,9 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
                             const fold_rows *from, uint32_t size, int first, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    if (size == width)
+        fold__add_whole(f, to, from, size, first, count);
+    for (size_t i = 0; i < count && size != width; i++)
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
@@ -22442,21 +22416,68 @@ static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, in
    and all that follows from those is computed anew. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
+/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side. */
+typedef struct fold__sums {
+    uint32_t n, width, edge[32]; /* the contribution of each that is next */
+    float *to[32];
+} fold__sums;
+
+/* Takes a value in; 0: it has a part, or is kept. */
+static int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
+{
+    const fold__run *run = f->run;
+    int joins = run->mode[id] == FOLD__GRAD_SUM && !run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
+    for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE && joins;
+         edge = run->next_contribution[edge])
+        joins = run->contribution_floats[edge] == sums->width;
+    if (joins) {
+        sums->edge[sums->n] = run->first_contribution[id];
+        sums->to[sums->n++] = run->grad_row[id];
+    }
+    return joins;
+}
+
+/* Adds the first contributions to all of the values, then the second to those that have one, and so on. */
+static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
+{
+    float *from[32];
+    const fold_rows to_rows = { NULL, 0, sums->to }, from_rows = { NULL, 0, from };
+    for (int first = 1; sums->n; first = 0) {
+        const uint32_t n = sums->n;
+        for (uint32_t i = 0; i < n; i++)
+            from[i] = fold__grad_area(f, f->edge_source[sums->edge[i]], group) +
+                      (size_t)f->run->contribution_at[sums->edge[i]] * 16;
+        fold__add_whole(f, &to_rows, &from_rows, sums->width, first, n);
+        sums->n = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            sums->edge[sums->n] = f->run->next_contribution[sums->edge[i]];
+            sums->to[sums->n] = sums->to[i];
+            sums->n += sums->edge[sums->n] != FOLD__NONE;
+        }
+    }
+}
+
 /* Completes the gradients of an output of the batch's calls, and finds their rows. */
 static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, const fold__group *group)
 {
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
     const size_t count = value->elem ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    fold__sums sums;
     size_t at = 0;
+    sums.n = 0;
+    sums.width = value->size;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
         uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
         const fold__share some = { (int)first, (int)(first + of_call) };
         for (uint32_t row = first; row < first + of_call; row++)
             rows[at++] = f->run->grad_row[id] + (size_t)row * value->size;
-        if (worker->batch.stage && (value->elem || call >= fold__begun(worker)) && !fold__is_complete(f, id))
+        if (worker->batch.stage && (value->elem || call >= fold__begun(worker)) &&
+            !fold__is_complete(f, id) && (value->elem || !fold__join_sums(f, &sums, id)))
             fold__finish_gradient(f, worker, id, group, some);
+        if (sums.n == 32 || call + 1 == worker->batch.count)
+            fold__add_sums(f, &sums, group);
     }
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
@@ -23466,7 +23487,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
     if (!wanted || !(slots.sig->differentiable >> slot & 1))
         return 0;
     if (slot < slots.sig->n_in) {
-        const uint32_t rows = fold__contribution_rows(f, id, first);
+        const uint32_t rows = fold__contribution_rows(f, id, first, fold__takes_few(f, id));
         if (!rows)
             return 0; /* it has no place */
         fold__set_rows(&worker->dest[slot],
@@ -23581,7 +23602,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     if (use->kind == FOLD__USE_SLOT) {
         const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
         const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
-        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge); row < rows; row++)
+        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id)); row < rows; row++)
             fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
         return;
     }
