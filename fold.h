@@ -550,11 +550,10 @@ typedef struct fold_ctx_desc {
                                for the smallest block. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
-                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), twice that
-                               without a backward, and more if batches would have fewer than 20 rows or a
-                               backward would find few calls of each kind. SIZE_MAX: all run together.
-                               Without a backward, large batches run in pieces: what is made and read within
-                               one takes about a quarter of this. 16384 suits small memories */
+                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if
+                               batches would have fewer than 12 rows. SIZE_MAX: all run together. Without a
+                               backward, large batches run in pieces: what is made and read within one takes
+                               about a quarter of this. 16384 suits small memories */
     size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
                                 used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
                                 recently used goes first. A second run of one recording keeps none. 0: none */
@@ -13340,10 +13339,8 @@ enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 20, /* with fewer rows a batch, weights are read too often */
-    FOLD__KIND_ROWS = 24,  /* with fewer of a kind of calls, gradients of weights are */
-    FOLD__PART_ROWS = 12,  /* a part of a batch finds its weights in the cache */
-    FOLD__PLAIN_ROWS = 4,  /* with fewer, scalar kernels, which read them for each row, begin too often */
+    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
+    FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
     FOLD__MOST_ROWS = 64
 };
 
@@ -18048,6 +18045,7 @@ typedef struct fold__analysis {
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
+    uint32_t levels; /* the longest chain of its own calls in the group being cut */
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
@@ -19682,6 +19680,41 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
+/* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
+typedef struct fold__levels {
+    uint32_t start;   /* the group's first call */
+    size_t rows;      /* its units' so far */
+    uint32_t longest; /* the most calls of a unit */
+    uint32_t counted; /* the first call that is not counted yet */
+    uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
+    uint32_t deep;    /* the longest chain of calls of any signature */
+} fold__levels;
+
+static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
+{
+    fold__run *run = f->run;
+    const uint32_t sig = f->sig[id];
+    uint32_t *depth = run->depth, own = 0, deep = 0; /* free until calls are batched */
+    fold__run_sig *run_sig = fold__run_sig_of(f, id);
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+        const uint32_t from = fold__call_of(f, f->edge_source[edge]);
+        if (!fold__is_op(f, from) || (run->state[from] & (FOLD__RUNS | FOLD__HEAD)) != FOLD__RUNS)
+            continue;
+        if (f->sig[from] == sig && run->chain[from] > own)
+            own = run->chain[from];
+        if (depth[from] > deep)
+            deep = depth[from];
+    }
+    run->chain[id] = ++own;
+    depth[id] = ++deep;
+    if (own > run_sig->levels) {
+        run_sig->levels = own;
+        levels->own++;
+    }
+    if (deep > levels->deep)
+        levels->deep = deep;
+}
+
 /* Tells how many calls the head and the tail have. */
 typedef struct fold__ends {
     uint32_t head, tail;
@@ -19723,26 +19756,31 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
+/* Tells whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted
+   only when the number of calls leaves it open: no chain is longer than the longest unit. */
+static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
+{
+    if (levels->rows >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
+        return 1;
+    for (; levels->counted < end; levels->counted++)
+        fold__count_levels(f, f->run->calls[levels->counted], levels);
+    return levels->rows >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
+}
+
 /* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
    recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
-   its samples give a batch so many rows: one each, or those of their lists. Backward passes over all gradients
-   of weights once a group, so up to four budgets a group takes what makes that worth it: FOLD__KIND_ROWS for
-   each kind of calls. The budget is made even first, so that the last group is not left with few. Without
-   rows, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
+   has so many rows a batch. The budget is made even first, so that the last group is not left with few.
+   Without, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
    nothing is cut, and at most two units are counted. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
                              uint32_t *units)
 {
     fold__run *run = f->run;
-    const int backward = fold__goes_back(run);
-    budget *= rows && !backward ? 2 : 1; /* values are read once, and soon */
     const size_t all = fold__all_bytes(f), groups = rows ? (all + budget / 2) / budget : 0;
     budget = groups ? all / groups + 1 : budget;
     const int whole = all < budget;
-    const size_t worth = rows && backward ? (size_t)run->counts.run_sigs * FOLD__KIND_ROWS : 0;
-    size_t of_calls = 0, of_batches = 0; /* rows of the group so far; about how many a batch has of them */
-    int64_t left = (int64_t)budget;      /* bytes of it */
-    uint32_t start = first_call;
+    fold__levels levels = { first_call, 0, 0, first_call, 0, 0 };
+    int64_t left = (int64_t)budget; /* bytes of it */
     *units = 0;
     for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -19750,20 +19788,23 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         if (whole)
             continue;
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
-        const size_t unit_rows = fold__rows_of_calls(f, unit, end);
         left -= bytes;
-        of_calls += unit_rows;
-        of_batches += unit_rows / (end - unit);
-        if (left > 0 || of_batches < rows || (of_calls < worth && left > -3 * (int64_t)budget))
+        levels.rows += fold__rows_of_calls(f, unit, end);
+        if (end - unit > levels.longest)
+            levels.longest = end - unit;
+        if (left > 0 || !fold__has_rows(f, &levels, end, rows))
             continue;
-        const uint32_t cut = !rows && unit > start && left + bytes < -left ? unit : end;
-        if (!fold__add_group(f, start, cut))
+        const uint32_t cut = !rows && unit > levels.start && left + bytes < -left ? unit : end;
+        if (!fold__add_group(f, levels.start, cut))
             return 0;
-        start = cut;
-        of_calls = of_batches = 0;
+        for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+            run->run_sig[sig].levels = 0;
+        levels.start = levels.counted = cut;
+        levels.longest = levels.own = levels.deep = 0;
+        levels.rows = cut < end ? fold__rows_of_calls(f, cut, end) : 0;
         left = rows ? (int64_t)budget : left + (int64_t)budget;
     }
-    return start == end_call || fold__add_group(f, start, end_call);
+    return levels.start == end_call || fold__add_group(f, levels.start, end_call);
 }
 
 /* Cuts again where a few groups would be shared out unevenly among threads: as many for each thread, of equal
@@ -19778,6 +19819,8 @@ static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call
         return 1;
     if (run->counts.groups - head == 1 && !fold__worth_sharing(fold__all_work(f)))
         return 1;
+    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+        run->run_sig[sig].levels = 0;
     run->counts.groups = head;
     return fold__cut_samples(f, first_call, end_call, fold__bytes_of_calls(f, first_call, end_call) / groups,
                              0, units);
@@ -21152,7 +21195,7 @@ static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fol
     fold__place_brief(f, group_sig, program);
     if (fold__goes_back(f->run) || (group_sig->has_elements && !strips) || group_sig->op_at <= most)
         return;
-    const size_t least = f->model->kernels->vector > 1 ? FOLD__PART_ROWS : FOLD__PLAIN_ROWS;
+    const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
     const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
     const size_t parts = (rows + fit - 1) / fit;
     group_sig->part = (uint32_t)((rows + parts - 1) / parts);
@@ -21884,8 +21927,8 @@ static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
     return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
 }
 
-FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge,
-                                             int shared, const fold__group *group)
+FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge, int shared,
+                                    const fold__group *group)
 {
     const fold__run *run = f->run;
     const uint32_t source = f->edge_source[edge];
@@ -21907,8 +21950,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 
 /* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
    group that runs backward, those that get the contributions to it. */
-static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot,
-                             const fold__group *back, float **rows)
+static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
+                             float **rows)
 {
     const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1;
     const int is_back = FOLD__TRAINING(back != NULL);
@@ -21954,8 +21997,8 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const 
     const size_t count = is_list ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
     (is_list ? fold__list_rows : fold__fixed_rows)(f, worker, slot, back, rows);
-    *to = fold__tidy_rows(rows, count,
-                          (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot));
+    *to =
+        fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot));
 }
 
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
@@ -22284,6 +22327,7 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
     for (size_t i = first; i < end; i++)
         fold__clear_row(fold__row(to, (int)i), size);
 }
+
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
                             const fold_rows *from, uint32_t size, int first, size_t count)
 {
@@ -23602,7 +23646,8 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     if (use->kind == FOLD__USE_SLOT) {
         const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
         const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
-        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id)); row < rows; row++)
+        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id));
+             row < rows; row++)
             fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
         return;
     }

@@ -460,7 +460,7 @@ static void groups_hold_rows(void)
         f = fold_ctx_new(m, &d);
         for (int i = 0; i < COUNT; i++) {
             y[i] = fold_zeros(f, fold_shape1(WIDE));
-            for (int k = 0; k < LAYERS; k++) y[i] = fold_tanh(f, fold_tanh(f, fold_tanh(f, fold_linear(f, y[i], V, none))));
+            for (int k = 0; k < LAYERS; k++) y[i] = fold_tanh(f, fold_linear(f, y[i], V, none));
         }
         CHECK_INT(fold_run(f, y, COUNT), FOLD_OK);
         s = fold_ctx_stats(f);
