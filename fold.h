@@ -18868,7 +18868,7 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Tells whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
+/* Whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__slots slots = fold__slots_of(f, id);
