@@ -3914,23 +3914,16 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, of 1, 2
-   and 4, or of 1 and 2; 7 is 4 + 3. */
-static int fold__tile_height(int tallest, int left)
+/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of
+   `five`, of 1, 2 and 4, or of 1 and 2; 7 is 4 + 3. */
+static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
-    if (height == 6 && (rest == 1 || rest == 2 || rest == 5))
+    if (height == 6 && (rest == 1 || rest == 2 || (rest == 5 && !five)))
         return 4;
-    if (height == 5)
+    if (height == 5 && !five)
         return 3;
     return height == 3 && tallest == 4 ? 2 : height;
-}
-
-/* The same of a wide product, which has tiles of 5 rows where it has some of 6. */
-static int fold__wide_height(int tallest, int left)
-{
-    const int five = tallest == FOLD__TILE_ROWS && left % FOLD__TILE_ROWS == 5;
-    return five ? (left < tallest ? left : tallest) : fold__tile_height(tallest, left);
 }
 
 static float *const *fold__row_pointers(const fold_rows *input, ptrdiff_t row, int rows, float **made)
@@ -3990,10 +3983,10 @@ static void fold__product_wide(const fold__tiles *tiles, const fold__product *pr
         fold__layout_of(tiles->panel * tiles->vector, tiles->vector, fold__pack_columns_of(product));
     int row = 0, height, count;
     for (; row < product->rows; row += height * count) {
-        height = fold__wide_height(tiles->tallest, product->rows - row);
+        height = fold__tile_height(tiles->tallest, product->rows - row, 1);
         for (count = 1; count < FOLD__TILE_BLOCK; count++) {
             const int left = product->rows - row - height * count;
-            if (left < height || fold__wide_height(tiles->tallest, left) != height)
+            if (left < height || fold__tile_height(tiles->tallest, left, 1) != height)
                 break;
         }
         fold__tile_block(tiles, product, &layout, row, height, count, scratch);
@@ -4141,8 +4134,7 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     product.seg = &seg;
     product.output.stride = (ptrdiff_t)ldw;
     for (int row = 0; row < rows; row += seg.inner) {
-        const int blocks = (rows - row - 1) / FOLD__ROW_BLOCK + 1;
-        seg.inner = product.inner = (rows - row - 1) / blocks + 1;
+        seg.inner = product.inner = (rows - row - 1) / ((rows - row - 1) / FOLD__ROW_BLOCK + 1) + 1;
         tiles->mover.pack_rows(packed, (size_t)seg.inner * (size_t)layout.width, &layout, dy, row, seg.inner,
                                columns);
         for (int line = 0; line < inner; line += product.rows) {
@@ -4167,26 +4159,21 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     return 2 * rest < tiles->vector && rows >= FOLD__TURN_ROWS * rest ? rest : 0;
 }
 
-/* Tells whether both operands are packed: of a large weight, or of any where there are few registers. */
-static int fold__packs_operands(const fold__tiles *tiles, int rows, int inner, int columns, int apart)
-{
-    const int least = inner < columns ? inner : columns, most = inner < columns ? columns : inner;
-    return rows > tiles->many &&
-           (tiles->many <= tiles->few || (least >= FOLD__N_BLOCK && !apart && most >= FOLD__PACKING / least));
-}
-
+/* Both operands are packed for a large weight, and for any where there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int apart)
 {
+    const int least = inner < columns ? inner : columns, most = inner < columns ? columns : inner,
+              large = !apart && least >= FOLD__N_BLOCK && most >= FOLD__PACKING / least,
+              packed = rows > tiles->many && (large || tiles->many <= tiles->few),
+              turned = packed ? 0 : fold__columns_turned(tiles, rows, inner, columns),
+              wide = columns - turned;
     if (rows < 1 || inner < 1 || columns < 1)
         return;
-    if (fold__packs_operands(tiles, rows, inner, columns, apart)) {
-        fold__weight_grad_packed(tiles, rows, input, inner, dy, columns, dw, ldw, scratch);
-        return;
-    }
-    const int turned = fold__columns_turned(tiles, rows, inner, columns), wide = columns - turned;
-    if (wide)
+    if (packed)
+        fold__weight_grad_packed(tiles, rows, input, inner, dy, wide, dw, ldw, scratch);
+    else if (wide)
         fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, apart);
     if (turned)
         fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, apart);
@@ -4364,9 +4351,9 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     for (int row = 0, height, count; row < rows; row += height * count) {
         fold__strided at = *all;
         const int later = at.ramp < 0 ? row : 0;
-        height = fold__tile_height(attender->tiles->tallest, rows - row);
+        height = fold__tile_height(attender->tiles->tallest, rows - row, 0);
         for (count = 1; rows - row - height * count >= height; count++)
-            if (fold__tile_height(attender->tiles->tallest, rows - row - height * count) != height)
+            if (fold__tile_height(attender->tiles->tallest, rows - row - height * count, 0) != height)
                 break;
         at.count = count;
         at.left += row * at.left_row + later * at.left_step;
@@ -4414,7 +4401,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
             const int left = at->rows - row;
-            rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left) : left;
+            rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left, 0) : left;
             int columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
@@ -4870,7 +4857,7 @@ static void fold__byte_read(const fold__byte_block *block)
 static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
 {
     for (int line = 0, height; line < block->count; line += height) {
-        height = fold__tile_height(block->kernels->tallest, block->count - line);
+        height = fold__tile_height(block->kernels->tallest, block->count - line, 0);
         at->rows = block->rows + (size_t)line * block->stride;
         at->start = block->start + line;
         at->scale = block->scale + line;
@@ -6660,7 +6647,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                           \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                               \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                             \
-        if (ROWS == FOLD__TILE_ROWS && vectors > 1 && at->far && line + 2 * ROWS <= lines)               \
+        if (ROWS == FOLD__TILE_ROWS && VECTORS == FOLD__VPP && at->far && line + 2 * ROWS <= lines)      \
             for (element = 0; element < ROWS; element++)                                                 \
                 for (segment = 0; segment <= vectors * FOLD__W; segment += 16)                           \
                     FOLD__PREFETCH(to[ROWS + element] + to_col + segment);                               \
@@ -7005,7 +6992,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     pass.from = apart ? fold__zeros : dw;
     pass.from_apart = apart ? 0 : ldw;
     for (pass.start = 0; pass.start < rows; pass.start = pass.next) {
-        const int height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start);
+        const int height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start, 0);
         pass.next = pass.start + height;
         const int left = rows - pass.next;
         pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
