@@ -3139,6 +3139,7 @@ enum {
     FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
+    FOLD__PACKING = 1 << 15, /* floats of a weight from which on packing pays: it is not in the first cache */
     FOLD__TURN_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
     FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
     FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
@@ -3614,10 +3615,10 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
 
 /* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
    `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
-   of the rows given. In the last vector `last` columns are started and written, at least one. */
+   of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
+   from is zeros. Scattered: inputs are to be fetched. Far: so are the rows that chains go on from. */
 typedef struct fold__span {
-    int n_seg, count, last, started,
-        scattered; /* not started: from is zeros; scattered: inputs are to be fetched */
+    int n_seg, count, last, started, scattered, far;
     size_t offset, width, panel_stride, from_col, to_col;
     const float *const *from;
     float *const *to;
@@ -3776,7 +3777,7 @@ typedef struct fold__tiles {
     /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
      * multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which a weight gradient packs nothing */
+    int few, many; /* rows that pass over dW at once; up to which no weight gradient packs its operands */
     /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
        and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
        most, unless that is NULL. Chains begin at zero and are added to dW if `apart`, which takes a block. */
@@ -3912,14 +3913,14 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, of 1, 2
-   and 4, or of 1 and 2; 7 is 4 + 3. */
-static int fold__tile_height(int tallest, int left)
+/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of
+   `five`, of 1, 2 and 4, or of 1 and 2; 7 is 4 + 3. */
+static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
-    if (height == 6 && (rest == 1 || rest == 2 || rest == 5))
+    if (height == 6 && (rest == 1 || rest == 2 || (rest == 5 && !five)))
         return 4;
-    if (height == 5)
+    if (height == 5 && !five)
         return 3;
     return height == 3 && tallest == 4 ? 2 : height;
 }
@@ -3952,6 +3953,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     at.count = count;
     at.to = fold__row_pointers(&product->output, row, rows, made);
     at.started = product->init.base || product->init.rows;
+    at.far = product->init.base && product->init.base == product->output.base;
     at.from = (const float *const *)fold__row_pointers(at.started ? &product->init : &zeros, row, rows,
                                                        made + rows);
     do {
@@ -3980,10 +3982,10 @@ static void fold__product_wide(const fold__tiles *tiles, const fold__product *pr
         fold__layout_of(tiles->panel * tiles->vector, tiles->vector, fold__pack_columns_of(product));
     int row = 0, height, count;
     for (; row < product->rows; row += height * count) {
-        height = fold__tile_height(tiles->tallest, product->rows - row);
+        height = fold__tile_height(tiles->tallest, product->rows - row, 1);
         for (count = 1; count < FOLD__TILE_BLOCK; count++) {
             const int left = product->rows - row - height * count;
-            if (left < height || fold__tile_height(tiles->tallest, left) != height)
+            if (left < height || fold__tile_height(tiles->tallest, left, 1) != height)
                 break;
         }
         fold__tile_block(tiles, product, &layout, row, height, count, scratch);
@@ -4113,7 +4115,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Sums it as a product of packed operands: blocks of rows are its K-segments, X transposed and dY packed. */
+/* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
+   its K-segments, X transposed and dY packed. Half a block of X stays in the first cache beside a panel. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4130,12 +4133,11 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     product.seg = &seg;
     product.output.stride = (ptrdiff_t)ldw;
     for (int row = 0; row < rows; row += seg.inner) {
-        seg.inner = rows - row < FOLD__ROW_BLOCK ? rows - row : FOLD__ROW_BLOCK;
-        product.inner = seg.inner;
+        seg.inner = product.inner = (rows - row - 1) / ((rows - row - 1) / FOLD__ROW_BLOCK + 1) + 1;
         tiles->mover.pack_rows(packed, (size_t)seg.inner * (size_t)layout.width, &layout, dy, row, seg.inner,
                                columns);
         for (int line = 0; line < inner; line += product.rows) {
-            product.rows = inner - line < FOLD__K_BLOCK ? inner - line : FOLD__K_BLOCK;
+            product.rows = inner - line < FOLD__K_BLOCK / 2 ? inner - line : FOLD__K_BLOCK / 2;
             fold__transpose(&tiles->mover, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
             product.output.base = dw + (size_t)line * ldw;
             product.init = product.output;
@@ -4156,17 +4158,22 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     return 2 * rest < tiles->vector && rows >= FOLD__TURN_ROWS * rest ? rest : 0;
 }
 
+/* Both operands are packed for a large weight, and for any where there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int apart)
 {
-    const int turned = fold__columns_turned(tiles, rows, inner, columns), wide = columns - turned;
+    const int least = inner < columns ? inner : columns, most = inner < columns ? columns : inner,
+              large = !apart && least >= FOLD__N_BLOCK && most >= FOLD__PACKING / least,
+              packed = rows > tiles->many && (large || tiles->many <= tiles->few),
+              turned = packed ? 0 : fold__columns_turned(tiles, rows, inner, columns),
+              wide = columns - turned;
     if (rows < 1 || inner < 1 || columns < 1)
         return;
-    if (wide && rows <= tiles->many)
-        fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, apart);
-    else if (wide)
+    if (packed)
         fold__weight_grad_packed(tiles, rows, input, inner, dy, wide, dw, ldw, scratch);
+    else if (wide)
+        fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, apart);
     if (turned)
         fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, apart);
 }
@@ -4343,9 +4350,9 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     for (int row = 0, height, count; row < rows; row += height * count) {
         fold__strided at = *all;
         const int later = at.ramp < 0 ? row : 0;
-        height = fold__tile_height(attender->tiles->tallest, rows - row);
+        height = fold__tile_height(attender->tiles->tallest, rows - row, 0);
         for (count = 1; rows - row - height * count >= height; count++)
-            if (fold__tile_height(attender->tiles->tallest, rows - row - height * count) != height)
+            if (fold__tile_height(attender->tiles->tallest, rows - row - height * count, 0) != height)
                 break;
         at.count = count;
         at.left += row * at.left_row + later * at.left_step;
@@ -4393,7 +4400,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
             const int left = at->rows - row;
-            rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left) : left;
+            rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left, 0) : left;
             int columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
@@ -4849,7 +4856,7 @@ static void fold__byte_read(const fold__byte_block *block)
 static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
 {
     for (int line = 0, height; line < block->count; line += height) {
-        height = fold__tile_height(block->kernels->tallest, block->count - line);
+        height = fold__tile_height(block->kernels->tallest, block->count - line, 0);
         at->rows = block->rows + (size_t)line * block->stride;
         at->start = block->start + line;
         at->scale = block->scale + line;
@@ -6566,7 +6573,8 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
 #define FOLD__ROWS_4(F, with) FOLD__ROWS_3(F, with) F(3, with)
-#define FOLD__ROWS_6(F, with) FOLD__ROWS_4(F, with) F(4, with) F(5, with)
+#define FOLD__ROWS_5(F, with) FOLD__ROWS_4(F, with) F(4, with)
+#define FOLD__ROWS_6(F, with) FOLD__ROWS_5(F, with) F(5, with)
 #define FOLD__ROWS_12(F, with) \
     FOLD__ROWS_6(F, with) F(6, with) F(7, with) F(8, with) F(9, with) F(10, with) F(11, with)
 #define FOLD__COLS_1(F, with) F(with, 0)
@@ -6632,13 +6640,19 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
     }
 #define FOLD__STEP_4(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 4) FOLD__ROWS_4(FOLD__ROW_OF, VECTORS)
+#define FOLD__STEP_5(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 5) FOLD__ROWS_5(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
 /* All tiles of ROWS rows that are left. VECTORS of `vectors` vectors are whole, all or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                           \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                               \
-        FOLD__ROWS_##ROWS(FROM_ROW, VECTORS) for (segment = 0; segment < at->n_seg; segment++)           \
+        FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                             \
+        if (ROWS == FOLD__TILE_ROWS && VECTORS == FOLD__VPP && at->far && line + 2 * ROWS <= lines)      \
+            for (element = 0; element < ROWS; element++)                                                 \
+                for (segment = 0; segment <= vectors * FOLD__W; segment += 16)                           \
+                    FOLD__PREFETCH(to[ROWS + element] + to_col + segment);                               \
+        for (segment = 0; segment < at->n_seg; segment++)                                                \
         {                                                                                                \
             const float *weights = at->seg[segment].weights + at->offset;                                \
             const int count = at->seg[segment].inner;                                                    \
@@ -6979,7 +6993,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     pass.from = apart ? fold__zeros : dw;
     pass.from_apart = apart ? 0 : ldw;
     for (pass.start = 0; pass.start < rows; pass.start = pass.next) {
-        const int height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start);
+        const int height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start, 0);
         pass.next = pass.start + height;
         const int left = rows - pass.next;
         pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
@@ -7551,20 +7565,21 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__TILE_LIMITS 1, 6, { 2, 2, 1, 1, 1, 1 }
 #define FOLD__TILES(ROW, tile)                                 \
     ROW(tile, 1, 12348) ROW(tile, 2, 12348) ROW(tile, 3, 1234) \
-    ROW(tile, 4, 1234) ROW(tile, 5, NONE) ROW(tile, 6, 1234)
+    ROW(tile, 4, 1234) ROW(tile, 5, 1234) ROW(tile, 6, 1234)
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12345) ROW(tile, 2, NONE) ROW(tile, 3, 12345)
 #define FOLD__STRIDED_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 124)
 #elif FOLD__SIMD_PASS == 256
 #define FOLD__TILE_LIMITS 1, 6, { 4, 2, 2, 1, 1, 1 }
 #define FOLD__TILES(ROW, tile)                             \
     ROW(tile, 1, 1248) ROW(tile, 2, 124) ROW(tile, 3, 124) \
-    ROW(tile, 4, 12) ROW(tile, 5, NONE) ROW(tile, 6, 12)
+    ROW(tile, 4, 12) ROW(tile, 5, 12) ROW(tile, 6, 12)
 #define FOLD__NARROW_TILES(ROW, tile) \
     ROW(tile, 1, 12345) ROW(tile, 2, 12345) ROW(tile, 3, NONE) ROW(tile, 4, 12)
 #define FOLD__STRIDED_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 12)
 #elif FOLD__SIMD_PASS == 128
 #define FOLD__TILE_LIMITS 4, 6, { 2, 1, 1, 1, 1, 1 }
-#define FOLD__TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 48, 4)
+#define FOLD__TILES(ROW, tile)                           \
+    ROW(tile, 1, 48) ROW(tile, 2, 4) ROW(tile, 3, 4) ROW(tile, 4, 4) ROW(tile, 5, 4) ROW(tile, 6, 4)
 #define FOLD__STRIDED_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 12)
 #elif FOLD__GNU_VECTORS
 #define FOLD__TILE_LIMITS 2, 4, { 4, 1, 1, 1, 1, 1 }
@@ -7617,7 +7632,7 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
                                               { FOLD__NARROW_TILES(FOLD__NAME_ROW, FOLD__NARROW_AT) },
                                               FOLD__ISA_8(add_lanes),
                                               FOLD__SIMD_PASS == 1 ? 2 : 6,
-                                              FOLD__SIMD_PASS == 1 ? 2 : INT_MAX,
+                                              FOLD__SIMD_PASS == 1 ? 2 : 2 * FOLD__TILE_ROWS,
                                               FOLD__FOR_TRAINING(FOLD__ISA(grad)),
                                               { FOLD__ISA(pack_rows), FOLD__TRANSPOSE_8 } };
 

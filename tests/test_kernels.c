@@ -346,8 +346,10 @@ static void test_weight_grad(const fold__kernels *f, int tries, int apart)
     if (apart && !f->weight_grad_apart) return;
     for (t = 0; t < tries; t++) {
         const int tall = t % 16 == 1, large = t % 64 == 17; /* more weight rows or rows than one block of a gradient has */
-        int m = large ? 150 + below(20) : below(4) == 0 ? below(230) : below(20), k = tall ? 500 + below(200) : 1 + below(t % 8 ? 40 : 230);
-        int n = large ? 450 + below(300) : 1 + below(tall ? 20 : t % 7 ? 80 : 200);
+        const int packed = t % 32 == 9; /* operands that are packed */
+        int m = large ? 150 + below(20) : packed ? 10 + below(100) : below(4) == 0 ? below(230) : below(20);
+        int k = tall ? 500 + below(200) : packed ? 60 + below(90) : 1 + below(t % 8 ? 40 : 230);
+        int n = large || packed ? 450 + below(300) : 1 + below(tall ? 20 : t % 7 ? 80 : 200);
         const int ldw = t % 5 ? n + below(3) : 1024; /* 1024: a multiple of 4 KB */
         if (apart && !m) continue; /* of one row at least */
         matrix x = make(m, k, below(2)), dy = make(m, n, below(2));
