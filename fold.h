@@ -13233,6 +13233,9 @@ typedef struct fold__cell_data {
     int n_trace;
     int n_draws; /* draws of dropout, in one call */
     uint8_t max_of_list; /* an empty list is an error */
+    uint8_t border_out;  /* mask of outputs that the body reads too, */
+    uint16_t border_in;  /* and of inputs that it reads in other ways than once and whole */
+    uint8_t in_order;    /* it reads the others in their order */
     uint8_t products;    /* a layer's cell: how many products its projection takes for its first input */
     uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
     fold_cell projection; /* see fold__project_cells; null: there is none */
@@ -13317,7 +13320,9 @@ typedef struct fold__frame {
     uint32_t cell;     /* 1 + its id; 0: no body is recorded */
     uint32_t tag;      /* tells its ops from those of other calls: it is the call's signature */
     uint32_t ordinal;  /* ops recorded so far */
-    uint32_t elements; /* eager: length of the list */
+    uint32_t elements; /* eager: length of the list, */
+    uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
+    const fold__operand *in; /* and its inputs: what the call was given, or copies */
     int tracing;
     uint32_t hash; /* for the op about to be recorded */
     int list_max;  /* the maximum over the list was taken */
@@ -13429,15 +13434,15 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
 /* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
    in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_whole. In a copy at an output of an eager
-     call, where the nodes of that call lie: fold__barrier_first_node and those below it.
+     product, the concatenation whose parts it reads: fold__node_whole.
    - EXTRA: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
    - WINDOW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
-     fold__node_outputs. In the header of an eager call that merges: where the call's draws begin.
+     fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
+     an eager call that merges: where the call's draws begin.
    - ELEMS: the length of the list. */
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
 
@@ -13464,22 +13469,10 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Tells of a copy at an eager call's output: the first node, the outputs, the copy at the first of them. */
-static uint64_t fold__barrier_data(uint32_t first_node, int n_out, int output)
+/* Eager: returns the first node of a call's body, of the window that stands for its first output; else 0. */
+FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
-    return (uint64_t)first_node << 32 | (uint64_t)n_out << 8 | (1u + (uint32_t)output);
-}
-FOLD__INLINE uint32_t fold__barrier_first_node(const fold_ctx *f, uint32_t id)
-{
-    return (uint32_t)(f->node_data[id] >> 32);
-}
-FOLD__INLINE uint32_t fold__barrier_outputs(const fold_ctx *f, uint32_t id)
-{
-    return (uint32_t)f->node_data[id] >> 8;
-}
-FOLD__INLINE uint32_t fold__barrier_first_output(const fold_ctx *f, uint32_t id)
-{
-    return id + 1 - ((uint32_t)f->node_data[id] & 255u);
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__WINDOW && !f->sig[id] ? (uint32_t)(f->node_data[id] >> 32) : 0;
 }
 
 /* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
@@ -14275,24 +14268,32 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Tells where a signature is noted as one of the last, by its op, its weight and its first input's shape. */
-FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape)
+/* Tells where a signature is noted as one of the last, by its op, its weight, its first input's shape and, in
+   a body, its place there. */
+FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
+                                        uint32_t ordinal)
 {
-    return &f->recent[(op * 5u + param + shape * 3u) % FOLD__RECENT];
+    return &f->recent[(op * 5u + param + shape * 3u + ordinal * 7u) % FOLD__RECENT];
 }
 
 /* Returns the signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
-    uint32_t *recent =
-        fold__recent_sig(f, request->op, request->param[0], request->n_in ? request->in[0].shape : 0);
+    uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
+                                        request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
     if (!*recent || !fold__is_request(f, &f->sigs[*recent], request))
         *recent = fold__find_sig(f, request);
     return *recent;
 }
 
-/* Ordinals of an eager body's helper ops, which a traced body does not have: input and output barriers. */
-enum { FOLD__TAG_BARRIER = 0x10000, FOLD__TAG_SPREAD = 0x20000, FOLD__TAG_PARAM = 0x40000 };
+/* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
+   at outputs, copies of what elements read, parameters. */
+enum {
+    FOLD__TAG_INPUT = 0x10000,
+    FOLD__TAG_OUTPUT = 0x18000,
+    FOLD__TAG_SPREAD = 0x20000,
+    FOLD__TAG_PARAM = 0x40000
+};
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
@@ -14711,8 +14712,9 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
     }
     const fold_node *const first = list->of_steps ? f->steps : list->first;
     if (!first) {
-        *source = list->elems[component].source + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
-        *offset = list->elems[component].offset;
+        const uint32_t id = list->elems[component].source + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
+        *source = f->source[id];
+        *offset = f->offset[id] + list->elems[component].offset;
         return;
     }
     const uint32_t id = component == 1 && list->second ? list->second[element].id
@@ -14796,7 +14798,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
 /* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
-    if (f->frame.cell && f->frame.ordinal < FOLD__TAG_BARRIER)
+    if (f->frame.cell && f->frame.ordinal < FOLD__TAG_INPUT)
         fold__trace_step(f, request);
     return fold__record_request(f, request);
 }
@@ -14906,7 +14908,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     const int special = fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
     if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
         return fold__null;
-    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id]), first = f->n_edges;
+    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
         return fold__null;
     const fold__sig *sig = &f->sigs[recent];
@@ -15501,7 +15503,8 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
-    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED))
+    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED) ||
+        whole.source < f->frame.first) /* it was joined outside of the body */
         return count;
     if (((f->kind[whole.source] ^ whole.kind) & FOLD__ELEM) && !f->frame.tracing)
         return count; /* one row of a concatenated list */
@@ -17215,23 +17218,32 @@ static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     case FOLD__EXTRA:
         return fold__node_sig(f, fold__node_call(f, source))->tag_op +
                ((source - fold__node_call(f, source)) << 20);
-    case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + fold__node_ordinal(f, source);
+    case FOLD__INPUT: return FOLD__TAG_INPUT + 1 + fold__node_ordinal(f, source);
     case FOLD__PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
     default: return f->element_tag[source]; /* elements */
     }
 }
 
-static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold__operand *operand)
+/* Hashes an operand by what it is in its body. Eager: where the body, when traced, read an input (`traced`),
+   it is that if it lies there; nothing else from outside of the body is anything in it. */
+static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold__operand *operand,
+                                   const fold__ref *traced)
 {
     const fold_shape *shape = fold__operand_shape(f, operand);
-    const uint32_t tag = fold__operand_tag(f, operand->source);
-    uint32_t words[8] = { hash, tag, operand->offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
+    const fold__operand *in = traced && traced->kind == FOLD__FROM_INPUT ? &f->frame.in[traced->index] : NULL;
+    const int is_input = in && in->source == operand->source;
+    const int outside = operand->source < f->frame.first && fold__kind_of(f, operand->source) != FOLD__PARAM;
+    const uint32_t tag = is_input  ? FOLD__TAG_INPUT + 1 + traced->index
+                         : outside ? 0
+                                   : fold__operand_tag(f, operand->source);
+    const uint32_t offset = operand->offset - (is_input ? in->offset : 0);
+    uint32_t words[8] = { hash, tag, offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
     for (int axis = 0; axis < shape->rank; axis++)
         words[4 + axis] = (uint32_t)shape->dim[axis];
     return fold__hash_words(words, 8);
 }
 
-static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request)
+static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request, const fold__ref *traced)
 {
     const uint64_t data = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM)
                               ? 0
@@ -17247,20 +17259,34 @@ static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request
                                 (uint32_t)(data >> 32) };
     uint32_t hash = fold__hash_words(words, 9);
     for (uint32_t input = 0; input < request->n_in; input++)
-        hash = fold__hash_operand(f, hash, &request->in[input]);
+        hash = fold__hash_operand(f, hash, &request->in[input], traced ? traced++ : NULL);
     for (int component = 0; component < request->n_list; component++)
-        hash = fold__hash_operand(f, hash, &request->list->elems[component]);
+        hash = fold__hash_operand(f, hash, &request->list->elems[component], NULL);
     return hash;
+}
+
+/* Tells whether an eager body's op has the operands and attributes that it had when traced. One that no
+   output needs may have others. */
+static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const fold__trace_op *traced,
+                           const fold__request *request)
+{
+    const fold__program *program = &cell->program;
+    return !traced->live ||
+           traced->hash ==
+               fold__trace_hash(f, request, program->ref + program->op[traced->live - 1].first_ref);
 }
 
 /* Notes an op of a traced body, or holds an eager body's op against it. */
 static void fold__trace_step(fold_ctx *f, const fold__request *request)
 {
-    f->frame.hash = fold__trace_hash(f, request);
-    if (!fold__is_eager(f) || f->frame.tracing || fold__broken(f))
+    if (f->frame.tracing || !fold__is_eager(f)) {
+        f->frame.hash = fold__trace_hash(f, request, NULL);
         return;
+    }
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal;
+    if (fold__broken(f))
+        return;
     if (at >= (uint32_t)cell->n_trace)
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
                    cell->name, cell->n_trace, fold__request_name(f, request->op));
@@ -17268,7 +17294,7 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request)
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                    cell->name, (int)at, fold__request_name(f, cell->trace[at].op),
                    fold__request_name(f, request->op));
-    else if (cell->trace[at].hash != f->frame.hash)
+    else if (!fold__is_traced(f, cell, &cell->trace[at], request))
         fold__fail(f, FOLD_BAD_CELL,
                    "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
                    cell->name, (int)at, fold__request_name(f, request->op));
@@ -17359,7 +17385,8 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             return fold__fail(f, FOLD_BAD_CELL,
                               "cell '%s': output %d is one value per list element: reduce it first", name,
                               output);
-        int copy = fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_BARRIER ||
+        int copy = operand.source < f->frame.first ||
+                   fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_INPUT ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
         for (int earlier = 0; earlier < output; earlier++)
             copy |= f->source[out[earlier].id] == operand.source;
@@ -17545,6 +17572,29 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
+/* Finds at which inputs and outputs of a cell gradients are put together apart from those outside: an input
+   that is read more than once, or in part, and an output that is read inside. */
+static void fold__find_borders(fold__cell_data *cell)
+{
+    const fold__program *program = &cell->program;
+    uint32_t read = 0;
+    cell->in_order = 1;
+    for (int op_index = 0; op_index < program->n_ops; op_index++)
+        for (int operand = 0; operand < program->op[op_index].n_in; operand++) {
+            const fold__body_op *op = &program->op[op_index];
+            const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
+            for (int output = 0; output < program->n_out && ref->kind == FOLD__FROM_VALUE; output++)
+                cell->border_out |= (uint8_t)((program->out[output].index == ref->index) << output);
+            if (ref->kind != FOLD__FROM_INPUT)
+                continue;
+            const int part = fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]) !=
+                             fold__shape_size(&cell->shape[ref->index]);
+            cell->border_in |= (uint16_t)((part || (read >> ref->index & 1)) << ref->index);
+            cell->in_order &= !(read >> ref->index);
+            read |= 1u << ref->index;
+        }
+}
+
 static int fold__tracing_failed(fold_model *m, const char *name)
 {
     char full[FOLD__WHEN_FULL];
@@ -17618,6 +17668,7 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     cell->n_draws = (int)tracer->draws;
     fold__compile(&trace, (fold__body_op *)(void *)(block + at[OPS]), (fold__ref *)(void *)(block + at[REFS]),
                   (fold__value *)(void *)(block + at[VALUES]));
+    fold__find_borders(cell);
     return 1;
 }
 
@@ -17816,7 +17867,8 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     return fold__window_outputs(f, fold__cell_after_body(f, id, cells), out);
 }
 
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list);
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list,
+                                  const fold_node *in);
 
 FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 {
@@ -17829,7 +17881,7 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
 }
 
 FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
-                                         fold__request *request, const fold__list *list)
+                                         const fold_node *in, fold__request *request, const fold__list *list)
 {
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     request->op = FOLD__CELL_OP | (cell.id - 1);
@@ -17838,7 +17890,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     request->n_list = callee->program.n_list;
     request->list = request->n_list ? list : NULL;
     if (fold__is_eager(f))
-        return fold__eager_call(f, request, list);
+        return fold__eager_call(f, request, list, in);
     request->data = callee->n_draws ? fold__draw_base(f) : 0;
     fold__note_draws(f, callee->n_draws);
     return fold__record(f, request);
@@ -17855,7 +17907,7 @@ static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, 
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
     const fold__list list = fold__list_of(items, NULL, callee->program.n_list, count);
-    return fold__record_call(f, cell, operands, &request, &list);
+    return fold__record_call(f, cell, operands, in, &request, &list);
 }
 
 FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -17920,7 +17972,7 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
         return fold__null;
     list.whole = components;
     list.count = 1;
-    return fold__record_call(f, cell, operands, &request, &list);
+    return fold__record_call(f, cell, operands, in, &request, &list);
 }
 
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
@@ -18470,31 +18522,11 @@ static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
 }
 
-/* Eager: tells whether a node is the copy that stands for an output of a call. */
-static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
-{
-    const uint32_t tag = fold__tag_of(f, id);
-    return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
-}
-
 /* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
-static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
+static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
-    return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
-}
-
-/* Eager: who needs one output of a cell's call needs all, as if it were one node. Returns the first. */
-static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t id, uint8_t marks)
-{
-    if (!fold__is_output_barrier(f, id))
-        return id;
-    const uint32_t first = fold__barrier_first_output(f, id), count = fold__barrier_outputs(f, id);
-    for (uint32_t sibling = first; sibling < first + count; sibling++)
-        f->run->state[sibling] |= marks;
-    if (first + count - 1 > f->run->counts.last_node)
-        f->run->counts.last_node = first + count - 1;
-    return first;
+    return tag > FOLD__TAG_INPUT && tag <= FOLD__TAG_OUTPUT;
 }
 
 static int fold__makes_value(uint8_t kind)
@@ -18514,7 +18546,7 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->counts.first_node = id;
 }
 
-/* Marks a value as needed and returns its node (of siblings the first). Returns 0 for a value of an earlier
+/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier
    run: it is not computed again, except in backward and when parameters have changed since. Nor are leaves
    marked that lie before what the run looks at. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
@@ -18527,31 +18559,33 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
         fold__look_from(f, fold__call_of(f, source));
     }
     f->run->state[source] |= marks;
-    return fold__is_eager(f) ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
+    return source;
 }
 
 /* Eager: tells which input of a call an op with this tag copies, or NONE. */
-static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
+static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
-    const uint32_t input = tag - 1 - FOLD__TAG_BARRIER;
-    return tag > FOLD__TAG_BARRIER && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
-                                                                                  : FOLD__NONE;
+    const uint32_t input = tag - 1 - FOLD__TAG_INPUT;
+    return tag > FOLD__TAG_INPUT && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
+                                                                                : FOLD__NONE;
+}
+
+/* Eager: returns the signature of the call whose outputs begin with this window. */
+static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t window)
+{
+    return f->sigs[f->sig[fold__call_of(f, f->source[window])]].tag_cell;
 }
 
 /* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
    its list elements too, which stand only if there are elements to read them. */
-static void fold__need_inputs(const fold_ctx *f, uint32_t id)
+static void fold__need_inputs(const fold_ctx *f, uint32_t window, uint8_t how)
 {
     uint8_t *state = f->run->state;
-    const uint32_t first = fold__barrier_first_node(f, id);
-    if (!fold__is_output_barrier(f, id) || fold__barrier_first_output(f, id) != id)
-        return;
-    const fold__sig *call = &f->sigs[f->sigs[f->sig[id]].tag_cell];
+    const fold__sig *call = &f->sigs[fold__sig_of_call(f, window)];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
-    const uint8_t how = state[id] & FOLD__PASSED;
-    for (uint32_t node = first; node < id; node++) {
+    for (uint32_t node = fold__body_first(f, window); node < window; node++) {
         const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
-        const uint32_t input = fold__barrier_input(call, tag);
+        const uint32_t input = fold__copied_input(call, tag);
         if (input != FOLD__NONE)
             state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
         const int copied = tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM;
@@ -18566,11 +18600,30 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     }
 }
 
+/* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
+   the window that stands for its first output, when all that read the outputs are marked. */
+static void fold__mark_body(const fold_ctx *f, uint32_t window)
+{
+    fold__run *run = f->run;
+    const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
+    uint8_t how = 0;
+    for (uint32_t output = window; output < end; output++)
+        how |= run->state[f->source[output]] & FOLD__PASSED;
+    for (uint32_t output = window; output < end && how; output++) {
+        const uint32_t source = f->source[output];
+        run->state[source] |= how;
+        if (source > run->counts.last_node)
+            run->counts.last_node = source;
+    }
+    if (how)
+        fold__need_inputs(f, window, how);
+}
+
 /* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
-    return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_barrier(f, id);
+    return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
 }
 
 static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
@@ -18743,11 +18796,8 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
 /* Marks what a call of the head reads as of the head, though the call does not run. */
 static void fold__mark_head(fold_ctx *f, uint32_t id)
 {
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
         f->run->state[f->edge_source[edge]] |= FOLD__HEAD;
-        if (fold__is_eager(f))
-            fold__need_siblings(f, f->edge_source[edge], FOLD__HEAD);
-    }
 }
 
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
@@ -18774,17 +18824,17 @@ static void fold__mark_calls(fold_ctx *f)
     const fold__marker marker = fold__marker_of(f);
     const uint32_t *const calls = f->calls;
     const int eager = fold__is_eager(f);
-    uint32_t call = f->n_calls;
+    uint32_t call = f->n_calls, window = f->n_nodes;
     for (; call > 0 && calls[call - 1] >= run->counts.first_node; call--) {
         const uint32_t id = calls[call - 1];
+        for (; eager && window > id; window--)
+            if (fold__body_first(f, window))
+                fold__mark_body(f, window);
         fold__gather_outputs(&marker, id);
         if (!(marker.state[id] & (FOLD__RUNS | FOLD__HEAD)))
             continue;
-        if (eager) {
-            fold__need_inputs(f, id);
-            if (fold__makes_no_rows(f, id))
-                marker.state[id] &= (uint8_t)~FOLD__STANDS;
-        }
+        if (eager && fold__makes_no_rows(f, id))
+            marker.state[id] &= (uint8_t)~FOLD__STANDS;
         if (marker.state[id] & FOLD__RUNS)
             fold__mark_inputs(f, &marker, id);
         else
@@ -18846,22 +18896,20 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: tells whether a call gives gradients, as if it were one node. It does when its body trains something
-   or an input that the body reads has a gradient. */
-static int fold__call_grad(const fold_ctx *f, uint32_t id)
+/* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
+   an input that the body reads has a gradient. */
+static void fold__mark_body_grads(const fold_ctx *f, uint32_t window)
 {
-    const fold__run *run = f->run;
-    if (!fold__is_output_barrier(f, id))
-        return 0;
-    const uint32_t call = f->sigs[f->sig[id]].tag_cell, first = fold__barrier_first_output(f, id);
-    const fold__sig *sig = &f->sigs[call];
-    int grad = run->known[call].trains;
-    for (uint32_t node = fold__barrier_first_node(f, id); node < first && !grad; node++) {
-        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
-        const uint32_t input = fold__barrier_input(sig, tag);
-        grad = input != FOLD__NONE && (sig->differentiable >> input & 1) && run->grad[node];
+    fold__run *run = f->run;
+    const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
+    int grad = run->known[fold__sig_of_call(f, window)].trains;
+    for (uint32_t node = fold__body_first(f, window); node < window; node++)
+        grad |= run->grad[node];
+    for (uint32_t output = window; output < end && grad; output++) {
+        const uint32_t made = fold__call_of(f, f->source[output]);
+        if (run->state[made] & FOLD__BEARS)
+            memset(run->grad + made, 1, fold__node_sig(f, made)->n_out);
     }
-    return grad;
 }
 
 /* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
@@ -18872,6 +18920,8 @@ static void fold__mark_grads(fold_ctx *f)
     memset(run->grad, 0, (size_t)f->n_nodes + 2);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        if (kind == FOLD__WINDOW && fold__is_eager(f) && fold__body_first(f, id))
+            fold__mark_body_grads(f, id);
         if (kind != FOLD__EXTRA && !(run->state[id] & FOLD__BEARS))
             continue;
         switch (kind) {
@@ -18888,7 +18938,7 @@ static void fold__mark_grads(fold_ctx *f)
                                   end = edge + fold__slot_edges(&slots, slot);
                          edge < end; edge++)
                         grad |= run->grad[f->edge_source[edge]];
-            run->grad[id] = grad || fold__call_grad(f, id);
+            run->grad[id] = grad;
             break;
         }
         default: run->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
@@ -18991,7 +19041,7 @@ static void fold__gradient_modes(fold_ctx *f)
                 if (!run->grad[source])
                     continue;
                 if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
-                    const int copied = fold__is_input_barrier(f, source) && fold__is_input_barrier(f, id);
+                    const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
                     run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
                     continue;
                 }
@@ -23055,30 +23105,50 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op. Copies at its inputs and outputs stand for the borders that the call has in a
-   batched context. They are called barriers. */
+/* The body runs op by op, on what the call was given. In training a batched call first puts together what its
+   body contributes to an input, and what is contributed to an output. So where the body reads an input not
+   once and whole, or an output too, an eager call has a copy there, which does the same. */
 
-static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
+static uint32_t fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
     const uint32_t ordinal = f->frame.ordinal;
     f->frame.ordinal = tag;
-    const fold_node copy = fold__record_copy(f, operand, data);
+    const fold_node copy = fold__record_copy(f, operand, 0);
     f->frame.ordinal = ordinal;
     return copy.id;
 }
 
+/* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
+   value the contributions come in the order of inputs. What is shared is not in a body. */
+static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
+                              uint32_t *outputs)
+{
+    const int inputs = cell->program.n_in;
+    uint32_t shared = 0, lists = cell->program.n_list, copied = cell->border_in;
+    for (int input = 0; input < inputs; input++) {
+        shared |= (uint32_t)((in[input].kind & FOLD__SHARED) != 0) << input;
+        lists |= in[input].kind & FOLD__ELEM;
+        for (int other = 0; other < input; other++)
+            if (in[other].source == in[input].source &&
+                (!cell->in_order || ((copied >> input | copied >> other) & 1)))
+                copied |= 1u << input | 1u << other;
+    }
+    *outputs = !fold__in_training(f) ? 0 : lists ? ~0u : cell->border_out;
+    return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
+}
+
 /* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once, so that their gradient sums the elements first. */
+   of the call that it uses are copied once in training, so that their gradient sums the elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
     const uint32_t count = f->frame.elements, ordinal = f->frame.ordinal;
     fold__request one = *request;
     memcpy(in, request->in, request->n_in * sizeof *in);
-    for (uint32_t input = 0; input < request->n_in; input++) {
+    for (uint32_t input = 0; input < request->n_in && fold__in_training(f); input++) {
         if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
             continue;
-        in[input].source = fold__barrier(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input], 0);
+        in[input].source = fold__border(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input]);
         in[input].offset = 0;
         in[input].kind = FOLD__OP;
         if (!in[input].source)
@@ -23102,8 +23172,9 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     for (uint32_t element = 0; element < count; element++) {
         for (uint32_t input = 0; input < request->n_in; input++) {
             const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
-            f->edge_source[f->n_edges] = in[input].source + (per_element ? 1 + element : 0);
-            f->edge_offset[f->n_edges++] = in[input].offset;
+            const uint32_t from = in[input].source + (per_element ? 1 + element : 0);
+            f->edge_source[f->n_edges] = f->source[from];
+            f->edge_offset[f->n_edges++] = f->offset[from] + in[input].offset;
         }
         fold__append_call(f, sig, 0, request->data + (random ? (element + 1) * FOLD__ELEMENT_STEP : 0));
     }
@@ -23113,37 +23184,60 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes the call's inputs as a body sees them: copies of what was given, markers for list components. */
-static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
-                              const fold__list *list, fold_node *body_in)
+/* Makes what a body sees as an element of a list: in training a copy, else a window. */
+static int fold__eager_element(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
-    for (int lists = 0; lists < 2; lists++) /* lists come last, as they do among a batched call's operands */
-        for (int input = 0; input < cell->program.n_in; input++) {
-            if (fold__is_list_operand(f, &in[input]) != lists)
-                continue;
-            body_in[input] =
-                fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
-            if (!body_in[input].id)
-                return 0;
-        }
+    if (fold__in_training(f))
+        return fold__border(f, tag, operand) != 0;
+    return fold__room(f, 1, 0) &&
+           fold__append(f, FOLD__WINDOW, 0, operand->source, operand->offset, operand->shape, 0);
+}
+
+/* Makes the list of a call as a body sees it: a marker, and behind it the elements, for each component. */
+static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
+{
     for (int component = 0; component < cell->program.n_list; component++) {
         const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->program.n_in + component);
-        const uint32_t whole = list->whole ? fold__barrier(f, tag, &list->whole[component], 0) : 0;
-        if (shape == FOLD__NONE || (list->whole && !whole) || !fold__room(f, 1, 0))
+        const uint32_t tag = FOLD__TAG_INPUT + (uint32_t)(cell->program.n_in + component);
+        fold__operand whole = { 0, 0, shape, 0 };
+        if (list->whole)
+            whole = list->whole[component];
+        if (list->whole && (fold__in_training(f) || fold__kind_of(f, whole.source) == FOLD__LOOKUP)) {
+            whole.source = fold__border(f, tag, &whole); /* rows end to end */
+            whole.offset = 0;
+        }
+        if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__room(f, 1, 0))
             return 0;
         const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->elements);
         f->element_tag[marker] = tag + 1;
-        body_in[cell->program.n_in + component] = fold__handle(f, marker);
+        seen[component] = fold__handle(f, marker);
         for (uint32_t element = 0; element < list->elements; element++) {
-            fold__operand operand = { whole, element * f->shapes[shape].size, shape, 0 };
-            if (!whole)
+            fold__operand operand = { whole.source, whole.offset, shape, 0 };
+            if (list->whole)
+                operand.offset += element * fold__row_size(f, whole.source);
+            else
                 fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
             operand.kind = (uint8_t)(f->kind[operand.source] & ~(FOLD__SHARED | FOLD__ELEM));
-            if (!fold__barrier(f, tag, &operand, 0))
+            if (!fold__eager_element(f, tag, &operand))
                 return 0;
         }
     }
+    return 1;
+}
+
+/* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
+   batched call's operands. */
+static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied, fold__operand *in,
+                              fold_node *seen)
+{
+    for (int lists = 0; lists < 2 && copied; lists++)
+        for (int input = 0; input < cell->program.n_in; input++) {
+            if (fold__is_list_operand(f, &in[input]) != lists || !(copied >> input & 1))
+                continue;
+            seen[input] = fold__handle(f, fold__border(f, FOLD__TAG_INPUT + (uint32_t)input, &in[input]));
+            if (!seen[input].id || !fold__operand_of(f, seen[input], cell->name, &in[input]))
+                return 0;
+        }
     return 1;
 }
 
@@ -23158,48 +23252,68 @@ static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
     return fold__by_rows(f, request, &made) ? fold__request_sig(f, &made.request) : 0;
 }
 
-static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list)
+/* Copies the outputs of a body that are copied. */
+static int fold__eager_outputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied, fold_node *out)
+{
+    fold__operand operand;
+    for (int output = 0; output < cell->program.n_out && copied >> output; output++) {
+        if (!(copied >> output & 1))
+            continue;
+        if (!fold__operand_of(f, out[output], cell->name, &operand))
+            return 0;
+        out[output] = fold__handle(f, fold__border(f, FOLD__TAG_OUTPUT + (uint32_t)output, &operand));
+        if (!out[output].id)
+            return 0;
+    }
+    return 1;
+}
+
+static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list,
+                                  const fold_node *given)
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__call_sig(f, request);
     const fold__cell_data *cell = &fold__cells(f->model)[id];
-    const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
-    fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
-    memset(out, 0, sizeof out);
+    const uint32_t first = f->n_nodes + 1, cells = f->model->n_cells;
+    fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
+    fold__operand in[FOLD_MAX_CELL_IN];
+    uint32_t copied_out;
     if (!tag)
         return fold__null;
+    for (int input = 0; input < cell->program.n_in; input++) {
+        seen[input] = given[input];
+        in[input] = request->in[input];
+    }
+    memset(out, 0, sizeof out);
     f->frame.cell = id + 1;
     f->frame.tag = tag;
-    f->frame.ordinal = 0;
     f->frame.elements = list->elements;
-    if (fold__eager_inputs(f, cell, request->in, list, body_in))
-        cell->body(f, body_in, out, cell->user);
+    f->frame.first = first;
+    f->frame.in = in;
+    const uint32_t copied = fold__borders(f, cell, in, &copied_out);
+    if (fold__eager_inputs(f, cell, copied, in, seen) &&
+        fold__eager_list(f, cell, list, seen + cell->program.n_in))
+        cell->body(f, seen, out, cell->user);
     cell = fold__cell_after_body(f, id, cells);
     int fine = fold__finish_outputs(f, cell->name, out, cell->program.n_out);
-    if (fine && f->frame.ordinal != (uint32_t)cell->n_trace) {
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
-                   cell->name, cell->n_trace, (int)f->frame.ordinal);
-        fine = 0;
-    }
-    for (int output = 0; output < cell->program.n_out && fine; output++) {
-        fold__operand operand;
-        fine = fold__operand_of(f, out[output], cell->name, &operand);
-        if (fine)
-            out[output] =
-                fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
-                                              fold__barrier_data(first_input, cell->program.n_out, output)));
-        fine = fine && out[output].id;
-    }
+    if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
+        fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+                          cell->name, cell->n_trace, (int)f->frame.ordinal);
+    fine = fine && fold__eager_outputs(f, cell, copied_out, out);
     memset(&f->frame, 0, sizeof f->frame);
-    return fine ? fold__window_outputs(f, cell, out) : fold__null;
+    const fold_node call = fine ? fold__window_outputs(f, cell, out) : fold__null;
+    if (call.id)
+        f->node_data[call.id] |= (uint64_t)first << 32;
+    return call;
 }
 
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list)
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list,
+                                  const fold_node *in)
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP;
     const int draws = fold__cells(f->model)[id].n_draws;
     if (!fold__merges(f))
-        return fold__eager_body(f, request, list);
+        return fold__eager_body(f, request, list, in);
     const size_t edges = fold__n_operands(request);
     uint32_t sig = fold__twins_ready(f) ? fold__call_sig(f, request) : 0;
     if (sig && !fold__fits(f, 1, edges)) /* see fold__record_request */
@@ -23216,7 +23330,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         fold__unrecord(f, header);
         return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
-    const fold_node call = fold__eager_body(f, request, list);
+    const fold_node call = fold__eager_body(f, request, list, in);
     f->header_call[header] = call.id;
     return call;
 }
