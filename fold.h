@@ -13220,7 +13220,6 @@ typedef struct fold__program {
 typedef struct fold__trace_op {
     uint16_t op;
     uint16_t live; /* 1 + its place in the program; 0: it is not there */
-    uint32_t hash; /* made of its operands and attributes */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
@@ -13324,7 +13323,6 @@ typedef struct fold__frame {
     uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
     const fold__operand *in; /* and its inputs: what the call was given, or copies */
     int tracing;
-    uint32_t hash; /* for the op about to be recorded */
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
 
@@ -13372,7 +13370,6 @@ struct fold_ctx {
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *trace_hash;  /* `place` in a tracer: of an op, what identifies it in its body */
     uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* no kept node before it waits for its value */
@@ -14787,8 +14784,6 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         return fold__found_twin(f, id, twin);
     if (body)
         f->frame.ordinal++;
-    if (f->frame.tracing)
-        f->trace_hash[id] = f->frame.hash;
     if (!fold__is_eager(f) || f->frame.tracing)
         return fold__handle(f, id);
     fold__eager_run(f, id);
@@ -14798,7 +14793,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
 /* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
-    if (f->frame.cell && f->frame.ordinal < FOLD__TAG_INPUT)
+    if (fold__is_eager(f) && f->frame.cell && !f->frame.tracing && f->frame.ordinal < FOLD__TAG_INPUT)
         fold__trace_step(f, request);
     return fold__record_request(f, request);
 }
@@ -17224,67 +17219,53 @@ static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Hashes an operand by what it is in its body. Eager: where the body, when traced, read an input (`traced`),
-   it is that if it lies there; nothing else from outside of the body is anything in it. */
-static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold__operand *operand,
-                                   const fold__ref *traced)
+/* Eager: tells whether an operand is what it was when the body was traced. Only inputs are from outside. */
+static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
+                                   const fold__operand *operand, const fold__ref *ref)
 {
-    const fold_shape *shape = fold__operand_shape(f, operand);
-    const fold__operand *in = traced && traced->kind == FOLD__FROM_INPUT ? &f->frame.in[traced->index] : NULL;
-    const int is_input = in && in->source == operand->source;
-    const int outside = operand->source < f->frame.first && fold__kind_of(f, operand->source) != FOLD__PARAM;
-    const uint32_t tag = is_input  ? FOLD__TAG_INPUT + 1 + traced->index
-                         : outside ? 0
-                                   : fold__operand_tag(f, operand->source);
-    const uint32_t offset = operand->offset - (is_input ? in->offset : 0);
-    uint32_t words[8] = { hash, tag, offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
-    for (int axis = 0; axis < shape->rank; axis++)
-        words[4 + axis] = (uint32_t)shape->dim[axis];
-    return fold__hash_words(words, 8);
+    const fold__program *program = &cell->program;
+    const uint32_t source = operand->source;
+    if (ref->kind == FOLD__FROM_INPUT)
+        return source == f->frame.in[ref->index].source &&
+               operand->offset == f->frame.in[ref->index].offset + ref->offset;
+    if (operand->offset != ref->offset)
+        return 0;
+    if (ref->kind == FOLD__FROM_PARAM)
+        return fold__kind_of(f, source) == FOLD__PARAM && fold__node_param(f, source) == ref->index;
+    const uint32_t tag = source < f->frame.first ? 0 : fold__operand_tag(f, source);
+    if (ref->kind == FOLD__FROM_LIST)
+        return tag == FOLD__TAG_INPUT + 1 + (uint32_t)program->n_in + ref->index;
+    const uint32_t at = (tag & 0xfffff) - 1, made_by = program->value[ref->index].op;
+    return at < (uint32_t)cell->n_trace && cell->trace[at].live == made_by + 1 &&
+           tag >> 20 == ref->index - program->op[made_by].first_value;
 }
 
-static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request, const fold__ref *traced)
-{
-    const uint64_t data = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM)
-                              ? 0
-                              : request->data;
-    const uint32_t words[9] = { request->op,
-                                (uint32_t)request->attr[0],
-                                (uint32_t)request->attr[1],
-                                (uint32_t)request->attr[2],
-                                (uint32_t)request->attr[3],
-                                request->param[0],
-                                request->param[1],
-                                (uint32_t)data,
-                                (uint32_t)(data >> 32) };
-    uint32_t hash = fold__hash_words(words, 9);
-    for (uint32_t input = 0; input < request->n_in; input++)
-        hash = fold__hash_operand(f, hash, &request->in[input], traced ? traced++ : NULL);
-    for (int component = 0; component < request->n_list; component++)
-        hash = fold__hash_operand(f, hash, &request->list->elems[component], NULL);
-    return hash;
-}
-
-/* Tells whether an eager body's op has the operands and attributes that it had when traced. One that no
-   output needs may have others. */
-static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const fold__trace_op *traced,
+/* Eager: tells whether an op of a body has the operands and attributes that it had when traced. */
+static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const fold__body_op *op,
                            const fold__request *request)
 {
     const fold__program *program = &cell->program;
-    return !traced->live ||
-           traced->hash ==
-               fold__trace_hash(f, request, program->ref + program->op[traced->live - 1].first_ref);
+    const int random = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM);
+    if (memcmp(op->attr, request->attr, sizeof op->attr) != 0 || op->param[0] != request->param[0] ||
+        op->param[1] != request->param[1] || op->n_in != request->n_in + (uint32_t)request->n_list ||
+        (op->data != request->data && !random))
+        return 0;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const fold__operand *operand =
+            i < request->n_in ? &request->in[i] : &request->list->elems[i - request->n_in];
+        if (!fold__is_traced_operand(f, cell, operand, &program->ref[op->first_ref + i]) ||
+            !fold__shape_same(fold__operand_shape(f, operand), &program->shape[op->first_shape + i]))
+            return 0;
+    }
+    return 1;
 }
 
-/* Notes an op of a traced body, or holds an eager body's op against it. */
+/* Holds an eager body's op against the one that was traced. What no output needs may differ. */
 static void fold__trace_step(fold_ctx *f, const fold__request *request)
 {
-    if (f->frame.tracing || !fold__is_eager(f)) {
-        f->frame.hash = fold__trace_hash(f, request, NULL);
-        return;
-    }
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal;
+    const int live = at < (uint32_t)cell->n_trace ? cell->trace[at].live : 0;
     if (fold__broken(f))
         return;
     if (at >= (uint32_t)cell->n_trace)
@@ -17294,7 +17275,7 @@ static void fold__trace_step(fold_ctx *f, const fold__request *request)
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                    cell->name, (int)at, fold__request_name(f, cell->trace[at].op),
                    fold__request_name(f, request->op));
-    else if (!fold__is_traced(f, cell, &cell->trace[at], request))
+    else if (live && !fold__is_traced(f, cell, &cell->program.op[live - 1], request))
         fold__fail(f, FOLD_BAD_CELL,
                    "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
                    cell->name, (int)at, fold__request_name(f, request->op));
@@ -17533,8 +17514,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
             continue;
         const fold__sig *sig = fold__node_sig(tracer, id);
         const int live = fold__trace_keeps(trace, id, sig);
-        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)(live ? program->n_ops + 1 : 0),
-                                        tracer->trace_hash[id] };
+        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)(live ? program->n_ops + 1 : 0) };
         if (trace->cell->trace)
             trace->cell->trace[n_trace++] = traced;
         if (!live)
@@ -17835,22 +17815,19 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive windows of what a cell's body gave, which stand for the call's outputs. */
-static fold_node fold__window_outputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *out)
+/* Makes consecutive windows of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
+   its first node, else 0. */
+static fold_node fold__window_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
-    fold_node first = fold__null;
-    for (int output = 0; output < cell->program.n_out; output++) {
-        fold__operand operand;
-        if (!fold__output_of(f, cell->name, out, output, &operand))
-            return fold__null;
-        const fold_shape shape = *fold__operand_shape(f, &operand);
-        const fold_node window = fold__window(f, &operand, 0, &shape, 0);
-        if (!window.id)
-            return fold__null;
-        f->node_data[window.id] = (uint64_t)cell->program.n_out;
-        first = output ? first : window;
+    if (!fold__room(f, (uint32_t)count, 0))
+        return fold__null;
+    for (int output = 0; output < count; output++) {
+        const uint32_t made = out[output].id, source = f->source[made];
+        const uint8_t kind = (uint8_t)(FOLD__WINDOW | (f->kind[made] & (FOLD__SHARED | FOLD__ELEM)));
+        const uint64_t data = (uint64_t)(output ? 0 : body) << 32 | (uint32_t)count;
+        f->length[fold__append(f, kind, 0, source, f->offset[made], f->shape[made], data)] = f->length[source];
     }
-    return first;
+    return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
 /* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
@@ -17860,11 +17837,16 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const uint32_t cells = f->model->n_cells;
     fold_node out[FOLD_MAX_OUT];
+    fold__operand operand;
     if (!fold__check_inline(f, cell, in, n_in, items, count))
         return fold__null;
     memset(out, 0, sizeof out);
     cell->body(f, in, out, cell->user);
-    return fold__window_outputs(f, fold__cell_after_body(f, id, cells), out);
+    cell = fold__cell_after_body(f, id, cells);
+    for (int output = 0; output < cell->program.n_out; output++)
+        if (!fold__output_of(f, cell->name, out, output, &operand))
+            return fold__null;
+    return fold__window_outputs(f, cell->program.n_out, out, 0);
 }
 
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list,
@@ -18456,7 +18438,7 @@ static FOLD__NOINLINE void fold__renew(fold_ctx *f)
 #define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
 #define FOLD__RENEW_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
     FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW_RUN, FOLD__RENEW_RUN)
-    f->trace_hash = f->element_tag = f->header_call = f->place;
+    f->element_tag = f->header_call = f->place;
     fold__carver carver = { run->node_arrays, 0 };
     fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
     if (carver.base) {
@@ -18823,7 +18805,7 @@ static void fold__mark_calls(fold_ctx *f)
     fold__run *run = f->run;
     const fold__marker marker = fold__marker_of(f);
     const uint32_t *const calls = f->calls;
-    const int eager = fold__is_eager(f);
+    const int eager = fold__is_eager(f) && fold__goes_back(run);
     uint32_t call = f->n_calls, window = f->n_nodes;
     for (; call > 0 && calls[call - 1] >= run->counts.first_node; call--) {
         const uint32_t id = calls[call - 1];
@@ -23227,8 +23209,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
 
 /* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
    batched call's operands. */
-static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied, fold__operand *in,
-                              fold_node *seen)
+static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
+                              const fold__list *list, fold__operand *in, fold_node *seen)
 {
     for (int lists = 0; lists < 2 && copied; lists++)
         for (int input = 0; input < cell->program.n_in; input++) {
@@ -23238,7 +23220,7 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t
             if (!seen[input].id || !fold__operand_of(f, seen[input], cell->name, &in[input]))
                 return 0;
         }
-    return 1;
+    return fold__eager_list(f, cell, list, seen + cell->program.n_in);
 }
 
 static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
@@ -23253,13 +23235,13 @@ static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
 }
 
 /* Copies the outputs of a body that are copied. */
-static int fold__eager_outputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied, fold_node *out)
+static int fold__eager_outputs(fold_ctx *f, int count, uint32_t copied, fold_node *out)
 {
-    fold__operand operand;
-    for (int output = 0; output < cell->program.n_out && copied >> output; output++) {
+    for (int output = 0; output < count && copied >> output; output++) {
+        fold__operand operand;
         if (!(copied >> output & 1))
             continue;
-        if (!fold__operand_of(f, out[output], cell->name, &operand))
+        if (!fold__operand_of(f, out[output], "out", &operand))
             return 0;
         out[output] = fold__handle(f, fold__border(f, FOLD__TAG_OUTPUT + (uint32_t)output, &operand));
         if (!out[output].id)
@@ -23271,39 +23253,36 @@ static int fold__eager_outputs(fold_ctx *f, const fold__cell_data *cell, uint32_
 static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list,
                                   const fold_node *given)
 {
-    const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__call_sig(f, request);
+    const uint32_t id = request->op & ~FOLD__CELL_OP, cells = f->model->n_cells, first = f->n_nodes + 1;
     const fold__cell_data *cell = &fold__cells(f->model)[id];
-    const uint32_t first = f->n_nodes + 1, cells = f->model->n_cells;
+    const int n_in = cell->program.n_in, n_out = cell->program.n_out;
     fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
     fold__operand in[FOLD_MAX_CELL_IN];
     uint32_t copied_out;
-    if (!tag)
+    const fold__frame frame = { id + 1, fold__call_sig(f, request), 0, list->elements, first, request->in, 0, 0 };
+    const uint32_t copied = fold__borders(f, cell, request->in, &copied_out);
+    if (!frame.tag)
         return fold__null;
-    for (int input = 0; input < cell->program.n_in; input++) {
-        seen[input] = given[input];
-        in[input] = request->in[input];
+    f->frame = frame;
+    memset(out, 0, (size_t)n_out * sizeof *out);
+    if (copied || request->n_list) {
+        for (int input = 0; input < n_in; input++) {
+            in[input] = request->in[input];
+            seen[input] = given[input];
+        }
+        f->frame.in = in;
+        given = seen;
     }
-    memset(out, 0, sizeof out);
-    f->frame.cell = id + 1;
-    f->frame.tag = tag;
-    f->frame.elements = list->elements;
-    f->frame.first = first;
-    f->frame.in = in;
-    const uint32_t copied = fold__borders(f, cell, in, &copied_out);
-    if (fold__eager_inputs(f, cell, copied, in, seen) &&
-        fold__eager_list(f, cell, list, seen + cell->program.n_in))
-        cell->body(f, seen, out, cell->user);
+    if (given != seen || fold__eager_inputs(f, cell, copied, list, in, seen))
+        cell->body(f, given, out, cell->user);
     cell = fold__cell_after_body(f, id, cells);
-    int fine = fold__finish_outputs(f, cell->name, out, cell->program.n_out);
+    int fine = fold__finish_outputs(f, cell->name, out, n_out);
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
         fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
-    fine = fine && fold__eager_outputs(f, cell, copied_out, out);
+    fine = fine && fold__eager_outputs(f, n_out, copied_out, out);
     memset(&f->frame, 0, sizeof f->frame);
-    const fold_node call = fine ? fold__window_outputs(f, cell, out) : fold__null;
-    if (call.id)
-        f->node_data[call.id] |= (uint64_t)first << 32;
-    return call;
+    return fine ? fold__window_outputs(f, n_out, out, first) : fold__null;
 }
 
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
