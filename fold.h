@@ -14040,6 +14040,23 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s has %s, wanted %s", cell->name, name, has, wanted);
 }
 
+static int fold__not_traced(fold_ctx *f, const fold__cell_data *cell, uint32_t op);
+
+/* Eager: holds the attributes and shapes of a new signature in a body against those that were traced. */
+static int fold__keeps_trace(fold_ctx *f, const fold__request *request, const fold_shape *shape, int inputs)
+{
+    const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
+    const uint32_t at = f->frame.ordinal;
+    if (at >= (uint32_t)cell->n_trace || !cell->trace[at].live)
+        return 1; /* a copy, or of no use */
+    const fold__body_op *op = &cell->program.op[cell->trace[at].live - 1];
+    int same = memcmp(op->attr, request->attr, sizeof op->attr) == 0 && op->param[0] == request->param[0] &&
+               op->param[1] == request->param[1] && op->n_in == inputs;
+    for (int input = 0; input < inputs && same; input++)
+        same = fold__shape_same(&shape[input], &cell->program.shape[op->first_shape + (uint32_t)input]);
+    return same || fold__not_traced(f, cell, request->op);
+}
+
 /* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
    program will have them: forty would take much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
@@ -14053,6 +14070,8 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
     for (int input = 0; input < inputs; input++)
         shape[input] = f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape;
     memset(shape + inputs, 0, (size_t)op->n_out * sizeof *shape);
+    if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !fold__keeps_trace(f, request, shape, inputs))
+        return 0;
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
@@ -14746,7 +14765,7 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
     return kinds;
 }
 
-static void fold__trace_step(fold_ctx *f, const fold__request *request);
+static int fold__trace_step(fold_ctx *f, const fold__request *request);
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
@@ -14793,9 +14812,8 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
 /* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
-    if (fold__is_eager(f) && f->frame.cell && !f->frame.tracing && f->frame.ordinal < FOLD__TAG_INPUT)
-        fold__trace_step(f, request);
-    return fold__record_request(f, request);
+    const int held = FOLD__NOT_PLAIN(f->frame.in != NULL) && f->frame.ordinal < FOLD__TAG_INPUT;
+    return held && !fold__trace_step(f, request) ? fold__null : fold__record_request(f, request);
 }
 
 /* A request by rows: its fixed inputs, and behind them the lists, as components of its list. */
@@ -14893,42 +14911,53 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
-   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
-   are attributes and parameters; `weight` is the first of these. */
-FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
-                                          int n_words, const fold_node *in, int n_in, const fold_node *list,
-                                          int count, uint64_t data)
+/* Returns the signature of an op, or of a call with a list of `count` elements, that is in all like one of
+   the last: nothing else needs to be looked at then. Writes its edges behind those there are. Returns 0 if it
+   may not be so, or may be wrong. `words` are those of its key, which are attributes and parameters; `weight`
+   is the first of these. */
+FOLD__INLINE uint32_t fold__sig_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
+                                      int n_words, const fold_node *in, int n_in, const fold_node *list,
+                                      int count)
 {
-    const int special = fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
-    if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
-        return fold__null;
+    if (fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+        return 0;
     const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
-        return fold__null;
+        return 0;
     const fold__sig *sig = &f->sigs[recent];
     if ((sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
         sig->out_lists | (!sig->n_list ^ !count))
-        return fold__null;
+        return 0;
     const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
     const size_t edges = sig->n_in + (size_t)n_list * (size_t)count;
     uint32_t differ = 0;
     for (int word = 0; word < n_words; word++)
         differ |= key[word] ^ words[word];
     if (differ || !fold__fits(f, sig->n_out, edges))
-        return fold__null;
+        return 0;
     differ = fold__write_plain(f, first, in, 1, sig->n_in, shape, 1);
     for (uint32_t item = 0; item < n_list && list; item++)
         differ |= fold__write_plain(f, first + sig->n_in + item * (uint32_t)count, list + item, n_list,
                                     (uint32_t)count, shape + n_in + item, 0);
-    if (differ || (n_list && !list))
-        return fold__null;
-    f->n_edges += (uint32_t)edges;
-    const uint32_t id = fold__append_call(f, recent, 0, data);
-    if (n_list)
+    return differ || (n_list && !list) ? 0 : recent;
+}
+
+/* Records what fold__sig_again has found. */
+FOLD__INLINE fold_node fold__append_again(fold_ctx *f, uint32_t sig, int count, uint64_t data)
+{
+    f->n_edges += f->sigs[sig].n_in + f->sigs[sig].n_list * (uint32_t)count;
+    const uint32_t id = fold__append_call(f, sig, 0, data);
+    if (f->sigs[sig].n_list)
         f->length[id] = (uint32_t)count;
     return fold__handle(f, id);
 }
+
+/* Tells whether all calls are recorded in a longer way. */
+FOLD__INLINE int fold__is_special(const fold_ctx *f)
+{
+    return fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
+}
+
 
 /* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
@@ -14939,10 +14968,13 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
     if (!f)
         return fold__null;
     const int n_attr = fold__op_of(f->model, code->op)->n_attr;
-    const fold_node again =
-        fold__record_again(f, code->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
-    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
-        return again;
+    const uint32_t again = fold__is_special(f) ? 0
+                                               : fold__sig_again(f, code->op, 0, (const uint32_t *)attr,
+                                                                 n_attr, in, count, NULL, 0);
+    if (again)
+        return fold__append_again(f, again, 0, data);
+    if (!fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+        return fold__null;
     fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
 }
@@ -15610,14 +15642,14 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
 /* Joined inputs are left to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
-    fold_node again = FOLD__ALL_ZERO;
-    if (f && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
+    uint32_t again = 0;
+    if (f && !fold__is_special(f) && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
         (!bias.id || bias.salt == weight.salt) && !fold__is_concat(f, f->source[x.id])) {
         const int outputs = fold__params(f->model)[weight.id - 1].shape.dim[1];
         const uint32_t words[6] = { 0, 0, 0, (uint32_t)outputs, weight.id, bias.id };
-        again = fold__record_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0, 0);
+        again = fold__sig_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0);
     }
-    return again.id ? again : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
+    return again ? fold__append_again(f, again, 0, 0) : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
 }
 
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int count, fold_param weight,
@@ -17240,45 +17272,50 @@ static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cel
            tag >> 20 == ref->index - program->op[made_by].first_value;
 }
 
-/* Eager: tells whether an op of a body has the operands and attributes that it had when traced. */
+/* Eager: tells whether an op of a body has the operands that it had when traced. Its attributes and shapes
+   were compared when its signature was made: fold__infer_op. */
 static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const fold__body_op *op,
                            const fold__request *request)
 {
-    const fold__program *program = &cell->program;
-    const int random = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM);
-    if (memcmp(op->attr, request->attr, sizeof op->attr) != 0 || op->param[0] != request->param[0] ||
-        op->param[1] != request->param[1] || op->n_in != request->n_in + (uint32_t)request->n_list ||
-        (op->data != request->data && !random))
+    const fold__ref *ref = &cell->program.ref[op->first_ref];
+    if (op->n_in != request->n_in + (uint32_t)request->n_list ||
+        (op->data != request->data && !(fold__op_of(f->model, op->op)->flags & FOLD__RANDOM)))
         return 0;
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        const fold__operand *operand =
-            i < request->n_in ? &request->in[i] : &request->list->elems[i - request->n_in];
-        if (!fold__is_traced_operand(f, cell, operand, &program->ref[op->first_ref + i]) ||
-            !fold__shape_same(fold__operand_shape(f, operand), &program->shape[op->first_shape + i]))
+    for (uint32_t input = 0; input < request->n_in; input++)
+        if (!fold__is_traced_operand(f, cell, &request->in[input], ref++))
             return 0;
-    }
+    for (int component = 0; component < request->n_list; component++)
+        if (!fold__is_traced_operand(f, cell, &request->list->elems[component], ref++))
+            return 0;
     return 1;
 }
 
+static FOLD__NOINLINE int fold__not_traced(fold_ctx *f, const fold__cell_data *cell, uint32_t op)
+{
+    const uint32_t at = f->frame.ordinal;
+    if (fold__broken(f))
+        return 0;
+    if (at >= (uint32_t)cell->n_trace)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
+                          cell->name, cell->n_trace, fold__request_name(f, op));
+    if (cell->trace[at].op != op)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
+                          cell->name, (int)at, fold__request_name(f, cell->trace[at].op),
+                          fold__request_name(f, op));
+    return fold__fail(f, FOLD_BAD_CELL,
+                      "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
+                      cell->name, (int)at, fold__request_name(f, op));
+}
+
 /* Holds an eager body's op against the one that was traced. What no output needs may differ. */
-static void fold__trace_step(fold_ctx *f, const fold__request *request)
+static int fold__trace_step(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal;
-    const int live = at < (uint32_t)cell->n_trace ? cell->trace[at].live : 0;
-    if (fold__broken(f))
-        return;
-    if (at >= (uint32_t)cell->n_trace)
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
-                   cell->name, cell->n_trace, fold__request_name(f, request->op));
-    else if (cell->trace[at].op != request->op)
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
-                   cell->name, (int)at, fold__request_name(f, cell->trace[at].op),
-                   fold__request_name(f, request->op));
-    else if (live && !fold__is_traced(f, cell, &cell->program.op[live - 1], request))
-        fold__fail(f, FOLD_BAD_CELL,
-                   "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
-                   cell->name, (int)at, fold__request_name(f, request->op));
+    const fold__trace_op none = { 0, 0 }, traced = at < (uint32_t)cell->n_trace ? cell->trace[at] : none;
+    return (traced.op == request->op && at < (uint32_t)cell->n_trace &&
+            (!traced.live || fold__is_traced(f, cell, &cell->program.op[traced.live - 1], request))) ||
+           fold__not_traced(f, cell, request->op);
 }
 
 /* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
@@ -17849,8 +17886,10 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     return fold__window_outputs(f, cell->program.n_out, out, 0);
 }
 
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list,
-                                  const fold_node *in);
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
+                                  const fold__list *list, const fold_node *in);
+static fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in, const fold_node *items,
+                                   int count);
 
 FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 {
@@ -17862,7 +17901,7 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
     return NULL;
 }
 
-FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
+FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__operand *operands,
                                          const fold_node *in, fold__request *request, const fold__list *list)
 {
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
@@ -17872,7 +17911,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     request->n_list = callee->program.n_list;
     request->list = request->n_list ? list : NULL;
     if (fold__is_eager(f))
-        return fold__eager_call(f, request, list, in);
+        return fold__eager_call(f, request, operands, list, in);
     request->data = callee->n_draws ? fold__draw_base(f) : 0;
     fold__note_draws(f, callee->n_draws);
     return fold__record(f, request);
@@ -17901,9 +17940,12 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const fold_node again =
-        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
-    return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
+    const int special = fold__merges(f) || (callee->n_draws && !fold__is_eager(f));
+    const uint32_t again = special ? 0 : fold__sig_again(f, op, 0, NULL, 0, in, n_in, items, count);
+    if (!again)
+        return fold__call_checked(f, cell, in, n_in, items, count);
+    return fold__is_eager(f) ? fold__eager_again(f, again, in, items, count)
+                             : fold__append_again(f, again, count, 0);
 }
 
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in)
@@ -23106,7 +23148,7 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
                               uint32_t *outputs)
 {
     const int inputs = cell->program.n_in;
-    uint32_t shared = 0, lists = cell->program.n_list, copied = cell->border_in;
+    uint32_t shared = 0, lists = (uint32_t)cell->program.n_list, copied = cell->border_in;
     for (int input = 0; input < inputs; input++) {
         shared |= (uint32_t)((in[input].kind & FOLD__SHARED) != 0) << input;
         lists |= in[input].kind & FOLD__ELEM;
@@ -23250,27 +23292,23 @@ static int fold__eager_outputs(fold_ctx *f, int count, uint32_t copied, fold_nod
     return 1;
 }
 
-static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list,
-                                  const fold_node *given)
+static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__operand *in,
+                                  const fold__list *list, const fold_node *given)
 {
-    const uint32_t id = request->op & ~FOLD__CELL_OP, cells = f->model->n_cells, first = f->n_nodes + 1;
+    const uint32_t cells = f->model->n_cells, first = f->n_nodes + 1;
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const int n_in = cell->program.n_in, n_out = cell->program.n_out;
     fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
-    fold__operand in[FOLD_MAX_CELL_IN];
     uint32_t copied_out;
-    const fold__frame frame = { id + 1, fold__call_sig(f, request), 0, list->elements, first, request->in, 0, 0 };
-    const uint32_t copied = fold__borders(f, cell, request->in, &copied_out);
-    if (!frame.tag)
+    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0 };
+    const uint32_t copied = fold__borders(f, cell, in, &copied_out);
+    if (!tag)
         return fold__null;
     f->frame = frame;
     memset(out, 0, (size_t)n_out * sizeof *out);
-    if (copied || request->n_list) {
-        for (int input = 0; input < n_in; input++) {
-            in[input] = request->in[input];
+    if (copied || cell->program.n_list) {
+        for (int input = 0; input < n_in; input++)
             seen[input] = given[input];
-        }
-        f->frame.in = in;
         given = seen;
     }
     if (given != seen || fold__eager_inputs(f, cell, copied, list, in, seen))
@@ -23285,14 +23323,26 @@ static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, con
     return fine ? fold__window_outputs(f, n_out, out, first) : fold__null;
 }
 
+/* A call like one of the last. */
+static FOLD__NOINLINE fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in,
+                                                  const fold_node *items, int count)
+{
+    fold__operand operands[FOLD_MAX_CELL_IN];
+    const uint32_t id = f->sigs[sig].op & ~FOLD__CELL_OP;
+    const fold__list list = fold__list_of(items, NULL, f->sigs[sig].n_list, count);
+    return fold__inputs_of(f, in, f->sigs[sig].n_in, "call", operands)
+               ? fold__eager_body(f, id, sig, operands, &list, in)
+               : fold__null;
+}
+
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list,
-                                  const fold_node *in)
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
+                                  const fold__list *list, const fold_node *in)
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP;
     const int draws = fold__cells(f->model)[id].n_draws;
     if (!fold__merges(f))
-        return fold__eager_body(f, request, list, in);
+        return fold__eager_body(f, id, fold__call_sig(f, request), operands, list, in);
     const size_t edges = fold__n_operands(request);
     uint32_t sig = fold__twins_ready(f) ? fold__call_sig(f, request) : 0;
     if (sig && !fold__fits(f, 1, edges)) /* see fold__record_request */
@@ -23309,7 +23359,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         fold__unrecord(f, header);
         return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
-    const fold_node call = fold__eager_body(f, request, list, in);
+    const fold_node call = fold__eager_body(f, id, fold__call_sig(f, request), operands, list, in);
     f->header_call[header] = call.id;
     return call;
 }
