@@ -14911,53 +14911,47 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-/* Returns the signature of an op, or of a call with a list of `count` elements, that is in all like one of
-   the last: nothing else needs to be looked at then. Writes its edges behind those there are. Returns 0 if it
-   may not be so, or may be wrong. `words` are those of its key, which are attributes and parameters; `weight`
-   is the first of these. */
-FOLD__INLINE uint32_t fold__sig_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
-                                      int n_words, const fold_node *in, int n_in, const fold_node *list,
-                                      int count)
+static fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in, const fold_node *items,
+                                   int count);
+
+/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
+   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
+   are attributes and parameters; `weight` is the first of these. */
+FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
+                                          int n_words, const fold_node *in, int n_in, const fold_node *list,
+                                          int count, uint64_t data)
 {
-    if (fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
-        return 0;
+    const int eager = fold__is_eager(f), special = (eager & (op < FOLD__CELL_OP)) | fold__merges(f);
+    if (special || f->frame.cell || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+        return fold__null;
     const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
-        return 0;
+        return fold__null;
     const fold__sig *sig = &f->sigs[recent];
     if ((sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
         sig->out_lists | (!sig->n_list ^ !count))
-        return 0;
+        return fold__null;
     const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
     const size_t edges = sig->n_in + (size_t)n_list * (size_t)count;
     uint32_t differ = 0;
     for (int word = 0; word < n_words; word++)
         differ |= key[word] ^ words[word];
     if (differ || !fold__fits(f, sig->n_out, edges))
-        return 0;
+        return fold__null;
     differ = fold__write_plain(f, first, in, 1, sig->n_in, shape, 1);
     for (uint32_t item = 0; item < n_list && list; item++)
         differ |= fold__write_plain(f, first + sig->n_in + item * (uint32_t)count, list + item, n_list,
                                     (uint32_t)count, shape + n_in + item, 0);
-    return differ || (n_list && !list) ? 0 : recent;
-}
-
-/* Records what fold__sig_again has found. */
-FOLD__INLINE fold_node fold__append_again(fold_ctx *f, uint32_t sig, int count, uint64_t data)
-{
-    f->n_edges += f->sigs[sig].n_in + f->sigs[sig].n_list * (uint32_t)count;
-    const uint32_t id = fold__append_call(f, sig, 0, data);
-    if (f->sigs[sig].n_list)
+    if (differ || (n_list && !list))
+        return fold__null;
+    if (eager)
+        return fold__eager_again(f, recent, in, list, count);
+    f->n_edges += (uint32_t)edges;
+    const uint32_t id = fold__append_call(f, recent, 0, data);
+    if (n_list)
         f->length[id] = (uint32_t)count;
     return fold__handle(f, id);
 }
-
-/* Tells whether all calls are recorded in a longer way. */
-FOLD__INLINE int fold__is_special(const fold_ctx *f)
-{
-    return fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
-}
-
 
 /* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
 static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
@@ -14968,13 +14962,10 @@ static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *
     if (!f)
         return fold__null;
     const int n_attr = fold__op_of(f->model, code->op)->n_attr;
-    const uint32_t again = fold__is_special(f) ? 0
-                                               : fold__sig_again(f, code->op, 0, (const uint32_t *)attr,
-                                                                 n_attr, in, count, NULL, 0);
-    if (again)
-        return fold__append_again(f, again, 0, data);
-    if (!fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
-        return fold__null;
+    const fold_node again =
+        fold__record_again(f, code->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
+    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+        return again;
     fold__ask_op(f, &request, code, operands, count, attr, data);
     return fold__record(f, &request);
 }
@@ -15642,14 +15633,14 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
 /* Joined inputs are left to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
-    uint32_t again = 0;
-    if (f && !fold__is_special(f) && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
+    fold_node again = FOLD__ALL_ZERO;
+    if (f && x.id - 1 < f->n_nodes && weight.salt == f->model->salt && weight.id - 1 < f->model->n_params &&
         (!bias.id || bias.salt == weight.salt) && !fold__is_concat(f, f->source[x.id])) {
         const int outputs = fold__params(f->model)[weight.id - 1].shape.dim[1];
         const uint32_t words[6] = { 0, 0, 0, (uint32_t)outputs, weight.id, bias.id };
-        again = fold__sig_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0);
+        again = fold__record_again(f, FOLD__OP_linear, weight.id, words, 6, &x, 1, NULL, 0, 0);
     }
-    return again ? fold__append_again(f, again, 0, 0) : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
+    return again.id ? again : fold__linear(f, &x, 1, weight, bias, 0, FOLD__ROWS_ALL);
 }
 
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int count, fold_param weight,
@@ -17888,8 +17879,6 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
 
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in);
-static fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in, const fold_node *items,
-                                   int count);
 
 FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 {
@@ -17940,12 +17929,10 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const int special = fold__merges(f) || (callee->n_draws && !fold__is_eager(f));
-    const uint32_t again = special ? 0 : fold__sig_again(f, op, 0, NULL, 0, in, n_in, items, count);
-    if (!again)
-        return fold__call_checked(f, cell, in, n_in, items, count);
-    return fold__is_eager(f) ? fold__eager_again(f, again, in, items, count)
-                             : fold__append_again(f, again, count, 0);
+    const fold_node again = callee->n_draws && !fold__is_eager(f)
+                                ? fold__null
+                                : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
+    return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in)
