@@ -13322,6 +13322,7 @@ typedef struct fold__frame {
     uint32_t elements; /* eager: length of the list, */
     uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
     const fold__operand *in; /* and its inputs: what the call was given, or copies */
+    int held; /* eager: `tag` and `ordinal` tell the signature of the op about to be recorded */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
@@ -14040,23 +14041,6 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s has %s, wanted %s", cell->name, name, has, wanted);
 }
 
-static int fold__not_traced(fold_ctx *f, const fold__cell_data *cell, uint32_t op);
-
-/* Eager: holds the attributes and shapes of a new signature in a body against those that were traced. */
-static int fold__keeps_trace(fold_ctx *f, const fold__request *request, const fold_shape *shape, int inputs)
-{
-    const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
-    const uint32_t at = f->frame.ordinal;
-    if (at >= (uint32_t)cell->n_trace || !cell->trace[at].live)
-        return 1; /* a copy, or of no use */
-    const fold__body_op *op = &cell->program.op[cell->trace[at].live - 1];
-    int same = memcmp(op->attr, request->attr, sizeof op->attr) == 0 && op->param[0] == request->param[0] &&
-               op->param[1] == request->param[1] && op->n_in == inputs;
-    for (int input = 0; input < inputs && same; input++)
-        same = fold__shape_same(&shape[input], &cell->program.shape[op->first_shape + (uint32_t)input]);
-    return same || fold__not_traced(f, cell, request->op);
-}
-
 /* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
    program will have them: forty would take much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
@@ -14070,8 +14054,6 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
     for (int input = 0; input < inputs; input++)
         shape[input] = f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape;
     memset(shape + inputs, 0, (size_t)op->n_out * sizeof *shape);
-    if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !fold__keeps_trace(f, request, shape, inputs))
-        return 0;
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
@@ -14297,7 +14279,10 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
 {
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
                                         request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
-    if (!*recent || !fold__is_request(f, &f->sigs[*recent], request))
+    const fold__sig *sig = &f->sigs[*recent];
+    const int held = FOLD__NOT_PLAIN(f->frame.held);
+    if (!*recent || !(held ? sig->tag_cell == f->frame.tag && sig->tag_op == f->frame.ordinal + 1
+                           : fold__is_request(f, sig, request)))
         *recent = fold__find_sig(f, request);
     return *recent;
 }
@@ -14765,7 +14750,7 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
     return kinds;
 }
 
-static int fold__trace_step(fold_ctx *f, const fold__request *request);
+static int fold__holds_trace(fold_ctx *f, const fold__request *request);
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
@@ -14812,8 +14797,9 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
 /* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
-    const int held = FOLD__NOT_PLAIN(f->frame.in != NULL) && f->frame.ordinal < FOLD__TAG_INPUT;
-    return held && !fold__trace_step(f, request) ? fold__null : fold__record_request(f, request);
+    if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !fold__holds_trace(f, request))
+        return fold__null;
+    return fold__record_request(f, request);
 }
 
 /* A request by rows: its fixed inputs, and behind them the lists, as components of its list. */
@@ -17229,7 +17215,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
    recording, recording the ops; for a call in an eager context, the room of eager contexts. Must not know
    plans. */
 
-static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
+FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
     switch (fold__kind_of(f, source)) {
     case FOLD__OP: return fold__node_sig(f, source)->tag_op;
@@ -17247,66 +17233,57 @@ static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cel
                                    const fold__operand *operand, const fold__ref *ref)
 {
     const fold__program *program = &cell->program;
-    const uint32_t source = operand->source;
+    const fold__operand *in = &f->frame.in[ref->index];
+    const int inside = operand->source >= f->frame.first || ref->kind == FOLD__FROM_PARAM;
     if (ref->kind == FOLD__FROM_INPUT)
-        return source == f->frame.in[ref->index].source &&
-               operand->offset == f->frame.in[ref->index].offset + ref->offset;
-    if (operand->offset != ref->offset)
-        return 0;
-    if (ref->kind == FOLD__FROM_PARAM)
-        return fold__kind_of(f, source) == FOLD__PARAM && fold__node_param(f, source) == ref->index;
-    const uint32_t tag = source < f->frame.first ? 0 : fold__operand_tag(f, source);
+        return operand->source == in->source && operand->offset == in->offset + ref->offset;
+    const uint32_t tag = inside ? fold__operand_tag(f, operand->source) : 0, at = (tag & 0xfffff) - 1;
+    if (operand->offset != ref->offset || ref->kind == FOLD__FROM_PARAM)
+        return operand->offset == ref->offset && tag == FOLD__TAG_PARAM + ref->index;
     if (ref->kind == FOLD__FROM_LIST)
         return tag == FOLD__TAG_INPUT + 1 + (uint32_t)program->n_in + ref->index;
-    const uint32_t at = (tag & 0xfffff) - 1, made_by = program->value[ref->index].op;
+    const uint32_t made_by = program->value[ref->index].op;
     return at < (uint32_t)cell->n_trace && cell->trace[at].live == made_by + 1 &&
            tag >> 20 == ref->index - program->op[made_by].first_value;
 }
 
-/* Eager: tells whether an op of a body has the operands that it had when traced. Its attributes and shapes
-   were compared when its signature was made: fold__infer_op. */
 static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const fold__body_op *op,
                            const fold__request *request)
 {
-    const fold__ref *ref = &cell->program.ref[op->first_ref];
-    if (op->n_in != request->n_in + (uint32_t)request->n_list ||
+    const fold__program *program = &cell->program;
+    if (memcmp(op->attr, request->attr, sizeof op->attr) != 0 || op->param[0] != request->param[0] ||
+        op->param[1] != request->param[1] || op->n_in != request->n_in + (uint32_t)request->n_list ||
         (op->data != request->data && !(fold__op_of(f->model, op->op)->flags & FOLD__RANDOM)))
         return 0;
-    for (uint32_t input = 0; input < request->n_in; input++)
-        if (!fold__is_traced_operand(f, cell, &request->in[input], ref++))
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const fold__operand *operand =
+            i < request->n_in ? &request->in[i] : &request->list->elems[i - request->n_in];
+        if (!fold__is_traced_operand(f, cell, operand, &program->ref[op->first_ref + i]) ||
+            !fold__shape_same(fold__operand_shape(f, operand), &program->shape[op->first_shape + i]))
             return 0;
-    for (int component = 0; component < request->n_list; component++)
-        if (!fold__is_traced_operand(f, cell, &request->list->elems[component], ref++))
-            return 0;
+    }
     return 1;
 }
 
-static FOLD__NOINLINE int fold__not_traced(fold_ctx *f, const fold__cell_data *cell, uint32_t op)
-{
-    const uint32_t at = f->frame.ordinal;
-    if (fold__broken(f))
-        return 0;
-    if (at >= (uint32_t)cell->n_trace)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
-                          cell->name, cell->n_trace, fold__request_name(f, op));
-    if (cell->trace[at].op != op)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
-                          cell->name, (int)at, fold__request_name(f, cell->trace[at].op),
-                          fold__request_name(f, op));
-    return fold__fail(f, FOLD_BAD_CELL,
-                      "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
-                      cell->name, (int)at, fold__request_name(f, op));
-}
-
 /* Holds an eager body's op against the one that was traced. What no output needs may differ. */
-static int fold__trace_step(fold_ctx *f, const fold__request *request)
+static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
-    const uint32_t at = f->frame.ordinal;
-    const fold__trace_op none = { 0, 0 }, traced = at < (uint32_t)cell->n_trace ? cell->trace[at] : none;
-    return (traced.op == request->op && at < (uint32_t)cell->n_trace &&
-            (!traced.live || fold__is_traced(f, cell, &cell->program.op[traced.live - 1], request))) ||
-           fold__not_traced(f, cell, request->op);
+    const uint32_t at = f->frame.ordinal, op = request->op;
+    const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
+    const int same_op = traced && traced->op == op, copy = at >= FOLD__TAG_INPUT;
+    f->frame.held = copy || (same_op && traced->live &&
+                             fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request));
+    if (f->frame.held || (same_op && !traced->live) || fold__broken(f))
+        return 1;
+    const char *name = fold__request_name(f, op), *rest = "has other operands or attributes in this call than";
+    if (!traced)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
+                          cell->name, cell->n_trace, name);
+    if (!same_op)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
+                          cell->name, (int)at, fold__request_name(f, traced->op), name);
+    return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d ('%s') %s when traced", cell->name, (int)at, name, rest);
 }
 
 /* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
@@ -17375,7 +17352,7 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
     return fold__list_reduce(f, &fold__code_softmax_mean_n, "list_softmax_mean", score, &value);
 }
 
-static int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
+FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
                            fold__operand *operand)
 {
     if (!out[output].id && !fold__broken(f))
@@ -23120,13 +23097,13 @@ static int fold__reserve_sums(fold_ctx *f)
    body contributes to an input, and what is contributed to an output. So where the body reads an input not
    once and whole, or an output too, an eager call has a copy there, which does the same. */
 
-static uint32_t fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
+static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
-    const uint32_t ordinal = f->frame.ordinal;
+    const fold__frame frame = f->frame;
     f->frame.ordinal = tag;
     const fold_node copy = fold__record_copy(f, operand, 0);
-    f->frame.ordinal = ordinal;
-    return copy.id;
+    f->frame = frame;
+    return copy;
 }
 
 /* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
@@ -23159,7 +23136,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     for (uint32_t input = 0; input < request->n_in && fold__in_training(f); input++) {
         if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
             continue;
-        in[input].source = fold__border(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input]);
+        in[input].source = fold__border(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input]).id;
         in[input].offset = 0;
         in[input].kind = FOLD__OP;
         if (!in[input].source)
@@ -23195,16 +23172,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes what a body sees as an element of a list: in training a copy, else a window. */
-static int fold__eager_element(fold_ctx *f, uint32_t tag, const fold__operand *operand)
-{
-    if (fold__in_training(f))
-        return fold__border(f, tag, operand) != 0;
-    return fold__room(f, 1, 0) &&
-           fold__append(f, FOLD__WINDOW, 0, operand->source, operand->offset, operand->shape, 0);
-}
-
-/* Makes the list of a call as a body sees it: a marker, and behind it the elements, for each component. */
+/* Makes the list of a call as a body sees it: for each component a marker, and behind it the elements, in
+   training copies. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23214,7 +23183,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
         if (list->whole)
             whole = list->whole[component];
         if (list->whole && (fold__in_training(f) || fold__kind_of(f, whole.source) == FOLD__LOOKUP)) {
-            whole.source = fold__border(f, tag, &whole); /* rows end to end */
+            whole.source = fold__border(f, tag, &whole).id; /* rows end to end */
             whole.offset = 0;
         }
         if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__room(f, 1, 0))
@@ -23223,14 +23192,16 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
         f->element_tag[marker] = tag + 1;
         seen[component] = fold__handle(f, marker);
         for (uint32_t element = 0; element < list->elements; element++) {
-            fold__operand operand = { whole.source, whole.offset, shape, 0 };
+            fold__operand one = { whole.source, whole.offset, shape, 0 };
             if (list->whole)
-                operand.offset += element * fold__row_size(f, whole.source);
+                one.offset += element * fold__row_size(f, whole.source);
             else
-                fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
-            operand.kind = (uint8_t)(f->kind[operand.source] & ~(FOLD__SHARED | FOLD__ELEM));
-            if (!fold__eager_element(f, tag, &operand))
+                fold__list_operand(f, list, component, element, &one.source, &one.offset);
+            one.kind = (uint8_t)(f->kind[one.source] & ~(FOLD__SHARED | FOLD__ELEM));
+            if (fold__in_training(f) ? !fold__border(f, tag, &one).id : !fold__room(f, 1, 0))
                 return 0;
+            if (!fold__in_training(f))
+                fold__append(f, FOLD__WINDOW, 0, one.source, one.offset, shape, 0);
         }
     }
     return 1;
@@ -23245,8 +23216,8 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t
         for (int input = 0; input < cell->program.n_in; input++) {
             if (fold__is_list_operand(f, &in[input]) != lists || !(copied >> input & 1))
                 continue;
-            seen[input] = fold__handle(f, fold__border(f, FOLD__TAG_INPUT + (uint32_t)input, &in[input]));
-            if (!seen[input].id || !fold__operand_of(f, seen[input], cell->name, &in[input]))
+            seen[input] = fold__border(f, FOLD__TAG_INPUT + (uint32_t)input, &in[input]);
+            if (!fold__operand_of(f, seen[input], cell->name, &in[input]))
                 return 0;
         }
     return fold__eager_list(f, cell, list, seen + cell->program.n_in);
@@ -23263,22 +23234,6 @@ static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
     return fold__by_rows(f, request, &made) ? fold__request_sig(f, &made.request) : 0;
 }
 
-/* Copies the outputs of a body that are copied. */
-static int fold__eager_outputs(fold_ctx *f, int count, uint32_t copied, fold_node *out)
-{
-    for (int output = 0; output < count && copied >> output; output++) {
-        fold__operand operand;
-        if (!(copied >> output & 1))
-            continue;
-        if (!fold__operand_of(f, out[output], "out", &operand))
-            return 0;
-        out[output] = fold__handle(f, fold__border(f, FOLD__TAG_OUTPUT + (uint32_t)output, &operand));
-        if (!out[output].id)
-            return 0;
-    }
-    return 1;
-}
-
 static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__operand *in,
                                   const fold__list *list, const fold_node *given)
 {
@@ -23286,8 +23241,9 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const int n_in = cell->program.n_in, n_out = cell->program.n_out;
     fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
+    fold__operand made;
     uint32_t copied_out;
-    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0 };
+    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0, 0 };
     const uint32_t copied = fold__borders(f, cell, in, &copied_out);
     if (!tag)
         return fold__null;
@@ -23305,9 +23261,11 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
         fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
-    fine = fine && fold__eager_outputs(f, n_out, copied_out, out);
+    for (int output = 0; output < n_out && fine; output++)
+        if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
+            out[output] = fold__border(f, FOLD__TAG_OUTPUT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
-    return fine ? fold__window_outputs(f, n_out, out, first) : fold__null;
+    return fine && !fold__broken(f) ? fold__window_outputs(f, n_out, out, first) : fold__null;
 }
 
 /* A call like one of the last. */
