@@ -13470,7 +13470,8 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
 /* Eager: returns the first node of a call's body, of the window that stands for its first output; else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
-    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__WINDOW && !f->sig[id] ? (uint32_t)(f->node_data[id] >> 32) : 0;
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__WINDOW && !f->sig[id] ? (uint32_t)(f->node_data[id] >> 32)
+                                                                          : 0;
 }
 
 /* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
@@ -14290,8 +14291,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
 /* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
    at outputs, copies of what elements read, parameters. */
 enum {
-    FOLD__TAG_INPUT = 0x10000,
-    FOLD__TAG_OUTPUT = 0x18000,
+    FOLD__TAG_IN = 0x10000,
+    FOLD__TAG_OUT = 0x18000,
     FOLD__TAG_SPREAD = 0x20000,
     FOLD__TAG_PARAM = 0x40000
 };
@@ -14908,7 +14909,8 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                           int count, uint64_t data)
 {
     const int eager = fold__is_eager(f), special = (eager & (op < FOLD__CELL_OP)) | fold__merges(f);
-    if (special || f->frame.cell || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+    if (special || f->frame.cell || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes ||
+        count < 0)
         return fold__null;
     const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
@@ -17222,7 +17224,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     case FOLD__EXTRA:
         return fold__node_sig(f, fold__node_call(f, source))->tag_op +
                ((source - fold__node_call(f, source)) << 20);
-    case FOLD__INPUT: return FOLD__TAG_INPUT + 1 + fold__node_ordinal(f, source);
+    case FOLD__INPUT: return FOLD__TAG_IN + 1 + fold__node_ordinal(f, source);
     case FOLD__PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
     default: return f->element_tag[source]; /* elements */
     }
@@ -17241,7 +17243,7 @@ static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cel
     if (operand->offset != ref->offset || ref->kind == FOLD__FROM_PARAM)
         return operand->offset == ref->offset && tag == FOLD__TAG_PARAM + ref->index;
     if (ref->kind == FOLD__FROM_LIST)
-        return tag == FOLD__TAG_INPUT + 1 + (uint32_t)program->n_in + ref->index;
+        return tag == FOLD__TAG_IN + 1 + (uint32_t)program->n_in + ref->index;
     const uint32_t made_by = program->value[ref->index].op;
     return at < (uint32_t)cell->n_trace && cell->trace[at].live == made_by + 1 &&
            tag >> 20 == ref->index - program->op[made_by].first_value;
@@ -17271,19 +17273,21 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
-    const int same_op = traced && traced->op == op, copy = at >= FOLD__TAG_INPUT;
+    const int same_op = traced && traced->op == op, copy = at >= FOLD__TAG_IN;
     f->frame.held = copy || (same_op && traced->live &&
                              fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request));
     if (f->frame.held || (same_op && !traced->live) || fold__broken(f))
         return 1;
-    const char *name = fold__request_name(f, op), *rest = "has other operands or attributes in this call than";
+    const char *name = fold__request_name(f, op),
+               *rest = "has other operands or attributes in this call than";
     if (!traced)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
                           cell->name, cell->n_trace, name);
     if (!same_op)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                           cell->name, (int)at, fold__request_name(f, traced->op), name);
-    return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d ('%s') %s when traced", cell->name, (int)at, name, rest);
+    return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d ('%s') %s when traced", cell->name, (int)at, name,
+                      rest);
 }
 
 /* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
@@ -17353,7 +17357,7 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
 }
 
 FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
-                           fold__operand *operand)
+                                 fold__operand *operand)
 {
     if (!out[output].id && !fold__broken(f))
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
@@ -17372,7 +17376,7 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
                               "cell '%s': output %d is one value per list element: reduce it first", name,
                               output);
         int copy = operand.source < f->frame.first ||
-                   fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_INPUT ||
+                   fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_IN ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
         for (int earlier = 0; earlier < output; earlier++)
             copy |= f->source[out[earlier].id] == operand.source;
@@ -17830,7 +17834,8 @@ static fold_node fold__window_outputs(fold_ctx *f, int count, const fold_node *o
         const uint32_t made = out[output].id, source = f->source[made];
         const uint8_t kind = (uint8_t)(FOLD__WINDOW | (f->kind[made] & (FOLD__SHARED | FOLD__ELEM)));
         const uint64_t data = (uint64_t)(output ? 0 : body) << 32 | (uint32_t)count;
-        f->length[fold__append(f, kind, 0, source, f->offset[made], f->shape[made], data)] = f->length[source];
+        f->length[fold__append(f, kind, 0, source, f->offset[made], f->shape[made], data)] =
+            f->length[source];
     }
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
@@ -18514,7 +18519,7 @@ static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
-    return tag > FOLD__TAG_INPUT && tag <= FOLD__TAG_OUTPUT;
+    return tag > FOLD__TAG_IN && tag <= FOLD__TAG_OUT;
 }
 
 static int fold__makes_value(uint8_t kind)
@@ -18547,15 +18552,17 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
         fold__look_from(f, fold__call_of(f, source));
     }
     f->run->state[source] |= marks;
+    if (source > f->run->counts.last_node)
+        f->run->counts.last_node = source;
     return source;
 }
 
 /* Eager: tells which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
-    const uint32_t input = tag - 1 - FOLD__TAG_INPUT;
-    return tag > FOLD__TAG_INPUT && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
-                                                                                : FOLD__NONE;
+    const uint32_t input = tag - 1 - FOLD__TAG_IN;
+    return tag > FOLD__TAG_IN && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
+                                                                             : FOLD__NONE;
 }
 
 /* Eager: returns the signature of the call whose outputs begin with this window. */
@@ -18597,12 +18604,8 @@ static void fold__mark_body(const fold_ctx *f, uint32_t window)
     uint8_t how = 0;
     for (uint32_t output = window; output < end; output++)
         how |= run->state[f->source[output]] & FOLD__PASSED;
-    for (uint32_t output = window; output < end && how; output++) {
-        const uint32_t source = f->source[output];
-        run->state[source] |= how;
-        if (source > run->counts.last_node)
-            run->counts.last_node = source;
-    }
+    for (uint32_t output = window; output < end && how; output++)
+        fold__need_value(f, f->source[output], how);
     if (how)
         fold__need_inputs(f, window, how);
 }
@@ -18861,20 +18864,12 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     run->reach[0] = 0;
     fold__look_from(f, fold__first_to_see(f));
     fold__mark_found(f);
-    for (size_t root = 0; root < n_roots; root++) {
-        const uint32_t source = f->source[roots[root].id];
-        const uint32_t id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
-        if (id > run->counts.last_node)
-            run->counts.last_node = id;
-    }
+    for (size_t root = 0; root < n_roots; root++)
+        fold__need_value(f, f->source[roots[root].id], FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
     /* kept nodes run too, but bear on no root */
-    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++) {
-        if (!(f->kind[source] & FOLD__KEEP) || ((f->kind[source] & FOLD__DONE) && !run->changed))
-            continue;
-        const uint32_t id = fold__need_value(f, source, FOLD__RUNS);
-        if (id > run->counts.last_node)
-            run->counts.last_node = id;
-    }
+    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
+        if ((f->kind[source] & FOLD__KEEP) && (!(f->kind[source] & FOLD__DONE) || run->changed))
+            fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
     run->counts.head = fold__head_runs(f);
     for (size_t root = 0; root < n_roots; root++)
@@ -23178,7 +23173,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
 {
     for (int component = 0; component < cell->program.n_list; component++) {
         const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        const uint32_t tag = FOLD__TAG_INPUT + (uint32_t)(cell->program.n_in + component);
+        const uint32_t tag = FOLD__TAG_IN + (uint32_t)(cell->program.n_in + component);
         fold__operand whole = { 0, 0, shape, 0 };
         if (list->whole)
             whole = list->whole[component];
@@ -23216,7 +23211,7 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t
         for (int input = 0; input < cell->program.n_in; input++) {
             if (fold__is_list_operand(f, &in[input]) != lists || !(copied >> input & 1))
                 continue;
-            seen[input] = fold__border(f, FOLD__TAG_INPUT + (uint32_t)input, &in[input]);
+            seen[input] = fold__border(f, FOLD__TAG_IN + (uint32_t)input, &in[input]);
             if (!fold__operand_of(f, seen[input], cell->name, &in[input]))
                 return 0;
         }
@@ -23263,7 +23258,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
     for (int output = 0; output < n_out && fine; output++)
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
-            out[output] = fold__border(f, FOLD__TAG_OUTPUT + (uint32_t)output, &made);
+            out[output] = fold__border(f, FOLD__TAG_OUT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
     return fine && !fold__broken(f) ? fold__window_outputs(f, n_out, out, first) : fold__null;
 }
