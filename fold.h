@@ -23094,10 +23094,12 @@ static int fold__reserve_sums(fold_ctx *f)
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
-    const fold__frame frame = f->frame;
+    const uint32_t ordinal = f->frame.ordinal;
+    const int held = f->frame.held;
     f->frame.ordinal = tag;
     const fold_node copy = fold__record_copy(f, operand, 0);
-    f->frame = frame;
+    f->frame.ordinal = ordinal;
+    f->frame.held = held;
     return copy;
 }
 

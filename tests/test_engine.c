@@ -3098,6 +3098,91 @@ static void parameters_as_rows(void)
     fold_model_free(m);
 }
 
+/* An eager call copies what it is given, or what it makes, only in training, and only where gradients are put together: an
+   input that the body reads twice or in part, an output that it reads, inputs in one value that it reads in another order. */
+enum { ONCE, TWICE, IN_PART, TURNED, INSIDE, BODIES };
+static void border_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const int *kind = (const int *)user;
+    const fold_node early = *kind == TURNED ? fold_sigmoid(f, in[1]) : fold_tanh(f, in[0]);
+    const fold_node late = *kind == TURNED ? fold_tanh(f, in[0]) : fold_sigmoid(f, in[1]);
+    if (*kind == TWICE) out[0] = fold_mul(f, early, fold_add(f, in[0], late));
+    else if (*kind == IN_PART) out[0] = fold_mul(f, late, fold_sum(f, fold_slice(f, in[0], 0, 3, 2), FOLD_ALL));
+    else out[0] = fold_mul(f, early, late);
+    out[1] = fold_tanh(f, *kind == INSIDE ? out[0] : late);
+}
+static int count_copies(const fold_seen *seen, void *user)
+{
+    *(int *)user += seen->what == FOLD_SEEN_CALL && !strcmp(seen->name, "copy");
+    return 0;
+}
+static int border_copies(const net *n, fold_cell cell, int twins, int training, int eager, float *grads)
+{
+    fold_ctx *f = context(n, training, eager, FOLD_SCHEDULE_RATIO, 0);
+    const fold_node x = fold_lookup(f, n->embed, 3), z = fold_lookup(f, n->embed, 4);
+    fold_node y = fold_tanh(f, fold_linear(f, x, n->W, n->b)), parts[9];
+    int copies = 0;
+    for (int i = 0; i < 3; i++) { /* y has contributions of three calls, and of others between */
+        const fold_node in[2] = { y, twins ? y : z }, call = fold_call(f, cell, in, 2);
+        parts[3 * i] = fold_sum(f, fold_mul(f, fold_out(f, call, 0), fold_scale(f, y, 1.1f + (float)i)), FOLD_ALL);
+        parts[3 * i + 1] = fold_sum(f, fold_mul(f, fold_out(f, call, 1), fold_out(f, call, 0)), FOLD_ALL);
+        parts[3 * i + 2] = fold_sum(f, fold_tanh(f, fold_out(f, call, 1)), FOLD_ALL);
+    }
+    const fold_node loss = fold_sum_n(f, parts, 9);
+    fold_grads_clear(n->m);
+    CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+    grads[0] = fold_scalar(f, loss);
+    if (training) memcpy(grads + 1, fold_param_grad(n->m, n->W), H * H * sizeof *grads);
+    if (eager) CHECK_INT(fold_ctx_visit(f, count_copies, &copies), FOLD_OK);
+    fold_ctx_free(f);
+    return copies;
+}
+static void eager_borders(void)
+{
+    static const int want[BODIES][2] = { { 0, 0 }, { 1, 2 }, { 1, 2 }, { 0, 2 }, { 1, 1 } }; /* apart, twins */
+    float grads[2][H * H + 1];
+    net n;
+    net_new(&n);
+    for (int kind = 0; kind < BODIES; kind++) {
+        fold_cell_desc d = cell_desc("border", border_body, &kind, 2, 0, 2);
+        d.user_size = sizeof kind;
+        const fold_cell cell = fold_cell_new(n.m, &d);
+        for (int twins = 0; twins < 2; twins++)
+            for (int training = 0; training < 2; training++) {
+                CHECK_INT(border_copies(&n, cell, twins, training, 1, grads[0]), training ? 3 * want[kind][twins] : 0);
+                border_copies(&n, cell, twins, training, 0, grads[1]);
+                CHECK_BITS(grads[0], grads[1], training ? H * H + 1 : 1);
+            }
+    }
+    fold_model_free(n.m);
+}
+
+/* A body sees an input that was joined outside as one value, as it did when traced. */
+static void joined_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    out[0] = fold_linear(f, in[0], n->W, n->b);
+}
+static void joined_outside(void)
+{
+    float value[2][H];
+    net n;
+    net_new(&n);
+    const fold_cell_desc d = cell_desc("joined", joined_body, &n, 1, 0, 1);
+    const fold_cell cell = fold_cell_new(n.m, &d);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(&n, 0, eager, FOLD_SCHEDULE_RATIO, 0);
+        const float x[H] = { .1f, -.7f, .3f, .9f, -.2f, .6f, .5f, -.4f };
+        const fold_node joined = fold_concat2(f, fold_input(f, x, 3), fold_input(f, x + 3, H - 3)), y = fold_call(f, cell, &joined, 1);
+        CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        CHECK_SAYS(fold_value(f, y) != NULL, "%s", fold_ctx_message(f));
+        if (fold_value(f, y)) memcpy(value[eager], fold_value(f, y), sizeof value[eager]);
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(value[0], value[1], H);
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -3139,6 +3224,8 @@ int main(int argc, char **argv)
         { "engine: the first call again", first_call_anew },
         { "engine: a list op of one's own", own_list_op },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
+        { "engine: copies in eager calls", eager_borders },
+        { "engine: joined outside of a body", joined_outside },
         { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },
         { "engine: empty lists only", empty_lists_only },
