@@ -13322,7 +13322,7 @@ typedef struct fold__frame {
     uint32_t elements; /* eager: length of the list, */
     uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
     const fold__operand *in; /* and its inputs: what the call was given, or copies */
-    int held; /* eager: `tag` and `ordinal` tell the signature of the op about to be recorded */
+    int held; /* eager: these and its form tell the signature of the op about to be recorded */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
@@ -14282,7 +14282,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
                                         request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
     const fold__sig *sig = &f->sigs[*recent];
     const int held = FOLD__NOT_PLAIN(f->frame.held);
-    if (!*recent || !(held ? sig->tag_cell == f->frame.tag && sig->tag_op == f->frame.ordinal + 1
+    if (!*recent || !(held ? !((sig->tag_cell ^ f->frame.tag) | (sig->tag_op ^ (f->frame.ordinal + 1)) |
+                               (sig->form ^ request->form))
                            : fold__is_request(f, sig, request)))
         *recent = fold__find_sig(f, request);
     return *recent;
