@@ -23181,8 +23181,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
         fold__operand whole = { 0, 0, shape, 0 };
         if (list->whole)
             whole = list->whole[component];
-        if (list->whole && (fold__in_training(f) || fold__kind_of(f, whole.source) == FOLD__LOOKUP)) {
-            whole.source = fold__border(f, tag, &whole).id; /* rows end to end */
+        if (list->whole && fold__in_training(f)) {
+            whole.source = fold__border(f, tag, &whole).id;
             whole.offset = 0;
         }
         if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__room(f, 1, 0))

@@ -3183,6 +3183,72 @@ static void joined_outside(void)
     fold_model_free(n.m);
 }
 
+/* What a body reads in an eager call is what it read when traced. */
+static int reads_other;
+static fold_node from_outside;
+static void fickle_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    const fold_node first = fold_tanh(f, reads_other == 1 ? in[1] : reads_other == 2 ? from_outside : in[0]);
+    const fold_node second = fold_sigmoid(f, in[1]);
+    out[0] = fold_sub(f, first, reads_other == 3 ? first : reads_other == 4 ? in[1] : second);
+}
+static void fickle_bodies(void)
+{
+    const float x[2][H] = { { 1, 2 }, { 3 } };
+    net n;
+    net_new(&n);
+    reads_other = 0;
+    const fold_cell_desc d = cell_desc("fickle", fickle_body, NULL, 2, 0, 1);
+    const fold_cell cell = fold_cell_new(n.m, &d);
+    for (int way = 0; way < 10; way++) {
+        fold_ctx *f = context(&n, way & 1, 1, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node one = fold_input(f, x[0], H), two = fold_input(f, x[1], H), in[2] = { one, two };
+        from_outside = fold_input(f, x[0], H);
+        reads_other = 0;
+        fold_call(f, cell, in, 2);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        reads_other = way / 2;
+        fold_call(f, cell, in, 2);
+        CHECK_INT(fold_ctx_status(f), reads_other ? FOLD_BAD_CELL : FOLD_OK);
+        if (reads_other) CHECK_TEXT(fold_ctx_message(f), "has other operands or attributes in this call than when traced");
+        fold_ctx_free(f);
+    }
+    reads_other = 0;
+    fold_model_free(n.m);
+}
+
+/* Parameters and rows of tables as inputs of a call, whose body does not know that they are. */
+static void turned_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_matmul(f, in[0], in[1]);
+}
+static void given_parameters(void)
+{
+    static const int rows[4] = { 7, 2, 30, 11 };
+    static const float x[H] = { 1, 2, -3 };
+    float value[2][2 * H];
+    net n;
+    net_new(&n);
+    fold_cell_desc d = cell_desc("turned", turned_body, NULL, 2, 0, 1);
+    d.in[0] = fold_shape2(1, H);
+    d.in[1] = fold_shape2(H, H);
+    const fold_cell cell = fold_cell_new(n.m, &d);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(&n, 0, eager, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node row = fold_input_shaped(f, x, fold_shape2(1, H)), matrix = fold_use(f, n.W), in[2] = { row, matrix };
+        const fold_node list = fold_list_lookup(f, n.embed, rows, 4);
+        const fold_node product = fold_call(f, cell, in, 2), most = fold_call_list(f, n.list_max, NULL, 0, &list);
+        const fold_node root[2] = { product, most };
+        CHECK_INT(fold_run(f, root, 2), FOLD_OK);
+        for (int i = 0; i < 2 && !fold_ctx_status(f); i++) memcpy(value[eager] + i * H, fold_value(f, root[i]), H * sizeof(float));
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(value[1], value[0], 2 * H);
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -3226,6 +3292,8 @@ int main(int argc, char **argv)
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
         { "engine: copies in eager calls", eager_borders },
         { "engine: joined outside of a body", joined_outside },
+        { "engine: bodies that read something else", fickle_bodies },
+        { "engine: parameters and tables given to calls", given_parameters },
         { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },
         { "engine: empty lists only", empty_lists_only },
