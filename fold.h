@@ -13236,7 +13236,6 @@ typedef struct fold__program {
 typedef struct fold__trace_op {
     uint16_t op;
     uint16_t live; /* 1 + its place in the program; 0: it is not there */
-    uint32_t hash; /* made of its operands and attributes */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
@@ -13249,6 +13248,9 @@ typedef struct fold__cell_data {
     int n_trace;
     int n_draws; /* draws of dropout, in one call */
     uint8_t max_of_list; /* an empty list is an error */
+    uint8_t border_out;  /* mask of outputs that the body reads too, */
+    uint16_t border_in;  /* and of inputs that it reads in other ways than once and whole */
+    uint8_t in_order;    /* it reads the others in their order */
     uint8_t products;    /* a layer's cell: how many products its projection takes for its first input */
     uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
     fold_cell projection; /* see fold__project_cells; null: there is none */
@@ -13333,9 +13335,11 @@ typedef struct fold__frame {
     uint32_t cell;     /* 1 + its id; 0: no body is recorded */
     uint32_t tag;      /* tells its ops from those of other calls: it is the call's signature */
     uint32_t ordinal;  /* ops recorded so far */
-    uint32_t elements; /* eager: length of the list */
+    uint32_t elements; /* eager: length of the list, */
+    uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
+    const fold__operand *in; /* and its inputs: what the call was given, or copies */
+    int held; /* eager: these and its form tell the signature of the op about to be recorded */
     int tracing;
-    uint32_t hash; /* for the op about to be recorded */
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
 
@@ -13383,7 +13387,6 @@ struct fold_ctx {
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *trace_hash;  /* `place` in a tracer: of an op, what identifies it in its body */
     uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* no kept node before it waits for its value */
@@ -13445,15 +13448,15 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
 /* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
    in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_whole. In a copy at an output of an eager
-     call, where the nodes of that call lie: fold__barrier_first_node and those below it.
+     product, the concatenation whose parts it reads: fold__node_whole.
    - EXTRA: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
    - WINDOW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
-     fold__node_outputs. In the header of an eager call that merges: where the call's draws begin.
+     fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
+     an eager call that merges: where the call's draws begin.
    - ELEMS: the length of the list. */
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
 
@@ -13480,22 +13483,11 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Tells of a copy at an eager call's output: the first node, the outputs, the copy at the first of them. */
-static uint64_t fold__barrier_data(uint32_t first_node, int n_out, int output)
+/* Eager: returns the first node of a call's body, of the window that stands for its first output; else 0. */
+FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
-    return (uint64_t)first_node << 32 | (uint64_t)n_out << 8 | (1u + (uint32_t)output);
-}
-FOLD__INLINE uint32_t fold__barrier_first_node(const fold_ctx *f, uint32_t id)
-{
-    return (uint32_t)(f->node_data[id] >> 32);
-}
-FOLD__INLINE uint32_t fold__barrier_outputs(const fold_ctx *f, uint32_t id)
-{
-    return (uint32_t)f->node_data[id] >> 8;
-}
-FOLD__INLINE uint32_t fold__barrier_first_output(const fold_ctx *f, uint32_t id)
-{
-    return id + 1 - ((uint32_t)f->node_data[id] & 255u);
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__WINDOW && !f->sig[id] ? (uint32_t)(f->node_data[id] >> 32)
+                                                                          : 0;
 }
 
 /* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
@@ -14291,24 +14283,36 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Tells where a signature is noted as one of the last, by its op, its weight and its first input's shape. */
-FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape)
+/* Tells where a signature is noted as one of the last, by its op, its weight, its first input's shape and, in
+   a body, its place there. */
+FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
+                                        uint32_t ordinal)
 {
-    return &f->recent[(op * 5u + param + shape * 3u) % FOLD__RECENT];
+    return &f->recent[(op * 5u + param + shape * 3u + ordinal * 7u) % FOLD__RECENT];
 }
 
 /* Returns the signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
-    uint32_t *recent =
-        fold__recent_sig(f, request->op, request->param[0], request->n_in ? request->in[0].shape : 0);
-    if (!*recent || !fold__is_request(f, &f->sigs[*recent], request))
+    uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
+                                        request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
+    const fold__sig *sig = &f->sigs[*recent];
+    const int held = FOLD__NOT_PLAIN(f->frame.held);
+    if (!*recent || !(held ? !((sig->tag_cell ^ f->frame.tag) | (sig->tag_op ^ (f->frame.ordinal + 1)) |
+                               (sig->form ^ request->form))
+                           : fold__is_request(f, sig, request)))
         *recent = fold__find_sig(f, request);
     return *recent;
 }
 
-/* Ordinals of an eager body's helper ops, which a traced body does not have: input and output barriers. */
-enum { FOLD__TAG_BARRIER = 0x10000, FOLD__TAG_SPREAD = 0x20000, FOLD__TAG_PARAM = 0x40000 };
+/* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
+   at outputs, copies of what elements read, parameters. */
+enum {
+    FOLD__TAG_IN = 0x10000,
+    FOLD__TAG_OUT = 0x18000,
+    FOLD__TAG_SPREAD = 0x20000,
+    FOLD__TAG_PARAM = 0x40000
+};
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
@@ -14727,8 +14731,9 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
     }
     const fold_node *const first = list->of_steps ? f->steps : list->first;
     if (!first) {
-        *source = list->elems[component].source + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
-        *offset = list->elems[component].offset;
+        const uint32_t id = list->elems[component].source + (f->frame.tracing ? 0 : 1 + (uint32_t)element);
+        *source = f->source[id];
+        *offset = f->offset[id] + list->elems[component].offset;
         return;
     }
     const uint32_t id = component == 1 && list->second ? list->second[element].id
@@ -14763,7 +14768,7 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
     return kinds;
 }
 
-static void fold__trace_step(fold_ctx *f, const fold__request *request);
+static int fold__holds_trace(fold_ctx *f, const fold__request *request);
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
@@ -14801,8 +14806,6 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         return fold__found_twin(f, id, twin);
     if (body)
         f->frame.ordinal++;
-    if (f->frame.tracing)
-        f->trace_hash[id] = f->frame.hash;
     if (!fold__is_eager(f) || f->frame.tracing)
         return fold__handle(f, id);
     fold__eager_run(f, id);
@@ -14812,8 +14815,8 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
 /* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
-    if (f->frame.cell && f->frame.ordinal < FOLD__TAG_BARRIER)
-        fold__trace_step(f, request);
+    if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !fold__holds_trace(f, request))
+        return fold__null;
     return fold__record_request(f, request);
 }
 
@@ -14912,6 +14915,9 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
+static fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in, const fold_node *items,
+                                   int count);
+
 /* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
    else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
    are attributes and parameters; `weight` is the first of these. */
@@ -14919,10 +14925,11 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
 {
-    const int special = fold__is_eager(f) | fold__merges(f) | (f->frame.cell != 0);
-    if (special || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes || count < 0)
+    const int eager = fold__is_eager(f), special = (eager & (op < FOLD__CELL_OP)) | fold__merges(f);
+    if (special || f->frame.cell || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes ||
+        count < 0)
         return fold__null;
-    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id]), first = f->n_edges;
+    const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
         return fold__null;
     const fold__sig *sig = &f->sigs[recent];
@@ -14942,6 +14949,8 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                     (uint32_t)count, shape + n_in + item, 0);
     if (differ || (n_list && !list))
         return fold__null;
+    if (eager)
+        return fold__eager_again(f, recent, in, list, count);
     f->n_edges += (uint32_t)edges;
     const uint32_t id = fold__append_call(f, recent, 0, data);
     if (n_list)
@@ -15517,7 +15526,8 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
-    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED))
+    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED) ||
+        whole.source < f->frame.first) /* it was joined outside of the body */
         return count;
     if (((f->kind[whole.source] ^ whole.kind) & FOLD__ELEM) && !f->frame.tracing)
         return count; /* one row of a concatenated list */
@@ -17224,70 +17234,77 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
    recording, recording the ops; for a call in an eager context, the room of eager contexts. Must not know
    plans. */
 
-static uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
+FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
     switch (fold__kind_of(f, source)) {
     case FOLD__OP: return fold__node_sig(f, source)->tag_op;
     case FOLD__EXTRA:
         return fold__node_sig(f, fold__node_call(f, source))->tag_op +
                ((source - fold__node_call(f, source)) << 20);
-    case FOLD__INPUT: return FOLD__TAG_BARRIER + 1 + fold__node_ordinal(f, source);
+    case FOLD__INPUT: return FOLD__TAG_IN + 1 + fold__node_ordinal(f, source);
     case FOLD__PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
     default: return f->element_tag[source]; /* elements */
     }
 }
 
-static uint32_t fold__hash_operand(const fold_ctx *f, uint32_t hash, const fold__operand *operand)
+/* Eager: tells whether an operand is what it was when the body was traced. Only inputs are from outside. */
+static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
+                                   const fold__operand *operand, const fold__ref *ref)
 {
-    const fold_shape *shape = fold__operand_shape(f, operand);
-    const uint32_t tag = fold__operand_tag(f, operand->source);
-    uint32_t words[8] = { hash, tag, operand->offset, (uint32_t)shape->rank, 0, 0, 0, 0 };
-    for (int axis = 0; axis < shape->rank; axis++)
-        words[4 + axis] = (uint32_t)shape->dim[axis];
-    return fold__hash_words(words, 8);
+    const fold__program *program = &cell->program;
+    const fold__operand *in = &f->frame.in[ref->index];
+    const int inside = operand->source >= f->frame.first || ref->kind == FOLD__FROM_PARAM;
+    if (ref->kind == FOLD__FROM_INPUT)
+        return operand->source == in->source && operand->offset == in->offset + ref->offset;
+    const uint32_t tag = inside ? fold__operand_tag(f, operand->source) : 0, at = (tag & 0xfffff) - 1;
+    if (operand->offset != ref->offset || ref->kind == FOLD__FROM_PARAM)
+        return operand->offset == ref->offset && tag == FOLD__TAG_PARAM + ref->index;
+    if (ref->kind == FOLD__FROM_LIST)
+        return tag == FOLD__TAG_IN + 1 + (uint32_t)program->n_in + ref->index;
+    const uint32_t made_by = program->value[ref->index].op;
+    return at < (uint32_t)cell->n_trace && cell->trace[at].live == made_by + 1 &&
+           tag >> 20 == ref->index - program->op[made_by].first_value;
 }
 
-static uint32_t fold__trace_hash(const fold_ctx *f, const fold__request *request)
+static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const fold__body_op *op,
+                           const fold__request *request)
 {
-    const uint64_t data = request->op < FOLD__OP_COUNT && (fold__op_table[request->op].flags & FOLD__RANDOM)
-                              ? 0
-                              : request->data;
-    const uint32_t words[9] = { request->op,
-                                (uint32_t)request->attr[0],
-                                (uint32_t)request->attr[1],
-                                (uint32_t)request->attr[2],
-                                (uint32_t)request->attr[3],
-                                request->param[0],
-                                request->param[1],
-                                (uint32_t)data,
-                                (uint32_t)(data >> 32) };
-    uint32_t hash = fold__hash_words(words, 9);
-    for (uint32_t input = 0; input < request->n_in; input++)
-        hash = fold__hash_operand(f, hash, &request->in[input]);
-    for (int component = 0; component < request->n_list; component++)
-        hash = fold__hash_operand(f, hash, &request->list->elems[component]);
-    return hash;
+    const fold__program *program = &cell->program;
+    if (memcmp(op->attr, request->attr, sizeof op->attr) != 0 || op->param[0] != request->param[0] ||
+        op->param[1] != request->param[1] || op->n_in != request->n_in + (uint32_t)request->n_list ||
+        (op->data != request->data && !(fold__op_of(f->model, op->op)->flags & FOLD__RANDOM)))
+        return 0;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const fold__operand *operand =
+            i < request->n_in ? &request->in[i] : &request->list->elems[i - request->n_in];
+        if (!fold__is_traced_operand(f, cell, operand, &program->ref[op->first_ref + i]) ||
+            !fold__shape_same(fold__operand_shape(f, operand), &program->shape[op->first_shape + i]))
+            return 0;
+    }
+    return 1;
 }
 
-/* Notes an op of a traced body, or holds an eager body's op against it. */
-static void fold__trace_step(fold_ctx *f, const fold__request *request)
+/* Holds an eager body's op against the one that was traced. What no output needs may differ. */
+static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
-    f->frame.hash = fold__trace_hash(f, request);
-    if (!fold__is_eager(f) || f->frame.tracing || fold__broken(f))
-        return;
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
-    const uint32_t at = f->frame.ordinal;
-    if (at >= (uint32_t)cell->n_trace)
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
-                   cell->name, cell->n_trace, fold__request_name(f, request->op));
-    else if (cell->trace[at].op != request->op)
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
-                   cell->name, (int)at, fold__request_name(f, cell->trace[at].op),
-                   fold__request_name(f, request->op));
-    else if (cell->trace[at].hash != f->frame.hash)
-        fold__fail(f, FOLD_BAD_CELL,
-                   "cell '%s': op %d ('%s') has other operands or attributes in this call than when traced",
-                   cell->name, (int)at, fold__request_name(f, request->op));
+    const uint32_t at = f->frame.ordinal, op = request->op;
+    const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
+    const int same_op = traced && traced->op == op, copy = at >= FOLD__TAG_IN;
+    f->frame.held = copy || (same_op && traced->live &&
+                             fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request));
+    if (f->frame.held || (same_op && !traced->live) || fold__broken(f))
+        return 1;
+    const char *name = fold__request_name(f, op),
+               *rest = "has other operands or attributes in this call than";
+    if (!traced)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
+                          cell->name, cell->n_trace, name);
+    if (!same_op)
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
+                          cell->name, (int)at, fold__request_name(f, traced->op), name);
+    return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d ('%s') %s when traced", cell->name, (int)at, name,
+                      rest);
 }
 
 /* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
@@ -17356,8 +17373,8 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
     return fold__list_reduce(f, &fold__code_softmax_mean_n, "list_softmax_mean", score, &value);
 }
 
-static int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
-                           fold__operand *operand)
+FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
+                                 fold__operand *operand)
 {
     if (!out[output].id && !fold__broken(f))
         fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
@@ -17375,7 +17392,8 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             return fold__fail(f, FOLD_BAD_CELL,
                               "cell '%s': output %d is one value per list element: reduce it first", name,
                               output);
-        int copy = fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_BARRIER ||
+        int copy = operand.source < f->frame.first ||
+                   fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_IN ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
         for (int earlier = 0; earlier < output; earlier++)
             copy |= f->source[out[earlier].id] == operand.source;
@@ -17522,8 +17540,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
             continue;
         const fold__sig *sig = fold__node_sig(tracer, id);
         const int live = fold__trace_keeps(trace, id, sig);
-        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)(live ? program->n_ops + 1 : 0),
-                                        tracer->trace_hash[id] };
+        const fold__trace_op traced = { (uint16_t)sig->op, (uint16_t)(live ? program->n_ops + 1 : 0) };
         if (trace->cell->trace)
             trace->cell->trace[n_trace++] = traced;
         if (!live)
@@ -17559,6 +17576,29 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     program->value = values;
     program->out = refs + program->n_refs;
     fold__mark_passes(tracer->model, program, values);
+}
+
+/* Finds at which inputs and outputs of a cell gradients are put together apart from those outside: an input
+   that is read more than once, or in part, and an output that is read inside. */
+static void fold__find_borders(fold__cell_data *cell)
+{
+    const fold__program *program = &cell->program;
+    uint32_t read = 0;
+    cell->in_order = 1;
+    for (int op_index = 0; op_index < program->n_ops; op_index++)
+        for (int operand = 0; operand < program->op[op_index].n_in; operand++) {
+            const fold__body_op *op = &program->op[op_index];
+            const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
+            for (int output = 0; output < program->n_out && ref->kind == FOLD__FROM_VALUE; output++)
+                cell->border_out |= (uint8_t)((program->out[output].index == ref->index) << output);
+            if (ref->kind != FOLD__FROM_INPUT)
+                continue;
+            const int part = fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]) !=
+                             fold__shape_size(&cell->shape[ref->index]);
+            cell->border_in |= (uint16_t)((part || (read >> ref->index & 1)) << ref->index);
+            cell->in_order &= !(read >> ref->index);
+            read |= 1u << ref->index;
+        }
 }
 
 static int fold__tracing_failed(fold_model *m, const char *name)
@@ -17634,6 +17674,7 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     cell->n_draws = (int)tracer->draws;
     fold__compile(&trace, (fold__body_op *)(void *)(block + at[OPS]), (fold__ref *)(void *)(block + at[REFS]),
                   (fold__value *)(void *)(block + at[VALUES]));
+    fold__find_borders(cell);
     return 1;
 }
 
@@ -17800,22 +17841,20 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive windows of what a cell's body gave, which stand for the call's outputs. */
-static fold_node fold__window_outputs(fold_ctx *f, const fold__cell_data *cell, const fold_node *out)
+/* Makes consecutive windows of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
+   its first node, else 0. */
+static fold_node fold__window_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
-    fold_node first = fold__null;
-    for (int output = 0; output < cell->program.n_out; output++) {
-        fold__operand operand;
-        if (!fold__output_of(f, cell->name, out, output, &operand))
-            return fold__null;
-        const fold_shape shape = *fold__operand_shape(f, &operand);
-        const fold_node window = fold__window(f, &operand, 0, &shape, 0);
-        if (!window.id)
-            return fold__null;
-        f->node_data[window.id] = (uint64_t)cell->program.n_out;
-        first = output ? first : window;
+    if (!fold__room(f, (uint32_t)count, 0))
+        return fold__null;
+    for (int output = 0; output < count; output++) {
+        const uint32_t made = out[output].id, source = f->source[made];
+        const uint8_t kind = (uint8_t)(FOLD__WINDOW | (f->kind[made] & (FOLD__SHARED | FOLD__ELEM)));
+        const uint64_t data = (uint64_t)(output ? 0 : body) << 32 | (uint32_t)count;
+        f->length[fold__append(f, kind, 0, source, f->offset[made], f->shape[made], data)] =
+            f->length[source];
     }
-    return first;
+    return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
 /* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
@@ -17825,14 +17864,20 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     const uint32_t cells = f->model->n_cells;
     fold_node out[FOLD_MAX_OUT];
+    fold__operand operand;
     if (!fold__check_inline(f, cell, in, n_in, items, count))
         return fold__null;
     memset(out, 0, sizeof out);
     cell->body(f, in, out, cell->user);
-    return fold__window_outputs(f, fold__cell_after_body(f, id, cells), out);
+    cell = fold__cell_after_body(f, id, cells);
+    for (int output = 0; output < cell->program.n_out; output++)
+        if (!fold__output_of(f, cell->name, out, output, &operand))
+            return fold__null;
+    return fold__window_outputs(f, cell->program.n_out, out, 0);
 }
 
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list);
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
+                                  const fold__list *list, const fold_node *in);
 
 FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 {
@@ -17844,8 +17889,8 @@ FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell ce
     return NULL;
 }
 
-FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold__operand *operands,
-                                         fold__request *request, const fold__list *list)
+FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__operand *operands,
+                                         const fold_node *in, fold__request *request, const fold__list *list)
 {
     const fold__cell_data *callee = &fold__cells(f->model)[cell.id - 1];
     request->op = FOLD__CELL_OP | (cell.id - 1);
@@ -17854,7 +17899,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, const fold
     request->n_list = callee->program.n_list;
     request->list = request->n_list ? list : NULL;
     if (fold__is_eager(f))
-        return fold__eager_call(f, request, list);
+        return fold__eager_call(f, request, operands, list, in);
     request->data = callee->n_draws ? fold__draw_base(f) : 0;
     fold__note_draws(f, callee->n_draws);
     return fold__record(f, request);
@@ -17871,7 +17916,7 @@ static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, 
     if (!fold__check_call(f, callee, in, n_in, items, count, operands, request.list_shape))
         return fold__null;
     const fold__list list = fold__list_of(items, NULL, callee->program.n_list, count);
-    return fold__record_call(f, cell, operands, &request, &list);
+    return fold__record_call(f, cell, operands, in, &request, &list);
 }
 
 FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -17883,8 +17928,9 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const fold_node again =
-        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
+    const fold_node again = callee->n_draws && !fold__is_eager(f)
+                                ? fold__null
+                                : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
@@ -17936,7 +17982,7 @@ FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *
         return fold__null;
     list.whole = components;
     list.count = 1;
-    return fold__record_call(f, cell, operands, &request, &list);
+    return fold__record_call(f, cell, operands, in, &request, &list);
 }
 
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
@@ -18422,7 +18468,7 @@ static FOLD__NOINLINE void fold__renew(fold_ctx *f)
 #define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
 #define FOLD__RENEW_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
     FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW_RUN, FOLD__RENEW_RUN)
-    f->trace_hash = f->element_tag = f->header_call = f->place;
+    f->element_tag = f->header_call = f->place;
     fold__carver carver = { run->node_arrays, 0 };
     fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
     if (carver.base) {
@@ -18488,31 +18534,11 @@ static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
 }
 
-/* Eager: tells whether a node is the copy that stands for an output of a call. */
-static int fold__is_output_barrier(const fold_ctx *f, uint32_t id)
-{
-    const uint32_t tag = fold__tag_of(f, id);
-    return tag > FOLD__TAG_BARRIER + 0x8000u && tag < FOLD__TAG_SPREAD;
-}
-
 /* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
-static int fold__is_input_barrier(const fold_ctx *f, uint32_t id)
+static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
-    return tag > FOLD__TAG_BARRIER && tag <= FOLD__TAG_BARRIER + 0x8000u;
-}
-
-/* Eager: who needs one output of a cell's call needs all, as if it were one node. Returns the first. */
-static FOLD__NOINLINE uint32_t fold__need_siblings(const fold_ctx *f, uint32_t id, uint8_t marks)
-{
-    if (!fold__is_output_barrier(f, id))
-        return id;
-    const uint32_t first = fold__barrier_first_output(f, id), count = fold__barrier_outputs(f, id);
-    for (uint32_t sibling = first; sibling < first + count; sibling++)
-        f->run->state[sibling] |= marks;
-    if (first + count - 1 > f->run->counts.last_node)
-        f->run->counts.last_node = first + count - 1;
-    return first;
+    return tag > FOLD__TAG_IN && tag <= FOLD__TAG_OUT;
 }
 
 static int fold__makes_value(uint8_t kind)
@@ -18532,7 +18558,7 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->counts.first_node = id;
 }
 
-/* Marks a value as needed and returns its node (of siblings the first). Returns 0 for a value of an earlier
+/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier
    run: it is not computed again, except in backward and when parameters have changed since. Nor are leaves
    marked that lie before what the run looks at. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
@@ -18545,31 +18571,35 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
         fold__look_from(f, fold__call_of(f, source));
     }
     f->run->state[source] |= marks;
-    return fold__is_eager(f) ? fold__need_siblings(f, source, marks & FOLD__PASSED) : source;
+    if (source > f->run->counts.last_node)
+        f->run->counts.last_node = source;
+    return source;
 }
 
 /* Eager: tells which input of a call an op with this tag copies, or NONE. */
-static uint32_t fold__barrier_input(const fold__sig *call, uint32_t tag)
+static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
-    const uint32_t input = tag - 1 - FOLD__TAG_BARRIER;
-    return tag > FOLD__TAG_BARRIER && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
-                                                                                  : FOLD__NONE;
+    const uint32_t input = tag - 1 - FOLD__TAG_IN;
+    return tag > FOLD__TAG_IN && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
+                                                                             : FOLD__NONE;
+}
+
+/* Eager: returns the signature of the call whose outputs begin with this window. */
+static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t window)
+{
+    return f->sigs[f->sig[fold__call_of(f, f->source[window])]].tag_cell;
 }
 
 /* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
    its list elements too, which stand only if there are elements to read them. */
-static void fold__need_inputs(const fold_ctx *f, uint32_t id)
+static void fold__need_inputs(const fold_ctx *f, uint32_t window, uint8_t how)
 {
     uint8_t *state = f->run->state;
-    const uint32_t first = fold__barrier_first_node(f, id);
-    if (!fold__is_output_barrier(f, id) || fold__barrier_first_output(f, id) != id)
-        return;
-    const fold__sig *call = &f->sigs[f->sigs[f->sig[id]].tag_cell];
+    const fold__sig *call = &f->sigs[fold__sig_of_call(f, window)];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
-    const uint8_t how = state[id] & FOLD__PASSED;
-    for (uint32_t node = first; node < id; node++) {
+    for (uint32_t node = fold__body_first(f, window); node < window; node++) {
         const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
-        const uint32_t input = fold__barrier_input(call, tag);
+        const uint32_t input = fold__copied_input(call, tag);
         if (input != FOLD__NONE)
             state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
         const int copied = tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM;
@@ -18584,11 +18614,26 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t id)
     }
 }
 
+/* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
+   the window that stands for its first output, when all that read the outputs are marked. */
+static void fold__mark_body(const fold_ctx *f, uint32_t window)
+{
+    fold__run *run = f->run;
+    const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
+    uint8_t how = 0;
+    for (uint32_t output = window; output < end; output++)
+        how |= run->state[f->source[output]] & FOLD__PASSED;
+    for (uint32_t output = window; output < end && how; output++)
+        fold__need_value(f, f->source[output], how);
+    if (how)
+        fold__need_inputs(f, window, how);
+}
+
 /* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
-    return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_barrier(f, id);
+    return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
 }
 
 static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
@@ -18762,11 +18807,8 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
 /* Marks what a call of the head reads as of the head, though the call does not run. */
 static void fold__mark_head(fold_ctx *f, uint32_t id)
 {
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
         f->run->state[f->edge_source[edge]] |= FOLD__HEAD;
-        if (fold__is_eager(f))
-            fold__need_siblings(f, f->edge_source[edge], FOLD__HEAD);
-    }
 }
 
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
@@ -18792,18 +18834,18 @@ static void fold__mark_calls(fold_ctx *f)
     fold__run *run = f->run;
     const fold__marker marker = fold__marker_of(f);
     const uint32_t *const calls = f->calls;
-    const int eager = fold__is_eager(f);
-    uint32_t call = f->n_calls;
+    const int eager = fold__is_eager(f) && fold__goes_back(run);
+    uint32_t call = f->n_calls, window = f->n_nodes;
     for (; call > 0 && calls[call - 1] >= run->counts.first_node; call--) {
         const uint32_t id = calls[call - 1];
+        for (; eager && window > id; window--)
+            if (fold__body_first(f, window))
+                fold__mark_body(f, window);
         fold__gather_outputs(&marker, id);
         if (!(marker.state[id] & (FOLD__RUNS | FOLD__HEAD)))
             continue;
-        if (eager) {
-            fold__need_inputs(f, id);
-            if (fold__makes_no_rows(f, id))
-                marker.state[id] &= (uint8_t)~FOLD__STANDS;
-        }
+        if (eager && fold__makes_no_rows(f, id))
+            marker.state[id] &= (uint8_t)~FOLD__STANDS;
         if (marker.state[id] & FOLD__RUNS)
             fold__mark_inputs(f, &marker, id);
         else
@@ -18842,20 +18884,12 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     run->reach[0] = 0;
     fold__look_from(f, fold__first_to_see(f));
     fold__mark_found(f);
-    for (size_t root = 0; root < n_roots; root++) {
-        const uint32_t source = f->source[roots[root].id];
-        const uint32_t id = fold__need_value(f, source, FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
-        if (id > run->counts.last_node)
-            run->counts.last_node = id;
-    }
+    for (size_t root = 0; root < n_roots; root++)
+        fold__need_value(f, f->source[roots[root].id], FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
     /* kept nodes run too, but bear on no root */
-    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++) {
-        if (!(f->kind[source] & FOLD__KEEP) || ((f->kind[source] & FOLD__DONE) && !run->changed))
-            continue;
-        const uint32_t id = fold__need_value(f, source, FOLD__RUNS);
-        if (id > run->counts.last_node)
-            run->counts.last_node = id;
-    }
+    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
+        if ((f->kind[source] & FOLD__KEEP) && (!(f->kind[source] & FOLD__DONE) || run->changed))
+            fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
     run->counts.head = fold__head_runs(f);
     for (size_t root = 0; root < n_roots; root++)
@@ -18865,22 +18899,20 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: tells whether a call gives gradients, as if it were one node. It does when its body trains something
-   or an input that the body reads has a gradient. */
-static int fold__call_grad(const fold_ctx *f, uint32_t id)
+/* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
+   an input that the body reads has a gradient. */
+static void fold__mark_body_grads(const fold_ctx *f, uint32_t window)
 {
-    const fold__run *run = f->run;
-    if (!fold__is_output_barrier(f, id))
-        return 0;
-    const uint32_t call = f->sigs[f->sig[id]].tag_cell, first = fold__barrier_first_output(f, id);
-    const fold__sig *sig = &f->sigs[call];
-    int grad = run->known[call].trains;
-    for (uint32_t node = fold__barrier_first_node(f, id); node < first && !grad; node++) {
-        const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
-        const uint32_t input = fold__barrier_input(sig, tag);
-        grad = input != FOLD__NONE && (sig->differentiable >> input & 1) && run->grad[node];
+    fold__run *run = f->run;
+    const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
+    int grad = run->known[fold__sig_of_call(f, window)].trains;
+    for (uint32_t node = fold__body_first(f, window); node < window; node++)
+        grad |= run->grad[node];
+    for (uint32_t output = window; output < end && grad; output++) {
+        const uint32_t made = fold__call_of(f, f->source[output]);
+        if (run->state[made] & FOLD__BEARS)
+            memset(run->grad + made, 1, fold__node_sig(f, made)->n_out);
     }
-    return grad;
 }
 
 /* Whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
@@ -18895,7 +18927,7 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
             for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
                  edge < end; edge++)
                 grad |= f->run->grad[f->edge_source[edge]];
-    return grad || fold__call_grad(f, id);
+    return grad;
 }
 
 /* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
@@ -18907,6 +18939,8 @@ static void fold__mark_grads(fold_ctx *f)
     run->grad_leaves = 0;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
+        if (kind == FOLD__WINDOW && fold__is_eager(f) && fold__body_first(f, id))
+            fold__mark_body_grads(f, id);
         if (kind == FOLD__EXTRA)
             run->grad[id] = run->grad[id - 1];
         else if (!(run->state[id] & FOLD__BEARS))
@@ -19009,7 +19043,7 @@ static void fold__note_edges(fold_ctx *f, uint32_t id)
                 continue;
             const uint32_t length = fold__slot_floats(&slots, slot);
             if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
-                const int copied = fold__is_input_barrier(f, source) && fold__is_input_barrier(f, id);
+                const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
                 run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
             } else if (run->mode[source] == FOLD__GRAD_ZERO && !at) { /* most are whole, and alone */
                 run->part[source] = length;
@@ -23195,30 +23229,52 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op. Copies at its inputs and outputs stand for the borders that the call has in a
-   batched context. They are called barriers. */
+/* The body runs op by op, on what the call was given. In training a batched call first puts together what its
+   body contributes to an input, and what is contributed to an output. So where the body reads an input not
+   once and whole, or an output too, an eager call has a copy there, which does the same. */
 
-static uint32_t fold__barrier(fold_ctx *f, uint32_t tag, const fold__operand *operand, uint64_t data)
+static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
     const uint32_t ordinal = f->frame.ordinal;
+    const int held = f->frame.held;
     f->frame.ordinal = tag;
-    const fold_node copy = fold__record_copy(f, operand, data);
+    const fold_node copy = fold__record_copy(f, operand, 0);
     f->frame.ordinal = ordinal;
-    return copy.id;
+    f->frame.held = held;
+    return copy;
+}
+
+/* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
+   value the contributions come in the order of inputs. What is shared is not in a body. */
+static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
+                              uint32_t *outputs)
+{
+    const int inputs = cell->program.n_in;
+    uint32_t shared = 0, lists = (uint32_t)cell->program.n_list, copied = cell->border_in;
+    for (int input = 0; input < inputs; input++) {
+        shared |= (uint32_t)((in[input].kind & FOLD__SHARED) != 0) << input;
+        lists |= in[input].kind & FOLD__ELEM;
+        for (int other = 0; other < input; other++)
+            if (in[other].source == in[input].source &&
+                (!cell->in_order || ((copied >> input | copied >> other) & 1)))
+                copied |= 1u << input | 1u << other;
+    }
+    *outputs = !fold__in_training(f) ? 0 : lists ? ~0u : cell->border_out;
+    return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
 /* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once, so that their gradient sums the elements first. */
+   of the call that it uses are copied once in training, so that their gradient sums the elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
     const uint32_t count = f->frame.elements, ordinal = f->frame.ordinal;
     fold__request one = *request;
     memcpy(in, request->in, request->n_in * sizeof *in);
-    for (uint32_t input = 0; input < request->n_in; input++) {
+    for (uint32_t input = 0; input < request->n_in && fold__in_training(f); input++) {
         if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
             continue;
-        in[input].source = fold__barrier(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input], 0);
+        in[input].source = fold__border(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input]).id;
         in[input].offset = 0;
         in[input].kind = FOLD__OP;
         if (!in[input].source)
@@ -23242,8 +23298,9 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     for (uint32_t element = 0; element < count; element++) {
         for (uint32_t input = 0; input < request->n_in; input++) {
             const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
-            f->edge_source[f->n_edges] = in[input].source + (per_element ? 1 + element : 0);
-            f->edge_offset[f->n_edges++] = in[input].offset;
+            const uint32_t from = in[input].source + (per_element ? 1 + element : 0);
+            f->edge_source[f->n_edges] = f->source[from];
+            f->edge_offset[f->n_edges++] = f->offset[from] + in[input].offset;
         }
         fold__append_call(f, sig, 0, request->data + (random ? (element + 1) * FOLD__ELEMENT_STEP : 0));
     }
@@ -23253,38 +23310,55 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes the call's inputs as a body sees them: copies of what was given, markers for list components. */
-static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
-                              const fold__list *list, fold_node *body_in)
+/* Makes the list of a call as a body sees it: for each component a marker, and behind it the elements, in
+   training copies. */
+static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
-    for (int lists = 0; lists < 2; lists++) /* lists come last, as they do among a batched call's operands */
-        for (int input = 0; input < cell->program.n_in; input++) {
-            if (fold__is_list_operand(f, &in[input]) != lists)
-                continue;
-            body_in[input] =
-                fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + (uint32_t)input, &in[input], 0));
-            if (!body_in[input].id)
-                return 0;
-        }
     for (int component = 0; component < cell->program.n_list; component++) {
         const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        const uint32_t tag = FOLD__TAG_BARRIER + (uint32_t)(cell->program.n_in + component);
-        const uint32_t whole = list->whole ? fold__barrier(f, tag, &list->whole[component], 0) : 0;
-        if (shape == FOLD__NONE || (list->whole && !whole) || !fold__room(f, 1, 0))
+        const uint32_t tag = FOLD__TAG_IN + (uint32_t)(cell->program.n_in + component);
+        fold__operand whole = { 0, 0, shape, 0 };
+        if (list->whole)
+            whole = list->whole[component];
+        if (list->whole && fold__in_training(f)) {
+            whole.source = fold__border(f, tag, &whole).id;
+            whole.offset = 0;
+        }
+        if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__room(f, 1, 0))
             return 0;
         const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->elements);
         f->element_tag[marker] = tag + 1;
-        body_in[cell->program.n_in + component] = fold__handle(f, marker);
+        seen[component] = fold__handle(f, marker);
         for (uint32_t element = 0; element < list->elements; element++) {
-            fold__operand operand = { whole, element * f->shapes[shape].size, shape, 0 };
-            if (!whole)
-                fold__list_operand(f, list, component, element, &operand.source, &operand.offset);
-            operand.kind = (uint8_t)(f->kind[operand.source] & ~(FOLD__SHARED | FOLD__ELEM));
-            if (!fold__barrier(f, tag, &operand, 0))
+            fold__operand one = { whole.source, whole.offset, shape, 0 };
+            if (list->whole)
+                one.offset += element * fold__row_size(f, whole.source);
+            else
+                fold__list_operand(f, list, component, element, &one.source, &one.offset);
+            one.kind = (uint8_t)(f->kind[one.source] & ~(FOLD__SHARED | FOLD__ELEM));
+            if (fold__in_training(f) ? !fold__border(f, tag, &one).id : !fold__room(f, 1, 0))
                 return 0;
+            if (!fold__in_training(f))
+                fold__append(f, FOLD__WINDOW, 0, one.source, one.offset, shape, 0);
         }
     }
     return 1;
+}
+
+/* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
+   batched call's operands. */
+static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
+                              const fold__list *list, fold__operand *in, fold_node *seen)
+{
+    for (int lists = 0; lists < 2 && copied; lists++)
+        for (int input = 0; input < cell->program.n_in; input++) {
+            if (fold__is_list_operand(f, &in[input]) != lists || !(copied >> input & 1))
+                continue;
+            seen[input] = fold__border(f, FOLD__TAG_IN + (uint32_t)input, &in[input]);
+            if (!fold__operand_of(f, seen[input], cell->name, &in[input]))
+                return 0;
+        }
+    return fold__eager_list(f, cell, list, seen + cell->program.n_in);
 }
 
 static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
@@ -23298,48 +23372,60 @@ static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
     return fold__by_rows(f, request, &made) ? fold__request_sig(f, &made.request) : 0;
 }
 
-static fold_node fold__eager_body(fold_ctx *f, const fold__request *request, const fold__list *list)
+static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__operand *in,
+                                  const fold__list *list, const fold_node *given)
 {
-    const uint32_t id = request->op & ~FOLD__CELL_OP, tag = fold__call_sig(f, request);
+    const uint32_t cells = f->model->n_cells, first = f->n_nodes + 1;
     const fold__cell_data *cell = &fold__cells(f->model)[id];
-    const uint32_t first_input = f->n_nodes + 1, cells = f->model->n_cells;
-    fold_node body_in[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
-    memset(out, 0, sizeof out);
+    const int n_in = cell->program.n_in, n_out = cell->program.n_out;
+    fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
+    fold__operand made;
+    uint32_t copied_out;
+    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0, 0 };
+    const uint32_t copied = fold__borders(f, cell, in, &copied_out);
     if (!tag)
         return fold__null;
-    f->frame.cell = id + 1;
-    f->frame.tag = tag;
-    f->frame.ordinal = 0;
-    f->frame.elements = list->elements;
-    if (fold__eager_inputs(f, cell, request->in, list, body_in))
-        cell->body(f, body_in, out, cell->user);
+    f->frame = frame;
+    memset(out, 0, (size_t)n_out * sizeof *out);
+    if (copied || cell->program.n_list) {
+        for (int input = 0; input < n_in; input++)
+            seen[input] = given[input];
+        given = seen;
+    }
+    if (given != seen || fold__eager_inputs(f, cell, copied, list, in, seen))
+        cell->body(f, given, out, cell->user);
     cell = fold__cell_after_body(f, id, cells);
-    int fine = fold__finish_outputs(f, cell->name, out, cell->program.n_out);
-    if (fine && f->frame.ordinal != (uint32_t)cell->n_trace) {
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
-                   cell->name, cell->n_trace, (int)f->frame.ordinal);
-        fine = 0;
-    }
-    for (int output = 0; output < cell->program.n_out && fine; output++) {
-        fold__operand operand;
-        fine = fold__operand_of(f, out[output], cell->name, &operand);
-        if (fine)
-            out[output] =
-                fold__handle(f, fold__barrier(f, FOLD__TAG_BARRIER + 0x8000u + (uint32_t)output, &operand,
-                                              fold__barrier_data(first_input, cell->program.n_out, output)));
-        fine = fine && out[output].id;
-    }
+    int fine = fold__finish_outputs(f, cell->name, out, n_out);
+    if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
+        fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+                          cell->name, cell->n_trace, (int)f->frame.ordinal);
+    for (int output = 0; output < n_out && fine; output++)
+        if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
+            out[output] = fold__border(f, FOLD__TAG_OUT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
-    return fine ? fold__window_outputs(f, cell, out) : fold__null;
+    return fine && !fold__broken(f) ? fold__window_outputs(f, n_out, out, first) : fold__null;
+}
+
+/* A call like one of the last. */
+static FOLD__NOINLINE fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in,
+                                                  const fold_node *items, int count)
+{
+    fold__operand operands[FOLD_MAX_CELL_IN];
+    const uint32_t id = f->sigs[sig].op & ~FOLD__CELL_OP;
+    const fold__list list = fold__list_of(items, NULL, f->sigs[sig].n_list, count);
+    return fold__inputs_of(f, in, f->sigs[sig].n_in, "call", operands)
+               ? fold__eager_body(f, id, sig, operands, &list, in)
+               : fold__null;
 }
 
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, const fold__list *list)
+static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
+                                  const fold__list *list, const fold_node *in)
 {
     const uint32_t id = request->op & ~FOLD__CELL_OP;
     const int draws = fold__cells(f->model)[id].n_draws;
     if (!fold__merges(f))
-        return fold__eager_body(f, request, list);
+        return fold__eager_body(f, id, fold__call_sig(f, request), operands, list, in);
     const size_t edges = fold__n_operands(request);
     uint32_t sig = fold__twins_ready(f) ? fold__call_sig(f, request) : 0;
     if (sig && !fold__fits(f, 1, edges)) /* see fold__record_request */
@@ -23356,7 +23442,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, con
         fold__unrecord(f, header);
         return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
     }
-    const fold_node call = fold__eager_body(f, request, list);
+    const fold_node call = fold__eager_body(f, id, fold__call_sig(f, request), operands, list, in);
     f->header_call[header] = call.id;
     return call;
 }

@@ -3098,6 +3098,157 @@ static void parameters_as_rows(void)
     fold_model_free(m);
 }
 
+/* An eager call copies what it is given, or what it makes, only in training, and only where gradients are put together: an
+   input that the body reads twice or in part, an output that it reads, inputs in one value that it reads in another order. */
+enum { ONCE, TWICE, IN_PART, TURNED, INSIDE, BODIES };
+static void border_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const int *kind = (const int *)user;
+    const fold_node early = *kind == TURNED ? fold_sigmoid(f, in[1]) : fold_tanh(f, in[0]);
+    const fold_node late = *kind == TURNED ? fold_tanh(f, in[0]) : fold_sigmoid(f, in[1]);
+    if (*kind == TWICE) out[0] = fold_mul(f, early, fold_add(f, in[0], late));
+    else if (*kind == IN_PART) out[0] = fold_mul(f, late, fold_sum(f, fold_slice(f, in[0], 0, 3, 2), FOLD_ALL));
+    else out[0] = fold_mul(f, early, late);
+    out[1] = fold_tanh(f, *kind == INSIDE ? out[0] : late);
+}
+static int count_copies(const fold_seen *seen, void *user)
+{
+    *(int *)user += seen->what == FOLD_SEEN_CALL && !strcmp(seen->name, "copy");
+    return 0;
+}
+static int border_copies(const net *n, fold_cell cell, int twins, int training, int eager, float *grads)
+{
+    fold_ctx *f = context(n, training, eager, FOLD_SCHEDULE_RATIO, 0);
+    const fold_node x = fold_lookup(f, n->embed, 3), z = fold_lookup(f, n->embed, 4);
+    fold_node y = fold_tanh(f, fold_linear(f, x, n->W, n->b)), parts[9];
+    int copies = 0;
+    for (int i = 0; i < 3; i++) { /* y has contributions of three calls, and of others between */
+        const fold_node in[2] = { y, twins ? y : z }, call = fold_call(f, cell, in, 2);
+        parts[3 * i] = fold_sum(f, fold_mul(f, fold_out(f, call, 0), fold_scale(f, y, 1.1f + (float)i)), FOLD_ALL);
+        parts[3 * i + 1] = fold_sum(f, fold_mul(f, fold_out(f, call, 1), fold_out(f, call, 0)), FOLD_ALL);
+        parts[3 * i + 2] = fold_sum(f, fold_tanh(f, fold_out(f, call, 1)), FOLD_ALL);
+    }
+    const fold_node loss = fold_sum_n(f, parts, 9);
+    fold_grads_clear(n->m);
+    CHECK_INT(training ? fold_backward(f, loss) : fold_run(f, &loss, 1), FOLD_OK);
+    grads[0] = fold_scalar(f, loss);
+    if (training) memcpy(grads + 1, fold_param_grad(n->m, n->W), H * H * sizeof *grads);
+    if (eager) CHECK_INT(fold_ctx_visit(f, count_copies, &copies), FOLD_OK);
+    fold_ctx_free(f);
+    return copies;
+}
+static void eager_borders(void)
+{
+    static const int want[BODIES][2] = { { 0, 0 }, { 1, 2 }, { 1, 2 }, { 0, 2 }, { 1, 1 } }; /* apart, twins */
+    float grads[2][H * H + 1];
+    net n;
+    net_new(&n);
+    for (int kind = 0; kind < BODIES; kind++) {
+        fold_cell_desc d = cell_desc("border", border_body, &kind, 2, 0, 2);
+        d.user_size = sizeof kind;
+        const fold_cell cell = fold_cell_new(n.m, &d);
+        for (int twins = 0; twins < 2; twins++)
+            for (int training = 0; training < 2; training++) {
+                CHECK_INT(border_copies(&n, cell, twins, training, 1, grads[0]), training ? 3 * want[kind][twins] : 0);
+                border_copies(&n, cell, twins, training, 0, grads[1]);
+                CHECK_BITS(grads[0], grads[1], training ? H * H + 1 : 1);
+            }
+    }
+    fold_model_free(n.m);
+}
+
+/* A body sees an input that was joined outside as one value, as it did when traced. */
+static void joined_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    out[0] = fold_linear(f, in[0], n->W, n->b);
+}
+static void joined_outside(void)
+{
+    float value[2][H];
+    net n;
+    net_new(&n);
+    const fold_cell_desc d = cell_desc("joined", joined_body, &n, 1, 0, 1);
+    const fold_cell cell = fold_cell_new(n.m, &d);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(&n, 0, eager, FOLD_SCHEDULE_RATIO, 0);
+        const float x[H] = { .1f, -.7f, .3f, .9f, -.2f, .6f, .5f, -.4f };
+        const fold_node joined = fold_concat2(f, fold_input(f, x, 3), fold_input(f, x + 3, H - 3)), y = fold_call(f, cell, &joined, 1);
+        CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
+        CHECK_SAYS(fold_value(f, y) != NULL, "%s", fold_ctx_message(f));
+        if (fold_value(f, y)) memcpy(value[eager], fold_value(f, y), sizeof value[eager]);
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(value[0], value[1], H);
+    fold_model_free(n.m);
+}
+
+/* What a body reads in an eager call is what it read when traced. */
+static int reads_other;
+static fold_node from_outside;
+static void fickle_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    const fold_node first = fold_tanh(f, reads_other == 1 ? in[1] : reads_other == 2 ? from_outside : in[0]);
+    const fold_node second = fold_sigmoid(f, in[1]);
+    out[0] = fold_sub(f, first, reads_other == 3 ? first : reads_other == 4 ? in[1] : second);
+}
+static void fickle_bodies(void)
+{
+    const float x[2][H] = { { 1, 2 }, { 3 } };
+    net n;
+    net_new(&n);
+    reads_other = 0;
+    const fold_cell_desc d = cell_desc("fickle", fickle_body, NULL, 2, 0, 1);
+    const fold_cell cell = fold_cell_new(n.m, &d);
+    for (int way = 0; way < 10; way++) {
+        fold_ctx *f = context(&n, way & 1, 1, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node one = fold_input(f, x[0], H), two = fold_input(f, x[1], H), in[2] = { one, two };
+        from_outside = fold_input(f, x[0], H);
+        reads_other = 0;
+        fold_call(f, cell, in, 2);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+        reads_other = way / 2;
+        fold_call(f, cell, in, 2);
+        CHECK_INT(fold_ctx_status(f), reads_other ? FOLD_BAD_CELL : FOLD_OK);
+        if (reads_other) CHECK_TEXT(fold_ctx_message(f), "has other operands or attributes in this call than when traced");
+        fold_ctx_free(f);
+    }
+    reads_other = 0;
+    fold_model_free(n.m);
+}
+
+/* Parameters and rows of tables as inputs of a call, whose body does not know that they are. */
+static void turned_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_matmul(f, in[0], in[1]);
+}
+static void given_parameters(void)
+{
+    static const int rows[4] = { 7, 2, 30, 11 };
+    static const float x[H] = { 1, 2, -3 };
+    float value[2][2 * H];
+    net n;
+    net_new(&n);
+    fold_cell_desc d = cell_desc("turned", turned_body, NULL, 2, 0, 1);
+    d.in[0] = fold_shape2(1, H);
+    d.in[1] = fold_shape2(H, H);
+    const fold_cell cell = fold_cell_new(n.m, &d);
+    for (int eager = 0; eager < 2; eager++) {
+        fold_ctx *f = context(&n, 0, eager, FOLD_SCHEDULE_RATIO, 0);
+        const fold_node row = fold_input_shaped(f, x, fold_shape2(1, H)), matrix = fold_use(f, n.W), in[2] = { row, matrix };
+        const fold_node list = fold_list_lookup(f, n.embed, rows, 4);
+        const fold_node product = fold_call(f, cell, in, 2), most = fold_call_list(f, n.list_max, NULL, 0, &list);
+        const fold_node root[2] = { product, most };
+        CHECK_INT(fold_run(f, root, 2), FOLD_OK);
+        for (int i = 0; i < 2 && !fold_ctx_status(f); i++) memcpy(value[eager] + i * H, fold_value(f, root[i]), H * sizeof(float));
+        fold_ctx_free(f);
+    }
+    CHECK_BITS(value[1], value[0], 2 * H);
+    fold_model_free(n.m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -3139,6 +3290,10 @@ int main(int argc, char **argv)
         { "engine: the first call again", first_call_anew },
         { "engine: a list op of one's own", own_list_op },
         { "engine: ops of two outputs on elements", two_outputs_of_elements },
+        { "engine: copies in eager calls", eager_borders },
+        { "engine: joined outside of a body", joined_outside },
+        { "engine: bodies that read something else", fickle_bodies },
+        { "engine: parameters and tables given to calls", given_parameters },
         { "engine: one output that nothing reads", one_output_unread },
         { "engine: lookups in order", lookups_in_order },
         { "engine: empty lists only", empty_lists_only },

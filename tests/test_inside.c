@@ -151,7 +151,7 @@ static void eager_as_text(void)
     record(f, &n);
     const char *s = said(f, fold_ctx_print);
     CHECK_TEXT(s, " by depth; the context is eager\n");
-    CHECK_TEXT(s, "linear(W, b) in join = 4 x (copy [4], copy [4]) -> [4]\n");
+    CHECK_TEXT(s, "linear(W, b) in join = 4 x (digit [4], digit [4]) -> [4]\n");
     CHECK_TEXT(said(f, fold_ctx_print_splits), "linear(V): 3 calls in 2 batches: of several depths\n");
     fold_ctx_free(f);
     fold_model_free(n.m);
