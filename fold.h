@@ -20402,6 +20402,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     const uint32_t prologues = group_sig->has_prologue ? (group_sig->calls - 1) / group_sig->block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + prologues + levels, sizeof(fold__batch)))
         return 0;
+    group_sig = &run->group_sig[sig];
     fold__batch *level = run->batch + run->counts.batches + prologues; /* chains of 1 first, then of 2 */
     for (uint32_t at = 0; at < levels; at++) {
         const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0, 0, 0 };
