@@ -18123,15 +18123,7 @@ typedef struct fold__use {
 /* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
    what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
    signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
-enum {
-    FOLD__STAYS,
-    FOLD__BY_CALLS,
-    FOLD__BY_ELEMS,
-    FOLD__BY_PIECE, /* calls and, behind it, elements, both from the prologue's first on */
-    FOLD__BY_PIECE_ELEMS,
-    FOLD__BY_ROWS,
-    FOLD__OTHERWISE
-};
+enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_PIECE, FOLD__BY_PIECE2, FOLD__BY_ROWS, FOLD__OTHERWISE };
 /* Tells where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
     float *base;
@@ -18229,8 +18221,7 @@ typedef struct fold__identity {
     ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
     SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
-    SAME(uint32_t, block_of, chain)    /* then: the block in which its rows lie (fold__find_blocks) */   \
-    SAME(uint32_t, grad_link, chain)   /* in training: where a gradient lies that crosses groups */      \
+    SAME(uint32_t, grad_link, chain)   /* then: where a gradient lies that crosses between groups */     \
     ALL(uint32_t, reach, nodes)        /* the last call outside the tail that reads it */                \
     SAME(uint32_t, value_link, reach)  /* then: where a value lies that crosses between groups */        \
     ALL(uint32_t, calls, calls)        /* calls that run, in record order, head and tail apart */        \
@@ -20273,14 +20264,13 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Ends the batch begun last, and gives its calls their rows in the signature's buffers. */
-static void fold__end_batch(fold_ctx *f)
+/* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
+static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
-    fold__batch *batch = &run->batch[run->counts.batches - 1];
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t *const calls = run->order + batch->first;
-    const uint32_t count = run->counts.order - batch->first, rows = group_sig->max_rows; /* so far */
+    const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t strip = fold__strip_of(fold__group_of(f, group_sig));
     uint32_t *const slot = run->slot, *const elem_slot = run->elem_slot, elems = group_sig->max_elems;
     batch->count = count;
@@ -20332,22 +20322,20 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* Tells how many of a signature's rows are used again together. In inference two such blocks fit a group's
-   budget, if they have rows enough for products then. A prologue runs for one block at a time. */
-static uint32_t fold__block_rows(const fold_ctx *f, const fold__group_sig *group_sig)
+/* What brief buffers of a signature take, or rows that are used again together. */
+static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
+
+/* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
+   group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
+static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
-    const fold__run_sig *run_sig = &f->run->run_sig[group_sig->run_sig];
-    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    const uint32_t calls = group_sig->calls, elems = group_sig->elems;
-    const size_t most = f->group_bytes / 2 / sizeof(float);
-    size_t floats = (size_t)calls * run_sig->found.row_floats + (size_t)elems * run_sig->found.elem_floats;
-    for (uint32_t value = 0; value < (uint32_t)program.n_values && group_sig->has_prologue; value++)
-        if (fold__spans_stages(f, group_sig, &program, value))
-            floats += fold__size(program.value[value].size, program.value[value].elem ? elems : calls, 0);
+    const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
+    const size_t calls = group_sig->calls, elems = group_sig->elems, most = fold__brief_floats(f);
+    const size_t floats = calls * found->row_floats + elems * found->elem_floats;
     if (fold__goes_back(f->run) || fold__strip_of(fold__group_of(f, group_sig)) || floats <= most)
-        return calls;
-    return (uint32_t)fold__max_size(f->group_rows ? FOLD__MOST_ROWS : FOLD__PART_ROWS,
-                                    most / (floats / calls + 1));
+        return group_sig->calls;
+    const size_t least = f->group_rows ? FOLD__MOST_ROWS : FOLD__PART_ROWS;
+    return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
 /* Decides whether a prologue pays. A signature that feeds itself in small batches first runs the products
@@ -20365,77 +20353,48 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
                                    fold__leading_segments(f, group_sig, &program, &program.op[i]));
 }
 
-/* -- batches by levels ----------------------------------------------------------------------- */
-
-/* Puts a prologue before the first level of each block, with the block's calls. So levels move to the front:
-   they lie so far behind the batches made before as there may be prologues. */
-static void fold__add_prologues(fold__run *run, const fold__group_sig *group_sig, const fold__batch *level)
+/* Makes the batches of a signature that is a component of its own: one per level of its chain. If a prologue
+   pays, one stands before the first level of each block, with the block's calls. */
+static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
-    fold__batch *prologue = NULL, *to = run->batch + run->counts.batches;
-    for (uint32_t at = 0; at < group_sig->chain; at++) {
-        fold__batch next = level[at];
-        if (!prologue || next.first_slot / group_sig->block != prologue->first_slot / group_sig->block) {
+    fold__run *run = f->run;
+    fold__plan_prologue(f, &run->group_sig[sig]);
+    const fold__group_sig of = run->group_sig[sig]; /* which moves */
+    const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
+    const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
+    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + prologues + of.chain, sizeof(fold__batch)))
+        return 0;
+    const uint32_t *const calls = run->calls_by_sig + of.first_record;
+    fold__batch *to = run->batch + run->counts.batches, *prologue = NULL;
+    fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
+    memset(level, 0, of.chain * sizeof *level);
+    for (uint32_t call = 0; call < of.calls; call++)
+        level[run->chain[calls[call]] - 1].count++;
+    for (uint32_t at = 0; at < of.chain; at++) {
+        level[at].first = run->counts.order;
+        run->counts.order += level[at].count;
+    }
+    for (uint32_t call = 0; call < of.calls; call++)
+        run->order[level[run->chain[calls[call]] - 1].first++] = calls[call];
+    for (uint32_t at = 0; at < of.chain; at++) {
+        fold__batch next = { sig, 1, level[at].first - level[at].count, 0, 0, 0, 0, 0, 0 };
+        fold__end_batch(f, &next, level[at].first);
+        if (prologues && (!prologue || next.first_slot / block != prologue->first_slot / block)) {
             prologue = to++;
             *prologue = next;
             prologue->stage = prologue->count = prologue->elems = 0;
             prologue->piece_slot = next.first_slot;
             prologue->piece_elem = next.first_elem;
         }
-        next.piece_slot = prologue->piece_slot;
-        next.piece_elem = prologue->piece_elem;
-        prologue->count += next.count;
-        prologue->elems += next.elems;
+        if (prologue) {
+            prologue->count += next.count;
+            prologue->elems += next.elems;
+            next.piece_slot = prologue->piece_slot;
+            next.piece_elem = prologue->piece_elem;
+        }
         *to++ = next;
     }
     run->counts.batches = (uint32_t)(to - run->batch);
-}
-
-/* Makes the batches of a signature that is a component of its own: one per level of its chain, with prologues
-   if they pay. */
-static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
-{
-    fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[sig];
-    fold__plan_prologue(f, group_sig);
-    group_sig->block = fold__block_rows(f, group_sig);
-    const uint32_t levels = group_sig->chain;
-    const uint32_t prologues = group_sig->has_prologue ? (group_sig->calls - 1) / group_sig->block + 1 : 0;
-    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + prologues + levels, sizeof(fold__batch)))
-        return 0;
-    group_sig = &run->group_sig[sig];
-    fold__batch *level = run->batch + run->counts.batches + prologues; /* chains of 1 first, then of 2 */
-    for (uint32_t at = 0; at < levels; at++) {
-        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0, 0, 0 };
-        level[at] = empty;
-    }
-    for (uint32_t call = 0; call < group_sig->calls; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        level[run->chain[id] - 1].count++;
-        if (group_sig->has_elements)
-            level[run->chain[id] - 1].elems += f->length[id];
-    }
-    for (uint32_t at = 0; at < levels; at++) {
-        level[at].first = run->counts.order;
-        level[at].first_slot = group_sig->max_rows; /* rows so far, until the group is planned */
-        level[at].first_elem = group_sig->max_elems;
-        run->counts.order += level[at].count;
-        group_sig->max_rows += level[at].count;
-        group_sig->max_elems += level[at].elems;
-        level[at].count = level[at].elems = 0;
-    }
-    for (uint32_t call = 0; call < group_sig->calls; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        fold__batch *batch = &level[run->chain[id] - 1];
-        run->slot[id] = batch->first_slot + batch->count;
-        run->elem_slot[id] = batch->first_elem + batch->elems;
-        run->order[batch->first + batch->count++] = id;
-        if (group_sig->has_elements)
-            batch->elems += f->length[id];
-    }
-    if (prologues)
-        fold__add_prologues(run, group_sig, level);
-    else
-        run->counts.batches += levels;
     return 1;
 }
 
@@ -20690,7 +20649,7 @@ static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
             if (!--waiting[reads[at].reader].missing)
                 fold__make_ready(greedy, reads[at].reader);
     }
-    fold__end_batch(f);
+    fold__end_batch(f, &f->run->batch[f->run->counts.batches - 1], f->run->counts.order);
     return count;
 }
 
@@ -20752,7 +20711,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
                run->depth[run->gathered[end]] == level;
              end++)
             run->order[run->counts.order++] = run->gathered[end];
-        fold__end_batch(f);
+        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
     }
     return 1;
 }
@@ -20785,7 +20744,7 @@ static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
         if (!fold__add_batch(f, run->maker[run->calls[call]]))
             return 0;
         run->order[run->counts.order++] = run->calls[call];
-        fold__end_batch(f);
+        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
     }
     return 1;
 }
@@ -20988,10 +20947,6 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        run->group_sig[sig].last_read = run->group_sig[sig].first_back = FOLD__NONE;
-        run->group_sig[sig].read_late = 0;
-    }
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         const fold__group_sig *reader = &run->group_sig[sig];
         const fold__run_sig *run_sig = &run->run_sig[reader->run_sig];
         for (uint32_t at = reader->first_feeder; at < reader->end_feeder; at++) {
@@ -21137,50 +21092,66 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
     return floats;
 }
 
-/* Finds the blocks of rows of a group's signatures, by calls or by elements. A block is in use from its first
-   batch, or the prologue for it, to the last that reads a value of its calls. */
-static void fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, int elem)
+/* Returns the block of a signature in which a row lies. */
+static fold__buffer *fold__block_of(fold__buffer *block, const fold__group_sig *group_sig, uint32_t row)
 {
-    fold__run *run = f->run;
-    const uint32_t *const maker = run->maker, n_sigs = group->end_sig - group->first_sig;
-    for (uint32_t index = group->first_batch; index < group->end_batch; index++) {
-        const fold__batch *batch = &run->batch[index];
-        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-        const uint32_t which = group_sig->first_block + batch->first_slot / group_sig->block;
-        const uint32_t time = index - group->first_batch;
-        if (!block[which].place) {
-            block[which].place = FOLD__SLAB;
-            block[which].first = time;
-            block[which].size = elem ? batch->first_elem : batch->first_slot; /* it lay there before */
-        }
-        block[which].last = time;
-        if (!batch->stage)
-            continue;
-        block[which].floats += elem ? batch->elems : batch->count;
-        for (uint32_t call = 0; call < batch->count; call++) {
-            const uint32_t id = run->order[batch->first + call], end = f->first_edge[id + 1];
-            for (uint32_t output = 0; output < group_sig->n_out; output++)
-                run->block_of[id + output] = which;
-            for (uint32_t edge = f->first_edge[id]; edge < end; edge++)
-                if (maker[f->edge_source[edge]] - group->first_sig < n_sigs)
-                    block[run->block_of[f->edge_source[edge]]].last = time;
-        }
-    }
+    return &block[group_sig->first_block + row / group_sig->block];
 }
 
-/* Lets the calls of a group use rows again, or their elements, that held what nobody reads any more: places
-   blocks of rows as buffers of as many floats. Roots, and what other groups read, were copied from there. */
-static void fold__reuse_rows(fold_ctx *f, const fold__group *group, uint32_t n_blocks, int elem)
+/* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that reads
+   a value of their calls. Looks from the end for what reads each block last, until that is found for all.
+   Returns 0 if no block begins when another is not in use any more. Behind the blocks are those of elements. */
+static int fold__find_blocks(const fold_ctx *f, const fold__group *group, fold__buffer *block,
+                             uint32_t n_blocks)
+{
+    const fold__run *run = f->run;
+    uint32_t left = 0, latest = 0, index;
+    memset(block, 0, 2 * (size_t)n_blocks * sizeof *block);
+    for (index = group->first_batch; index < group->end_batch; index++) {
+        const fold__batch *batch = &run->batch[index];
+        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
+        fold__buffer *own = fold__block_of(block, group_sig, batch->first_slot);
+        const int several = group_sig->block < group_sig->calls;
+        own->last = (several ? index : group->end_batch - 1) - group->first_batch;
+        own->floats += batch->stage ? batch->count : 0;
+        own[n_blocks].floats += batch->stage ? batch->elems : 0;
+        if (own->place)
+            continue;
+        own->place = own[n_blocks].place = FOLD__SLAB;
+        own->first = own[n_blocks].first = index - group->first_batch;
+        own->size = batch->first_slot; /* where it lies until it is placed */
+        own[n_blocks].size = batch->first_elem;
+        left += (uint32_t)several;
+        latest = several ? index : latest;
+    }
+    while (index-- > group->first_batch && left) {
+        const uint32_t *const ids = run->order + run->batch[index].first, time = index - group->first_batch;
+        for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage; call++)
+            for (uint32_t edge = f->first_edge[ids[call]]; edge < f->first_edge[ids[call] + 1]; edge++) {
+                const uint32_t source = f->edge_source[edge], made = run->maker[source];
+                if (made - group->first_sig >= group->end_sig - group->first_sig)
+                    continue;
+                fold__buffer *read =
+                    fold__block_of(block, &run->group_sig[made], run->slot[fold__call_of(f, source)]);
+                left -= read->last < time;
+                read->last = read->last < time ? time : read->last;
+            }
+    }
+    return left || index + 1 < latest;
+}
+
+/* Lets calls of a group have rows again that held what nobody reads any more: places blocks as buffers of as
+   many floats as they have rows. Roots, and what other groups read, were copied from there. */
+static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
-    fold__buffer *block = run->buffer + run->counts.buffers;
-    memset(block, 0, n_blocks * sizeof *block);
-    fold__find_blocks(f, group, block, elem);
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        fold__group_sig *group_sig = &run->group_sig[sig];
-        fold__buffer *own = block + group_sig->first_block;
+    for (uint32_t which = 0; which < n_blocks; which++)
+        block[n_blocks + which].last = block[which].last;
+    for (uint32_t at = 2 * group->first_sig; at < 2 * group->end_sig; at++) {
+        fold__group_sig *group_sig = &run->group_sig[at / 2];
         const uint32_t count = (group_sig->calls - 1) / group_sig->block + 1;
-        uint32_t *rows = elem ? &group_sig->elem_rows : &group_sig->rows;
+        uint32_t *const rows = at % 2 ? &group_sig->elem_rows : &group_sig->rows;
+        fold__buffer *own = block + group_sig->first_block + at % 2 * n_blocks;
         const size_t placed = fold__place(f, own, count, 0, group->end_batch - group->first_batch);
         for (uint32_t which = 0; which < count && placed >= *rows; which++)
             own[which].offset = own[which].size;
@@ -21188,13 +21159,16 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, uint32_t n_b
     }
     for (uint32_t index = group->first_batch; index < group->end_batch; index++) {
         fold__batch *batch = &run->batch[index];
-        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-        const fold__buffer *own = block + group_sig->first_block + batch->first_slot / group_sig->block;
-        const uint32_t moved = (uint32_t)own->offset - own->size;
-        *(elem ? &batch->first_elem : &batch->first_slot) += moved;
-        *(elem ? &batch->piece_elem : &batch->piece_slot) += moved;
-        for (uint32_t call = 0; call < batch->count && batch->stage && elem; call++)
-            run->elem_slot[run->order[batch->first + call]] += moved;
+        const fold__buffer *own =
+            fold__block_of(block, &run->group_sig[batch->group_sig], batch->first_slot);
+        const uint32_t rows = (uint32_t)own->offset - own->size;
+        const uint32_t elems = (uint32_t)own[n_blocks].offset - own[n_blocks].size;
+        batch->first_slot += rows;
+        batch->piece_slot += rows;
+        batch->first_elem += elems;
+        batch->piece_elem += elems;
+        for (uint32_t call = 0; call < batch->count && batch->stage && elems; call++)
+            run->elem_slot[run->order[batch->first + call]] += elems;
     }
 }
 
@@ -21228,8 +21202,6 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
         }
     }
 }
-
-static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
    values that are not in use at the same time share one. In training they do not, as backward computes them
@@ -21311,13 +21283,10 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     uint32_t n_blocks = 0;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         fold__group_sig *group_sig = &run->group_sig[sig];
-        group_sig->first_batch = FOLD__NONE;
+        group_sig->first_batch = group_sig->last_read = group_sig->first_back = FOLD__NONE;
         group_sig->max_rows = group_sig->max_elems = 0;
         group_sig->rows = group_sig->calls;
         group_sig->elem_rows = group_sig->elems;
-        group_sig->block = fold__block_rows(f, group_sig);
-        group_sig->first_block = n_blocks;
-        n_blocks += (group_sig->calls - 1) / group_sig->block + 1;
     }
     for (uint32_t batch = group->first_batch; batch < group->end_batch; batch++) {
         const fold__batch *each = &run->batch[batch];
@@ -21327,6 +21296,13 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
         group_sig->last_batch = batch;
         group_sig->max_rows = each->count > group_sig->max_rows ? each->count : group_sig->max_rows;
         group_sig->max_elems = each->elems > group_sig->max_elems ? each->elems : group_sig->max_elems;
+    }
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        group_sig->block = group_sig->first_batch == group_sig->last_batch ? group_sig->calls
+                                                                           : fold__block_calls(f, group_sig);
+        group_sig->first_block = n_blocks;
+        n_blocks += (group_sig->calls - 1) / group_sig->block + 1;
     }
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
@@ -21346,13 +21322,9 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
         run->counts.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
     }
     const size_t bytes = fold__places_bytes((size_t)run->counts.buffers - first_buffer + n_blocks, times);
-    if (!fold__need(f, FOLD__ARRAY_BUFFERS, (size_t)run->counts.buffers + n_blocks, sizeof(fold__buffer)) ||
+    if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers + 2 * (size_t)n_blocks, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
-        fold__place_buffers(f, &run->group_sig[sig], &program);
-    }
     return 1;
 }
 
@@ -21361,10 +21333,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+    fold__place_buffers(f, group_sig, &program);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
         buffer->first = FOLD__NONE;
-        buffer->last = 0;
         if (!buffer->place)
             continue;
         const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
@@ -21390,10 +21362,8 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     const uint32_t n_blocks = fold__note_batches(f, &group);
     if (!fold__open_buffers(f, &group, n_blocks))
         return 0;
-    if (n_blocks) {
-        fold__reuse_rows(f, &group, n_blocks, 1);
-        fold__reuse_rows(f, &group, n_blocks, 0);
-    }
+    if (n_blocks && fold__find_blocks(f, &group, run->buffer + run->counts.buffers, n_blocks))
+        fold__reuse_rows(f, &group, run->buffer + run->counts.buffers, n_blocks);
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
@@ -21463,7 +21433,7 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_CALLS] = (ptrdiff_t)worker->batch.first_slot + (ptrdiff_t)row;
     worker->at[FOLD__BY_ELEMS] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
     worker->at[FOLD__BY_PIECE] = worker->at[FOLD__BY_CALLS] - (ptrdiff_t)worker->batch.piece_slot;
-    worker->at[FOLD__BY_PIECE_ELEMS] = worker->at[FOLD__BY_ELEMS] - (ptrdiff_t)worker->batch.piece_elem;
+    worker->at[FOLD__BY_PIECE2] = worker->at[FOLD__BY_ELEMS] - (ptrdiff_t)worker->batch.piece_elem;
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
