@@ -18221,6 +18221,7 @@ typedef struct fold__identity {
     ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
     SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, grad_link, chain)   /* then: where a gradient lies that crosses between groups */     \
     ALL(uint32_t, reach, nodes)        /* the last call outside the tail that reads it */                \
     SAME(uint32_t, value_link, reach)  /* then: where a value lies that crosses between groups */        \
@@ -21092,27 +21093,30 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
     return floats;
 }
 
-/* Returns the block of a signature in which a row lies. */
-static fold__buffer *fold__block_of(fold__buffer *block, const fold__group_sig *group_sig, uint32_t row)
+/* Returns the block in which the rows of a batch lie. */
+static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
 {
-    return &block[group_sig->first_block + row / group_sig->block];
+    const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
+    return &block[group_sig->first_block + batch->first_slot / group_sig->block];
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that reads
    a value of their calls. Looks from the end for what reads each block last, until that is found for all.
    Returns 0 if no block begins when another is not in use any more. Behind the blocks are those of elements. */
-static int fold__find_blocks(const fold_ctx *f, const fold__group *group, fold__buffer *block,
+static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block,
                              uint32_t n_blocks)
 {
-    const fold__run *run = f->run;
+    fold__run *run = f->run;
     uint32_t left = 0, latest = 0, index;
     memset(block, 0, 2 * (size_t)n_blocks * sizeof *block);
     for (index = group->first_batch; index < group->end_batch; index++) {
         const fold__batch *batch = &run->batch[index];
         const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-        fold__buffer *own = fold__block_of(block, group_sig, batch->first_slot);
-        const int several = group_sig->block < group_sig->calls;
-        own->last = (several ? index : group->end_batch - 1) - group->first_batch;
+        fold__buffer *own = fold__block_of(run, block, batch);
+        const int several = group_sig->block != group_sig->calls;
+        for (uint32_t call = 0; call < batch->count && several; call++)
+            run->block_of[run->order[batch->first + call]] = (uint32_t)(own - block);
+        own->last = index - group->first_batch;
         own->floats += batch->stage ? batch->count : 0;
         own[n_blocks].floats += batch->stage ? batch->elems : 0;
         if (own->place)
@@ -21129,10 +21133,10 @@ static int fold__find_blocks(const fold_ctx *f, const fold__group *group, fold__
         for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage; call++)
             for (uint32_t edge = f->first_edge[ids[call]]; edge < f->first_edge[ids[call] + 1]; edge++) {
                 const uint32_t source = f->edge_source[edge], made = run->maker[source];
-                if (made - group->first_sig >= group->end_sig - group->first_sig)
+                if (made - group->first_sig >= group->end_sig - group->first_sig ||
+                    run->group_sig[made].block == run->group_sig[made].calls)
                     continue;
-                fold__buffer *read =
-                    fold__block_of(block, &run->group_sig[made], run->slot[fold__call_of(f, source)]);
+                fold__buffer *read = &block[run->block_of[fold__call_of(f, source)]];
                 left -= read->last < time;
                 read->last = read->last < time ? time : read->last;
             }
@@ -21159,8 +21163,7 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
     for (uint32_t index = group->first_batch; index < group->end_batch; index++) {
         fold__batch *batch = &run->batch[index];
-        const fold__buffer *own =
-            fold__block_of(block, &run->group_sig[batch->group_sig], batch->first_slot);
+        const fold__buffer *own = fold__block_of(run, block, batch);
         const uint32_t rows = (uint32_t)own->offset - own->size;
         const uint32_t elems = (uint32_t)own[n_blocks].offset - own[n_blocks].size;
         batch->first_slot += rows;
