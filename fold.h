@@ -3679,7 +3679,6 @@ static FOLD__NOINLINE void *fold__tape_add(fold__tape *tape, void (*op)(const fo
     return memcpy(step + 1, with, bytes);
 }
 
-/* Gives back what was taken since. */
 static FOLD__NOINLINE void fold__tape_return(fold__tape *tape, size_t used, fold__tape_step **last)
 {
     tape->used = used;
@@ -6044,7 +6043,9 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    return FOLD__VFMA(FOLD__VNEG(tail), e, FOLD__VMAX(FOLD__VSET(-0.0f), x)); /* -0 at -0, and far below */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with its sign: -0 at -0, and far below */
+    above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
+    return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
 /* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
@@ -24223,7 +24224,6 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Plans a run: everything that follows from structure alone. */
 static int fold__plan(fold_ctx *f)
 {
     fold__run *run = f->run;
