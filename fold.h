@@ -1705,7 +1705,7 @@ typedef struct fold_stats {
     int seen_nodes;              /* recorded nodes that it looked at: those since the run before, more if it
                                     needs values not kept, all in backward and after parameters changed */
     int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them, which run first for all calls: what in a cell does
+    int prologues;               /* batches beside them, each first for many calls: what in a cell does
                                     not depend on the recursion */
     int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It
                                     is counted when you first ask after a run; 0: more was recorded by then */
@@ -18005,7 +18005,7 @@ typedef struct fold__group_sig {
     uint32_t first_record;            /* its calls begin there in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
-    uint32_t rows, elem_rows; /* its slabs have so many: as many as calls and elements, or fewer, used again */
+    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
     uint32_t block, first_block; /* about so many rows are used again together; its first such block */
     uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
     uint32_t component;           /* signatures that feed each other have the same */
@@ -18123,8 +18123,17 @@ typedef struct fold__use {
 
 /* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
    what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
-   signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
-enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_PIECE, FOLD__BY_PIECE2, FOLD__BY_ROWS, FOLD__OTHERWISE };
+   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
+   reads or writes outside. */
+enum {
+    FOLD__STAYS,
+    FOLD__BY_CALLS,
+    FOLD__BY_ELEMS,
+    FOLD__BY_PIECE,
+    FOLD__BY_PIECE_ELEMS,
+    FOLD__BY_ROWS,
+    FOLD__OTHERWISE
+};
 /* Tells where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
     float *base;
@@ -20731,8 +20740,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
         end = fold__component_end(f, group, sig);
-        if (end > sig + 1 ? !fold__schedule_greedy(f, group, sig, end)
-                          : !fold__batch_by_chain(f, sig))
+        if (end > sig + 1 ? !fold__schedule_greedy(f, group, sig, end) : !fold__batch_by_chain(f, sig))
             return 0;
     }
     return 1;
@@ -21101,11 +21109,11 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_slot / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that reads
-   a value of their calls. Looks from the end for what reads each block last, until that is found for all.
-   Returns 0 if no block begins when another is not in use any more. Behind the blocks are those of elements. */
-static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block,
-                             uint32_t n_blocks)
+/* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
+   reads a value of their calls. Looks from the end for what reads each block last, until that is found for
+   all. Returns 0 if none begins when another is not in use any more. Behind the blocks come those of
+   elements. */
+static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
     uint32_t left = 0, latest = 0, index;
@@ -21268,9 +21276,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     size_t whole = 0;
     for (uint32_t nth = 0; nth < group_sig->calls && fold__is_whole(&f->sigs[run_sig->sig]); nth++)
         whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
-    const size_t late = !fold__goes_back(run) ? 0
-                                              : fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) *
-                                                    sizeof(float *) / sizeof(float);
+    const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
+    const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
     group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
     const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
@@ -21326,7 +21333,8 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
         run->counts.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
     }
     const size_t bytes = fold__places_bytes((size_t)run->counts.buffers - first_buffer + n_blocks, times);
-    if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers + 2 * (size_t)n_blocks, sizeof(fold__buffer)) ||
+    const size_t buffers = run->counts.buffers + 2 * (size_t)n_blocks;
+    if (!fold__need(f, FOLD__ARRAY_BUFFERS, buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
     return 1;
@@ -21437,7 +21445,7 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_CALLS] = (ptrdiff_t)worker->batch.first_slot + (ptrdiff_t)row;
     worker->at[FOLD__BY_ELEMS] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
     worker->at[FOLD__BY_PIECE] = worker->at[FOLD__BY_CALLS] - (ptrdiff_t)worker->batch.piece_slot;
-    worker->at[FOLD__BY_PIECE2] = worker->at[FOLD__BY_ELEMS] - (ptrdiff_t)worker->batch.piece_elem;
+    worker->at[FOLD__BY_PIECE_ELEMS] = worker->at[FOLD__BY_ELEMS] - (ptrdiff_t)worker->batch.piece_elem;
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
@@ -21489,11 +21497,11 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
+    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS];
     if (spot->from)
         *rows = *spot->from;
     else /* a value of calls, from the batch's first on */
-        fold__set_rows(rows, spot->base + (worker->at[spot->spread] - worker->at[FOLD__BY_ROWS]) * spot->stride,
-                       spot->stride);
+        fold__set_rows(rows, spot->base + first * spot->stride, spot->stride);
     if (spot->spread)
         fold__spread_rows(worker, rows, spot->offset, worker->row, count);
     else
