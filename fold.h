@@ -1705,7 +1705,7 @@ typedef struct fold_stats {
     int seen_nodes;              /* recorded nodes that it looked at: those since the run before, more if it
                                     needs values not kept, all in backward and after parameters changed */
     int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them, which run first for all calls: what in a cell does
+    int prologues;               /* batches beside them, each first for many calls: what in a cell does
                                     not depend on the recursion */
     int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It
                                     is counted when you first ask after a run; 0: more was recorded by then */
@@ -18046,6 +18046,7 @@ typedef struct fold__batch {
     uint32_t first, count;           /* its calls, in the order of the run */
     uint32_t first_slot, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
+    uint32_t piece_slot, piece_elem; /* the prologue before it began at these */
 } fold__batch;
 /* A group of samples, or the head, or the tail. Sizes and places are in floats. In the region its slabs come
    first, then rows of contributions, then gradients of leaves. */
@@ -18065,6 +18066,8 @@ typedef struct fold__group_sig {
     uint32_t first_record;            /* its calls begin there in calls_by_sig */
     uint32_t first_buffer, n_buffers; /* its buffers */
     uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
+    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
+    uint32_t block, first_block; /* about so many rows are used again together; its first such block */
     uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
     uint32_t component;           /* signatures that feed each other have the same */
     uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
@@ -18091,6 +18094,7 @@ typedef struct fold__buffer {
     uint32_t first, last;  /* a slab's lifetime */
     uint8_t elem;          /* it has a row for each list element, else one for each call */
     uint8_t place;         /* FOLD__SLAB… */
+    uint8_t piece;         /* a slab with rows for one prologue at a time */
 } fold__buffer;
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
@@ -18180,8 +18184,17 @@ typedef struct fold__use {
 
 /* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
    what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
-   signature, or by rows of the batch. Otherwise it is what the batch reads or writes outside. */
-enum { FOLD__STAYS, FOLD__BY_CALLS, FOLD__BY_ELEMS, FOLD__BY_ROWS, FOLD__OTHERWISE };
+   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
+   reads or writes outside. */
+enum {
+    FOLD__STAYS,
+    FOLD__BY_CALLS,
+    FOLD__BY_ELEMS,
+    FOLD__BY_PIECE,
+    FOLD__BY_PIECE_ELEMS,
+    FOLD__BY_ROWS,
+    FOLD__OTHERWISE
+};
 /* Tells where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
     float *base;
@@ -18279,13 +18292,14 @@ typedef struct fold__identity {
     ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
     SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, grad_link, chain)   /* then: where a gradient lies that crosses between groups */     \
     ALL(uint32_t, reach, nodes)        /* the last call outside the tail that reads it */                \
     SAME(uint32_t, value_link, reach)  /* then: where a value lies that crosses between groups */        \
     ALL(uint32_t, calls, calls)        /* calls that run, in record order, head and tail apart */        \
     ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                    \
     ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
-    ALL(uint32_t, order, 2 * calls)    /* calls in the order in which they run, batch by batch */        \
+    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
     TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */    \
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
@@ -20322,7 +20336,7 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
    floats. */
 
-static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t stage)
+static int fold__add_batch(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof(fold__batch)))
@@ -20330,19 +20344,18 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t stage)
     fold__batch *batch = &run->batch[run->counts.batches++];
     memset(batch, 0, sizeof *batch);
     batch->group_sig = sig;
-    batch->stage = stage;
+    batch->stage = 1;
     batch->first = run->counts.order;
     return 1;
 }
 
-/* Ends the batch begun last, and gives its calls their rows in the signature's buffers. */
-static void fold__end_batch(fold_ctx *f)
+/* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
+static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
-    fold__batch *batch = &run->batch[run->counts.batches - 1];
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t *const calls = run->order + batch->first;
-    const uint32_t count = run->counts.order - batch->first, rows = group_sig->max_rows; /* so far */
+    const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t strip = fold__strip_of(fold__group_of(f, group_sig));
     uint32_t *const slot = run->slot, *const elem_slot = run->elem_slot, elems = group_sig->max_elems;
     batch->count = count;
@@ -20357,48 +20370,6 @@ static void fold__end_batch(fold_ctx *f)
     group_sig->max_rows += count;
     group_sig->max_elems = elems;
     batch->elems = elems - batch->first_elem;
-}
-
-/* Makes the batches of a signature that is a component of its own: one per level of its chain. */
-static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
-{
-    fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[sig];
-    const uint32_t levels = group_sig->chain;
-    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + levels, sizeof(fold__batch)))
-        return 0;
-    group_sig = &run->group_sig[sig];
-    fold__batch *level = run->batch + run->counts.batches; /* chains of 1 first, then of 2 */
-    run->counts.batches += levels;
-    for (uint32_t at = 0; at < levels; at++) {
-        const fold__batch empty = { sig, 1, 0, 0, 0, 0, 0 };
-        level[at] = empty;
-    }
-    for (uint32_t call = 0; call < group_sig->calls; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        level[run->chain[id] - 1].count++;
-        if (group_sig->has_elements)
-            level[run->chain[id] - 1].elems += f->length[id];
-    }
-    for (uint32_t at = 0; at < levels; at++) {
-        level[at].first = run->counts.order;
-        level[at].first_slot = group_sig->max_rows; /* rows so far, until the group is planned */
-        level[at].first_elem = group_sig->max_elems;
-        run->counts.order += level[at].count;
-        group_sig->max_rows += level[at].count;
-        group_sig->max_elems += level[at].elems;
-        level[at].count = level[at].elems = 0;
-    }
-    for (uint32_t call = 0; call < group_sig->calls; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        fold__batch *batch = &level[run->chain[id] - 1];
-        run->slot[id] = batch->first_slot + batch->count;
-        run->elem_slot[id] = batch->first_elem + batch->elems;
-        run->order[batch->first + batch->count++] = id;
-        if (group_sig->has_elements)
-            batch->elems += f->length[id];
-    }
-    return 1;
 }
 
 /* -- prologues ------------------------------------------------------------------------------- */
@@ -20436,41 +20407,80 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* Begins a prologue if it pays. A signature that feeds itself in small batches first runs the products that
-   do not depend on the recursion, for all its calls at once. Larger batches would gain nothing by it. */
-enum { FOLD__PROLOGUE_ROWS = 8 };
-static int fold__plan_prologue(fold_ctx *f, uint32_t sig)
+/* What brief buffers of a signature take, or rows that are used again together. */
+static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
+
+/* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
+   group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
+static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
-    fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[sig];
+    const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
+    const size_t calls = group_sig->calls, elems = group_sig->elems, most = fold__brief_floats(f);
+    const size_t floats = calls * found->row_floats + elems * found->elem_floats;
+    if (fold__goes_back(f->run) || fold__strip_of(fold__group_of(f, group_sig)) || floats <= most)
+        return group_sig->calls;
+    const size_t least = f->group_rows ? FOLD__MOST_ROWS : FOLD__PART_ROWS;
+    return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
+}
+
+/* Decides whether a prologue pays. A signature that feeds itself in small batches first runs the products
+   that do not depend on the recursion, for many calls at once. Larger batches would gain nothing by it. */
+enum { FOLD__PROLOGUE_ROWS = 8 };
+static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
+{
     if (!group_sig->cyclic || group_sig->chain < 2 ||
         group_sig->calls / group_sig->chain >= FOLD__PROLOGUE_ROWS)
-        return 1;
+        return;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
     for (int i = 0; i < program.n_ops && !group_sig->has_prologue && program.is_cell; i++)
         group_sig->has_prologue = program.op[i].op == FOLD__OP_linear &&
                                   (fold__in_prologue(f, group_sig, &program.op[i]) ||
                                    fold__leading_segments(f, group_sig, &program, &program.op[i]));
-    return !group_sig->has_prologue || fold__add_batch(f, sig, 0);
 }
 
-/* Gives each prologue its calls: all those of its signature, in the order of their rows. */
-static void fold__finish_prologues(fold_ctx *f, uint32_t group)
+/* Makes the batches of a signature that is a component of its own: one per level of its chain. If a prologue
+   pays, one stands before the first level of each block, with the block's calls. */
+static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
-    for (uint32_t index = run->group[group].first_batch; index < run->group[group].end_batch; index++) {
-        fold__batch *batch = &run->batch[index];
-        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-        if (batch->stage)
-            continue;
-        batch->first = run->counts.order;
-        batch->count = group_sig->calls;
-        batch->elems = group_sig->elems;
-        for (uint32_t call = 0; call < group_sig->calls; call++)
-            run->order[batch->first + run->slot[run->calls_by_sig[group_sig->first_record + call]]] =
-                run->calls_by_sig[group_sig->first_record + call];
-        run->counts.order += group_sig->calls;
+    fold__plan_prologue(f, &run->group_sig[sig]);
+    const fold__group_sig of = run->group_sig[sig]; /* which moves */
+    const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
+    const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
+    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + prologues + of.chain, sizeof(fold__batch)))
+        return 0;
+    const uint32_t *const calls = run->calls_by_sig + of.first_record;
+    fold__batch *to = run->batch + run->counts.batches, *prologue = NULL;
+    fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
+    memset(level, 0, of.chain * sizeof *level);
+    for (uint32_t call = 0; call < of.calls; call++)
+        level[run->chain[calls[call]] - 1].count++;
+    for (uint32_t at = 0; at < of.chain; at++) {
+        level[at].first = run->counts.order;
+        run->counts.order += level[at].count;
     }
+    for (uint32_t call = 0; call < of.calls; call++)
+        run->order[level[run->chain[calls[call]] - 1].first++] = calls[call];
+    for (uint32_t at = 0; at < of.chain; at++) {
+        fold__batch next = { sig, 1, level[at].first - level[at].count, 0, 0, 0, 0, 0, 0 };
+        fold__end_batch(f, &next, level[at].first);
+        if (prologues && (!prologue || next.first_slot / block != prologue->first_slot / block)) {
+            prologue = to++;
+            *prologue = next;
+            prologue->stage = prologue->count = prologue->elems = 0;
+            prologue->piece_slot = next.first_slot;
+            prologue->piece_elem = next.first_elem;
+        }
+        if (prologue) {
+            prologue->count += next.count;
+            prologue->elems += next.elems;
+            next.piece_slot = prologue->piece_slot;
+            next.piece_elem = prologue->piece_elem;
+        }
+        *to++ = next;
+    }
+    run->counts.batches = (uint32_t)(to - run->batch);
+    return 1;
 }
 
 /* -- policies that choose among signatures --------------------------------------------------- */
@@ -20724,7 +20734,7 @@ static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
             if (!--waiting[reads[at].reader].missing)
                 fold__make_ready(greedy, reads[at].reader);
     }
-    fold__end_batch(f);
+    fold__end_batch(f, &f->run->batch[f->run->counts.batches - 1], f->run->counts.order);
     return count;
 }
 
@@ -20739,7 +20749,7 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
         fold__agenda_depths(&greedy, count);
     for (uint32_t done = 0; done < count;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
-        if (!fold__add_batch(f, first_sig + best, 1))
+        if (!fold__add_batch(f, first_sig + best))
             return 0;
         fold__greedy_renew(f, &greedy, count);
         done += fold__run_ready(f, &greedy, best);
@@ -20780,13 +20790,13 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         }
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
         const uint32_t sig = run->maker[run->gathered[at]], level = run->depth[run->gathered[at]];
-        if (!fold__add_batch(f, sig, 1)) /* which may move what `depth` and `sorted` point to */
+        if (!fold__add_batch(f, sig)) /* which may move what `depth` and `sorted` point to */
             return 0;
         for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
                run->depth[run->gathered[end]] == level;
              end++)
             run->order[run->counts.order++] = run->gathered[end];
-        fold__end_batch(f);
+        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
     }
     return 1;
 }
@@ -20804,8 +20814,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
         end = fold__component_end(f, group, sig);
-        if (end > sig + 1 ? !fold__schedule_greedy(f, group, sig, end)
-                          : !fold__plan_prologue(f, sig) || !fold__batch_by_chain(f, sig))
+        if (end > sig + 1 ? !fold__schedule_greedy(f, group, sig, end) : !fold__batch_by_chain(f, sig))
             return 0;
     }
     return 1;
@@ -20816,10 +20825,10 @@ static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        if (!fold__add_batch(f, run->maker[run->calls[call]], 1))
+        if (!fold__add_batch(f, run->maker[run->calls[call]]))
             return 0;
         run->order[run->counts.order++] = run->calls[call];
-        fold__end_batch(f);
+        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
     }
     return 1;
 }
@@ -20839,7 +20848,6 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
                                            : fold__schedule_ratio(f, group)))
         return 0;
     run->group[group].end_batch = run->counts.batches;
-    fold__finish_prologues(f, group);
     return 1;
 }
 
@@ -20942,6 +20950,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
                          program->value[value].elem,
                          fold__outlives(&info[value]) || spans ? FOLD__SLAB : brief);
+        buffer[fold__buffer_value(value)].piece = spans && !fold__outlives(&info[value]);
         if (!info[value].grad || fold__grad_is_outer(&info[value]))
             continue;
         fold__set_buffer(&buffer[fold__buffer_grad(program, value)], program->value[value].size,
@@ -21021,10 +21030,6 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        run->group_sig[sig].last_read = run->group_sig[sig].first_back = FOLD__NONE;
-        run->group_sig[sig].read_late = 0;
-    }
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         const fold__group_sig *reader = &run->group_sig[sig];
         const fold__run_sig *run_sig = &run->run_sig[reader->run_sig];
@@ -21171,6 +21176,88 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
     return floats;
 }
 
+/* Returns the block in which the rows of a batch lie. */
+static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
+{
+    const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
+    return &block[group_sig->first_block + batch->first_slot / group_sig->block];
+}
+
+/* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
+   reads a value of their calls. Looks from the end for what reads each block last, until that is found for
+   all. Returns 0 if none begins when another is not in use any more. Behind the blocks come those of
+   elements. */
+static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
+{
+    fold__run *run = f->run;
+    uint32_t left = 0, latest = 0, index;
+    memset(block, 0, 2 * (size_t)n_blocks * sizeof *block);
+    for (index = group->first_batch; index < group->end_batch; index++) {
+        const fold__batch *batch = &run->batch[index];
+        const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
+        fold__buffer *own = fold__block_of(run, block, batch);
+        const int several = group_sig->block != group_sig->calls;
+        for (uint32_t call = 0; call < batch->count && several; call++)
+            run->block_of[run->order[batch->first + call]] = (uint32_t)(own - block);
+        own->last = index - group->first_batch;
+        own->floats += batch->stage ? batch->count : 0;
+        own[n_blocks].floats += batch->stage ? batch->elems : 0;
+        if (own->place)
+            continue;
+        own->place = own[n_blocks].place = FOLD__SLAB;
+        own->first = own[n_blocks].first = index - group->first_batch;
+        own->size = batch->first_slot; /* where it lies until it is placed */
+        own[n_blocks].size = batch->first_elem;
+        left += (uint32_t)several;
+        latest = several ? index : latest;
+    }
+    while (index-- > group->first_batch && left) {
+        const uint32_t *const ids = run->order + run->batch[index].first, time = index - group->first_batch;
+        for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage; call++)
+            for (uint32_t edge = f->first_edge[ids[call]]; edge < f->first_edge[ids[call] + 1]; edge++) {
+                const uint32_t source = f->edge_source[edge], made = run->maker[source];
+                if (made - group->first_sig >= group->end_sig - group->first_sig ||
+                    run->group_sig[made].block == run->group_sig[made].calls)
+                    continue;
+                fold__buffer *read = &block[run->block_of[fold__call_of(f, source)]];
+                left -= read->last < time;
+                read->last = read->last < time ? time : read->last;
+            }
+    }
+    return left || index + 1 < latest;
+}
+
+/* Lets calls of a group have rows again that held what nobody reads any more: places blocks as buffers of as
+   many floats as they have rows. Roots, and what other groups read, were copied from there. */
+static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
+{
+    fold__run *run = f->run;
+    for (uint32_t which = 0; which < n_blocks; which++)
+        block[n_blocks + which].last = block[which].last;
+    for (uint32_t at = 2 * group->first_sig; at < 2 * group->end_sig; at++) {
+        fold__group_sig *group_sig = &run->group_sig[at / 2];
+        const uint32_t count = (group_sig->calls - 1) / group_sig->block + 1;
+        uint32_t *const rows = at % 2 ? &group_sig->elem_rows : &group_sig->rows;
+        fold__buffer *own = block + group_sig->first_block + at % 2 * n_blocks;
+        const size_t placed = fold__place(f, own, count, 0, group->end_batch - group->first_batch);
+        for (uint32_t which = 0; which < count && placed >= *rows; which++)
+            own[which].offset = own[which].size;
+        *rows = placed < *rows ? (uint32_t)placed : *rows;
+    }
+    for (uint32_t index = group->first_batch; index < group->end_batch; index++) {
+        fold__batch *batch = &run->batch[index];
+        const fold__buffer *own = fold__block_of(run, block, batch);
+        const uint32_t rows = (uint32_t)own->offset - own->size;
+        const uint32_t elems = (uint32_t)own[n_blocks].offset - own[n_blocks].size;
+        batch->first_slot += rows;
+        batch->piece_slot += rows;
+        batch->first_elem += elems;
+        batch->piece_elem += elems;
+        for (uint32_t call = 0; call < batch->count && batch->stage && elems; call++)
+            run->elem_slot[run->order[batch->first + call]] += elems;
+    }
+}
+
 /* Tells when the brief values of a program are in use, by numbers of ops. A value that lasts for a batch is
    in use from the first op of the span that makes it to the last of the span that reads it last. For a tile
    of rows runs through a whole span before the next does. */
@@ -21201,8 +21288,6 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
         }
     }
 }
-
-static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
    values that are not in use at the same time share one. In training they do not, as backward computes them
@@ -21265,8 +21350,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     size_t whole = 0;
     for (uint32_t nth = 0; nth < group_sig->calls && fold__is_whole(&f->sigs[run_sig->sig]); nth++)
         whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
-    const size_t late =
-        fold__size(3, (size_t)group_sig->calls + group_sig->elems + 16, 0) * sizeof(float *) / sizeof(float);
+    const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
+    const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
     group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
     const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
@@ -21275,8 +21360,41 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Numbers the buffers of a group and reserves them, and the memory that placing them takes. */
-static int fold__open_buffers(fold_ctx *f, const fold__group *group)
+/* Notes between which batches the signatures of a group have theirs, how large these are, and which blocks
+   of rows there are. Returns how many, or 0 if each signature has but one. */
+static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
+{
+    fold__run *run = f->run;
+    uint32_t n_blocks = 0;
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        group_sig->first_batch = group_sig->last_read = group_sig->first_back = FOLD__NONE;
+        group_sig->max_rows = group_sig->max_elems = 0;
+        group_sig->rows = group_sig->calls;
+        group_sig->elem_rows = group_sig->elems;
+    }
+    for (uint32_t batch = group->first_batch; batch < group->end_batch; batch++) {
+        const fold__batch *each = &run->batch[batch];
+        fold__group_sig *group_sig = &run->group_sig[each->group_sig];
+        if (group_sig->first_batch == FOLD__NONE)
+            group_sig->first_batch = batch;
+        group_sig->last_batch = batch;
+        group_sig->max_rows = each->count > group_sig->max_rows ? each->count : group_sig->max_rows;
+        group_sig->max_elems = each->elems > group_sig->max_elems ? each->elems : group_sig->max_elems;
+    }
+    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        group_sig->block = group_sig->first_batch == group_sig->last_batch ? group_sig->calls
+                                                                           : fold__block_calls(f, group_sig);
+        group_sig->first_block = n_blocks;
+        n_blocks += (group_sig->calls - 1) / group_sig->block + 1;
+    }
+    return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
+}
+
+/* Numbers the buffers of a group and reserves them, and the memory that placing them takes, or so many
+   blocks of rows. */
+static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
     const uint32_t first_buffer = run->counts.buffers;
@@ -21288,34 +21406,12 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group)
         group_sig->first_buffer = run->counts.buffers;
         run->counts.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
     }
-    const size_t bytes = fold__places_bytes(run->counts.buffers - first_buffer, times);
-    if (!fold__need(f, FOLD__ARRAY_BUFFERS, run->counts.buffers, sizeof(fold__buffer)) ||
+    const size_t bytes = fold__places_bytes((size_t)run->counts.buffers - first_buffer + n_blocks, times);
+    const size_t buffers = run->counts.buffers + 2 * (size_t)n_blocks;
+    if (!fold__need(f, FOLD__ARRAY_BUFFERS, buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
-        fold__place_buffers(f, &run->group_sig[sig], &program);
-    }
     return 1;
-}
-
-/* Notes between which batches the signatures of a group have theirs, and how large these are. */
-static void fold__note_batches(fold__run *run, const fold__group *group)
-{
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
-        fold__group_sig *group_sig = &run->group_sig[sig];
-        group_sig->first_batch = FOLD__NONE;
-        group_sig->max_rows = group_sig->max_elems = 0;
-    }
-    for (uint32_t batch = group->first_batch; batch < group->end_batch; batch++) {
-        const fold__batch *each = &run->batch[batch];
-        fold__group_sig *group_sig = &run->group_sig[each->group_sig];
-        if (group_sig->first_batch == FOLD__NONE)
-            group_sig->first_batch = batch;
-        group_sig->last_batch = batch;
-        group_sig->max_rows = each->count > group_sig->max_rows ? each->count : group_sig->max_rows;
-        group_sig->max_elems = each->elems > group_sig->max_elems ? each->elems : group_sig->max_elems;
-    }
 }
 
 /* Finds how large a signature's buffers are, when its slabs are in use, and where the others lie. */
@@ -21323,15 +21419,18 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+    fold__place_buffers(f, group_sig, &program);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
         buffer->first = FOLD__NONE;
-        buffer->last = 0;
         if (!buffer->place)
             continue;
-        const uint32_t count = buffer->elem ? group_sig->elems : group_sig->calls;
-        buffer->floats = fold__round_up(fold__size(buffer->size, count, 0), 16);
-        run->counts.without_reuse += buffer->floats;
+        const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
+        const uint32_t rows = buffer->piece  ? buffer->elem ? group_sig->max_elems : group_sig->max_rows
+                              : buffer->elem ? group_sig->elem_rows
+                                             : group_sig->rows;
+        buffer->floats = fold__round_up(fold__size(buffer->size, rows, 0), 16);
+        run->counts.without_reuse += fold__round_up(fold__size(buffer->size, all, 0), 16);
     }
     fold__live_own(f, group_sig, &program, times);
     fold__live_read(f, group_sig, &program, times);
@@ -21346,9 +21445,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     const fold__group group = run->group[which]; /* which moves */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->counts.buffers;
-    if (!fold__open_buffers(f, &group))
+    const uint32_t n_blocks = fold__note_batches(f, &group);
+    if (!fold__open_buffers(f, &group, n_blocks))
         return 0;
-    fold__note_batches(run, &group);
+    if (n_blocks && fold__find_blocks(f, &group, run->buffer + run->counts.buffers, n_blocks))
+        fold__reuse_rows(f, &group, run->buffer + run->counts.buffers, n_blocks);
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
@@ -21417,6 +21518,8 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->row = row;
     worker->at[FOLD__BY_CALLS] = (ptrdiff_t)worker->batch.first_slot + (ptrdiff_t)row;
     worker->at[FOLD__BY_ELEMS] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
+    worker->at[FOLD__BY_PIECE] = worker->at[FOLD__BY_CALLS] - (ptrdiff_t)worker->batch.piece_slot;
+    worker->at[FOLD__BY_PIECE_ELEMS] = worker->at[FOLD__BY_ELEMS] - (ptrdiff_t)worker->batch.piece_elem;
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
@@ -21429,7 +21532,8 @@ static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uin
     switch (buffer->place) {
     case FOLD__SLAB:
         spot->base = worker->region + buffer->offset;
-        spot->moves = buffer->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS;
+        spot->moves = (uint8_t)((buffer->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS) +
+                                (buffer->piece ? FOLD__BY_PIECE - FOLD__BY_CALLS : 0));
         break;
     case FOLD__PER_BATCH: spot->moves = FOLD__BY_ROWS; break;
     case FOLD__PER_TILE: break;
@@ -21467,7 +21571,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
-    const ptrdiff_t first = spot->spread == FOLD__BY_CALLS ? (ptrdiff_t)worker->batch.first_slot : 0;
+    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS];
     if (spot->from)
         *rows = *spot->from;
     else /* a value of calls, from the batch's first on */
@@ -21498,7 +21602,7 @@ static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, co
                                int operand, fold__spot *spot)
 {
     const fold__ref *ref = &worker->program.ref[op->first_ref + (uint32_t)operand];
-    int by_calls = 0;
+    uint8_t moves = FOLD__BY_ROWS;
     switch (ref->kind) {
     case FOLD__FROM_PARAM:
         spot->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
@@ -21511,7 +21615,7 @@ static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, co
             spot->base += ref->offset;
             return;
         }
-        by_calls = spot->moves == FOLD__BY_CALLS;
+        moves = spot->moves == FOLD__STAYS ? moves : spot->moves;
         fold__outside_spot(spot, NULL);
         break;
     case FOLD__FROM_LIST:
@@ -21521,7 +21625,7 @@ static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, co
     }
     spot->offset = ref->offset;
     if (op->elem && ref->kind != FOLD__FROM_LIST)
-        spot->spread = by_calls ? FOLD__BY_CALLS : FOLD__BY_ROWS;
+        spot->spread = moves;
 }
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */

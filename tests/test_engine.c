@@ -490,6 +490,83 @@ static void memory_is_reused(void)
     fold_model_free(m);
 }
 
+/* One sample that is a chain: by nodes, over a list, with a reader of all second outputs at the end, of lists, or of
+   calls that each have a list. */
+enum { CHAIN_WIDTH = 8, CHAIN_IN = 4, CHAIN_ROWS = 6 };
+enum { CHAIN_OF_NODES, CHAIN_OVER_LIST, CHAIN_READ_LATE, CHAIN_OF_LISTS, CHAIN_WITH_LISTS, CHAINS };
+static void looks_at_list(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_node seen = fold_linear(f, in[1], fold_param_find(fold_ctx_model(f), "W"), FOLD_NULL_PARAM);
+    (void)user;
+    out[0] = fold_tanh(f, fold_list_sum(f, fold_mul(f, fold_tanh(f, seen), in[0])));
+}
+static fold_node long_chain(fold_ctx *f, int way, const fold_recurrent *layer, fold_cell looks, const float *x, int n)
+{
+    const fold_recurrent *gru = &layer[way == CHAIN_READ_LATE];
+    fold_node *all = (fold_node *)malloc((size_t)n * sizeof *all);
+    const fold_param W = fold_param_find(fold_ctx_model(f), "W");
+    fold_state last = fold_recurrent_zeros(f, gru);
+    fold_node root = FOLD_NULL_NODE;
+    if (way == CHAIN_OF_LISTS) root = fold_list_input(f, x, CHAIN_ROWS, fold_shape1(CHAIN_WIDTH));
+    if (way == CHAIN_OVER_LIST) fold_unroll_list(f, gru, fold_list_input(f, x, n, fold_shape1(CHAIN_IN)), 0, NULL, &last);
+    for (int t = 0; t < n && way != CHAIN_OVER_LIST; t++) {
+        if (way == CHAIN_WITH_LISTS) {
+            const fold_node list[] = { fold_input(f, x + t, CHAIN_WIDTH), fold_input(f, x + 2 * t, CHAIN_WIDTH) };
+            last.h = fold_call_n(f, looks, &last.h, 1, list, 1 + t % 2);
+        } else if (way == CHAIN_OF_LISTS) root = fold_tanh(f, fold_linear(f, root, W, FOLD_NULL_PARAM));
+        else last = fold_recurrent_apply(f, gru, fold_input(f, x + CHAIN_IN * t, CHAIN_IN), last);
+        all[t] = last.c;
+    }
+    root = way == CHAIN_OF_LISTS ? fold_list_sum(f, root) : way == CHAIN_READ_LATE ? fold_sum_n(f, all, n) : last.h;
+    free(all);
+    return root;
+}
+
+/* Rows that nobody reads any more are used again, so a chain takes as much memory however long it is. What a prologue
+   leaves is read soon, even if states are not. The bits are those of an eager context, twice in a plan that is kept. */
+static void chains_use_rows_again(void)
+{
+    enum { MOST = 600 };
+    static float x[MOST * CHAIN_IN];
+    fold_model *m = fold_model_new(NULL);
+    const fold_recurrent gru = fold_gru_new(m, "gru", CHAIN_IN, CHAIN_WIDTH), lstm = fold_lstm_new(m, "lstm", CHAIN_IN, CHAIN_WIDTH);
+    const fold_recurrent layer[2] = { gru, lstm };
+    fold_cell_desc looking = fold_cell_desc_default();
+    fold_weight_new(m, "W", CHAIN_WIDTH, CHAIN_WIDTH);
+    looking.name = "looks";
+    looking.body = looks_at_list;
+    looking.n_in = looking.n_list = looking.n_out = 1;
+    looking.in[0] = looking.list[0] = fold_shape1(CHAIN_WIDTH);
+    const fold_cell looks = fold_cell_new(m, &looking);
+    for (int i = 0; i < MOST * CHAIN_IN; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+    for (int way = 0; way < CHAINS * FOLD_SCHEDULE_COUNT; way++) {
+        size_t bytes[2];
+        for (int length = 0; length < 2; length++) {
+            float value[2][CHAIN_WIDTH];
+            const int n = length ? MOST : MOST / 2;
+            for (int eager = 0; eager < 2; eager++) {
+                fold_ctx_desc d = fold_ctx_desc_default();
+                d.eager = eager;
+                d.schedule = (fold_schedule)(way / CHAINS);
+                d.group_bytes = 1000;
+                fold_ctx *f = fold_ctx_new(m, &d);
+                const fold_node root = long_chain(f, way % CHAINS, layer, looks, x, n);
+                CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+                if (!eager) {
+                    bytes[length] = fold_ctx_stats(f).value_bytes;
+                    CHECK_INT(fold_replay(f), FOLD_OK);
+                }
+                memcpy(value[eager], fold_value(f, root), sizeof value[eager]);
+                fold_ctx_free(f);
+            }
+            CHECK_SAYS(!memcmp(value[0], value[1], sizeof value[0]), "way %d: other bits", way);
+        }
+        const size_t states = way % CHAINS == CHAIN_READ_LATE ? MOST / 2 * (2 * CHAIN_WIDTH * sizeof(float) + 12 * sizeof(float *)) : 0;
+        CHECK_SAYS(bytes[1] <= bytes[0] + states + 256, "way %d: %zu and %zu bytes", way, bytes[0], bytes[1]);
+    }
+    fold_model_free(m);
+}
+
 /* backward(a) then backward(b), with runs and more recording between, eager and batched: gradients are those
    of a alone plus those of b alone. */
 static void several_roots(void)
@@ -3260,6 +3337,7 @@ int main(int argc, char **argv)
         { "engine: groups hold rows", groups_hold_rows },
         { "engine: groups are of about one size", groups_are_even },
         { "engine: memory is reused", memory_is_reused },
+        { "rows of a chain are used again", chains_use_rows_again },
         { "engine: several roots", several_roots },
         { "engine: more recording after a run", more_recording },
         { "engine: runs of what is new", runs_of_what_is_new },

@@ -55,7 +55,7 @@ static const struct {
         X(WINDOW, "VVV") X(CALL, "VVV") X(OUT, "VV") X(LIST_SUM, "VL") X(LIST_MEAN, "VL")                  \
             X(LIST_CALL, "VVL") X(SUM, "SV") X(XENT, "SV") X(PICK, "SV") X(PRODUCT, "SSS")                 \
                 X(LIST_LOSS, "SL") X(LIST_REF, "L") X(LIST_LOOKUP, "L") X(LIST_LINEAR, "LL")               \
-                    X(LIST_ADD, "LLV") X(ATTENTION, "LLL")
+                    X(LIST_ADD, "LLV") X(ATTENTION, "LLL") X(CHAIN, "VVV")
 enum op {
 #define OP_NAME(name, types) OP_##name,
     OP_LIST(OP_NAME) OPS
@@ -196,6 +196,13 @@ static fold_node record_one(const life_context *c, fold_ctx *f, const fold_node 
         const fold_node in[2] = { x, y };
         return fold_call(f, life.cell[fresh], in, 2);
     }
+    case OP_CHAIN: /* long enough for its rows to be used again */
+        made = y;
+        for (int step = 0; step < 20; step++) {
+            const fold_node in[2] = { x, made };
+            made = fold_call(f, life.cell[fresh], in, 2);
+        }
+        return made;
     case OP_OUT: return fold_out(f, x, 1);
     case OP_LIST_SUM: return fold_list_sum(f, x);
     case OP_LIST_MEAN: return fold_list_mean(f, x);
@@ -562,8 +569,8 @@ static void record_node(life_context *c, int which, const event *e)
     }
     if (r.op == OP_OUT && c->record[r.in[0]].op != OP_CALL)
         r.op = OP_TANH;
-    if (r.op == OP_WINDOW && c->desc.dedupe)
-        r.op = OP_ADD; /* windows of one node are kept together */
+    if ((r.op == OP_WINDOW || r.op == OP_CHAIN) && c->desc.dedupe)
+        r.op = OP_ADD; /* windows of one node are kept together, and some calls of a chain may be there */
     c->record[c->n] = r;
     c->flags[c->n] = c->merged[c->n] = 0;
     c->epoch[c->n] = c->output_epoch[c->n] = MIXED;
@@ -576,7 +583,7 @@ static void record_node(life_context *c, int which, const event *e)
         if (c->node[at].id == c->node[c->n].id)
             c->merged[c->n] = 1; /* the same node, which is referred to instead */
     c->n++;
-    const int last = (int)c->node[c->n - 1].id + (r.op == OP_CALL); /* both outputs are there */
+    const int last = (int)c->node[c->n - 1].id + (r.op == OP_CALL || r.op == OP_CHAIN); /* both outputs are there */
     if (last > c->recorded)
         c->recorded = last;
 }
