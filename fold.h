@@ -2026,7 +2026,7 @@ FOLD_API int fold_finite(const float *values, int n);
      whole       an operand is whole when all rows of a list are read, at one address and stride, by one edge
      chain       calls of one signature of which each reads the one before; no schedule has fewer batches
      component   signatures of a group that feed each other in a circle, or one that feeds none before it
-     stage       0: a cell's prologue, what depends on no recursion and runs first for all calls; 1: the rest
+     stage       0: a cell's prologue, what depends on no recursion and runs first for many calls; 1: the rest
      batch       calls of one signature (and one stage) that run together
      sample      calls that no value ties to other samples
      group       samples that run together, forward and backward, before the next group begins
