@@ -3616,9 +3616,9 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
 /* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
    `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
    of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
-   from is zeros. Scattered: inputs are to be fetched. Far: so are the rows that chains go on from. */
+   from is zeros. Scattered: inputs are to be fetched. Distant: so are the rows that chains go on from. */
 typedef struct fold__span {
-    int n_seg, count, last, started, scattered, far;
+    int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
     const float *const *from;
     float *const *to;
@@ -3953,7 +3953,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     at.count = count;
     at.to = fold__row_pointers(&product->output, row, rows, made);
     at.started = product->init.base || product->init.rows;
-    at.far = product->init.base && product->init.base == product->output.base;
+    at.distant = product->init.base && product->init.base == product->output.base;
     at.from = (const float *const *)fold__row_pointers(at.started ? &product->init : &zeros, row, rows,
                                                        made + rows);
     do {
@@ -6645,28 +6645,28 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
 /* All tiles of ROWS rows that are left. VECTORS of `vectors` vectors are whole, all or all but the last. */
-#define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                           \
-    for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                               \
-        FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                             \
-        if (ROWS == FOLD__TILE_ROWS && VECTORS == FOLD__VPP && at->far && line + 2 * ROWS <= lines)      \
-            for (element = 0; element < ROWS; element++)                                                 \
-                for (segment = 0; segment <= vectors * FOLD__W; segment += 16)                           \
-                    FOLD__PREFETCH(to[ROWS + element] + to_col + segment);                               \
-        for (segment = 0; segment < at->n_seg; segment++)                                                \
-        {                                                                                                \
-            const float *weights = at->seg[segment].weights + at->offset;                                \
-            const int count = at->seg[segment].inner;                                                    \
-            inputs = at->seg[segment].inputs + line;                                                     \
-            for (element = 0; ROWS >= 4 && at->scattered && line + 3 * ROWS <= lines && element < ROWS;  \
-                 element++)                                                                              \
-                FOLD__PREFETCH(inputs[2 * ROWS + element]);                                              \
-            FOLD__ROWS_##ROWS(FOLD__X_ROW, VECTORS) for (element = 0; element < count;                   \
-                                                         element++, weights += width)                    \
-            {                                                                                            \
-                STEP(VECTORS)                                                                            \
-            }                                                                                            \
-        }                                                                                                \
-        FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                               \
+#define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
+    for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
+        FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
+        if (ROWS == FOLD__TILE_ROWS && VECTORS == FOLD__VPP && at->distant && line + 2 * ROWS <= lines) \
+            for (element = 0; element < ROWS; element++)                                                \
+                for (segment = 0; segment <= vectors * FOLD__W; segment += 16)                          \
+                    FOLD__PREFETCH(to[ROWS + element] + to_col + segment);                              \
+        for (segment = 0; segment < at->n_seg; segment++)                                               \
+        {                                                                                               \
+            const float *weights = at->seg[segment].weights + at->offset;                               \
+            const int count = at->seg[segment].inner;                                                   \
+            inputs = at->seg[segment].inputs + line;                                                    \
+            for (element = 0; ROWS >= 4 && at->scattered && line + 3 * ROWS <= lines && element < ROWS; \
+                 element++)                                                                             \
+                FOLD__PREFETCH(inputs[2 * ROWS + element]);                                             \
+            FOLD__ROWS_##ROWS(FOLD__X_ROW, VECTORS) for (element = 0; element < count;                  \
+                                                         element++, weights += width)                   \
+            {                                                                                           \
+                STEP(VECTORS)                                                                           \
+            }                                                                                           \
+        }                                                                                               \
+        FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                              \
     }
 
 /* Six chains do not fill the time of a multiply-add, so two tiles of six rows and one vector go together. */
