@@ -18277,6 +18277,8 @@ typedef struct fold__run {
     /* asked of this run */
     uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
     int backward;
+    int grad_leaves; /* inputs or looked-up values get gradients */
+    int some_parts;  /* contributions leave holes in some gradient */
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
@@ -18686,10 +18688,11 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
+static uint64_t fold__all_slots(const fold__sig *sig) { return (1ull << (sig->n_in + sig->n_list)) - 1; }
 static int fold__stops_some(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    return sig->differentiable != (1ull << (sig->n_in + sig->n_list)) - 1;
+    return sig->differentiable != fold__all_slots(sig);
 }
 
 static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
@@ -18880,34 +18883,39 @@ static int fold__call_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
+/* Whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
+static int fold__passes_grad(const fold_ctx *f, uint32_t id)
+{
+    const fold__slots slots = fold__slots_of(f, id);
+    int grad = 0;
+    for (uint32_t output = 0; output < slots.sig->n_out; output++)
+        grad |= (f->kind[id + output] & FOLD__KEEP_GRAD) != 0;
+    for (int slot = 0; slot < fold__n_slots(&slots) && !grad; slot++)
+        if (slots.sig->differentiable >> slot & 1)
+            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
+                 edge < end; edge++)
+                grad |= f->run->grad[f->edge_source[edge]];
+    return grad || fold__call_grad(f, id);
+}
+
 /* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
    is trained or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
     memset(run->grad, 0, (size_t)f->n_nodes + 2);
+    run->grad_leaves = 0;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-        if (kind != FOLD__EXTRA && !(run->state[id] & FOLD__BEARS))
+        if (kind == FOLD__EXTRA)
+            run->grad[id] = run->grad[id - 1];
+        else if (!(run->state[id] & FOLD__BEARS))
             continue;
-        switch (kind) {
-        case FOLD__EXTRA: run->grad[id] = run->grad[fold__node_call(f, id)]; break;
-        case FOLD__OP: {
-            const fold__slots slots = fold__slots_of(f, id);
-            uint8_t grad = (f->kind[id] & FOLD__KEEP_GRAD) != 0;
-            for (uint32_t output = 1; output < slots.sig->n_out; output++)
-                grad |= (f->kind[id + output] & FOLD__KEEP_GRAD) != 0;
-            grad |= run->known[f->sig[id]].trains;
-            for (int slot = 0; slot < fold__n_slots(&slots) && !grad; slot++)
-                if (slots.sig->differentiable >> slot & 1)
-                    for (uint32_t edge = fold__slot_first(&slots, slot),
-                                  end = edge + fold__slot_edges(&slots, slot);
-                         edge < end; edge++)
-                        grad |= run->grad[f->edge_source[edge]];
-            run->grad[id] = grad || fold__call_grad(f, id);
-            break;
-        }
-        default: run->grad[id] = (uint8_t)fold__leaf_grad(f, id); break;
+        else if (kind == FOLD__OP)
+            run->grad[id] = (uint8_t)(run->known[f->sig[id]].trains || fold__passes_grad(f, id));
+        else {
+            run->grad[id] = (uint8_t)fold__leaf_grad(f, id);
+            run->grad_leaves |= run->grad[id] && kind != FOLD__PARAM;
         }
     }
 }
@@ -18966,11 +18974,9 @@ static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, ui
     return FOLD__GRAD_SOME_PARTS;
 }
 
-/* Tells how a gradient is put together, when all contributions are noted. */
-static uint8_t fold__settle_parts(uint8_t mode, uint32_t part, uint64_t cover, uint32_t size)
+/* Tells how a gradient that comes in parts is put together, when all contributions are noted. */
+static uint8_t fold__settle_parts(uint32_t part, uint64_t cover, uint32_t size)
 {
-    if (mode != FOLD__GRAD_SOME_PARTS)
-        return mode;
     if (part == size)
         return FOLD__GRAD_WHOLE;
     const uint32_t parts = size / part;
@@ -18985,41 +18991,54 @@ static int fold__slot_sends(const fold__slots *slots, int slot)
     return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
 }
 
-/* Finds how the gradient of every value that needs one is put together. An edge that reads one row of a list
-   is added up with others, which may read that row too. But each row of an eager cell's copy of a whole list
-   is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads. An edge that reads one row of a list is added up
+   with others, which may read that row too. But each row of an eager cell's copy of a whole list is read by
+   the copy of one element alone. */
+static void fold__note_edges(fold_ctx *f, uint32_t id)
+{
+    fold__run *run = f->run;
+    const fold__slots slots = fold__slots_of(f, id);
+    uint32_t edge = slots.first_edge;
+    for (int slot = 0, n_slots = fold__n_slots(&slots); slot < n_slots; slot++) {
+        const uint32_t end = edge + fold__slot_edges(&slots, slot);
+        if (!fold__slot_sends(&slots, slot))
+            edge = end;
+        for (; edge < end; edge++) {
+            const uint32_t source = f->edge_source[edge], at = f->edge_offset[edge];
+            if (!run->grad[source])
+                continue;
+            const uint32_t length = fold__slot_floats(&slots, slot);
+            if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
+                const int copied = fold__is_input_barrier(f, source) && fold__is_input_barrier(f, id);
+                run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
+            } else if (run->mode[source] == FOLD__GRAD_ZERO && !at) { /* most are whole, and alone */
+                run->part[source] = length;
+                run->cover[source] = 1;
+                run->mode[source] = FOLD__GRAD_SOME_PARTS;
+            } else {
+                run->mode[source] = fold__note_part(run->mode[source], &run->part[source],
+                                                    &run->cover[source], at & ~FOLD__WHOLE_LIST, length);
+            }
+        }
+    }
+}
+
+/* Finds how the gradient of every value that needs one is put together. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
     memset(run->mode, FOLD__GRAD_ZERO, (size_t)f->n_nodes + 2);
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    for (uint32_t id = 1; id <= run->counts.last_node; id++) {
-        if (!fold__is_op(f, id) || !(run->state[id] & FOLD__RUNS) || !run->grad[id])
+    for (uint32_t call = 0; call < f->n_calls && f->calls[call] <= run->counts.last_node; call++)
+        if ((run->state[f->calls[call]] & FOLD__RUNS) && run->grad[f->calls[call]])
+            fold__note_edges(f, f->calls[call]);
+    run->some_parts = 0;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        if (run->mode[id] != FOLD__GRAD_SOME_PARTS)
             continue;
-        const fold__slots slots = fold__slots_of(f, id);
-        for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
-            if (!fold__slot_sends(&slots, slot))
-                continue;
-            const uint32_t length = fold__slot_floats(&slots, slot);
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-                 edge < end; edge++) {
-                const uint32_t source = f->edge_source[edge];
-                if (!run->grad[source])
-                    continue;
-                if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
-                    const int copied = fold__is_input_barrier(f, source) && fold__is_input_barrier(f, id);
-                    run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
-                    continue;
-                }
-                run->mode[source] = fold__note_part(run->mode[source], &run->part[source],
-                                                    &run->cover[source], fold__edge_offset(f, edge), length);
-            }
-        }
+        run->mode[id] = fold__settle_parts(run->part[id], run->cover[id], fold__row_size(f, id));
+        run->some_parts |= run->mode[id] == FOLD__GRAD_SOME_PARTS;
     }
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (run->grad[id])
-            run->mode[id] =
-                fold__settle_parts(run->mode[id], run->part[id], run->cover[id], fold__row_size(f, id));
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
@@ -19047,12 +19066,11 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 
 /* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
    row contributes to a parameter once for every row, as the ops of a batched body do. */
-static uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge)
+FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int few)
 {
-    const fold__sig *sig = fold__node_sig(f, id);
-    if (fold__is_of_rows(sig) && fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM)
-        return f->length[id];
-    return fold__takes_few(f, id) ? f->length[id] : fold__edge_rows(f, edge);
+    const int of_rows = few || (fold__is_of_rows(fold__node_sig(f, id)) &&
+                                fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM);
+    return of_rows ? f->length[id] : fold__edge_rows(f, edge);
 }
 
 /* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at or,
@@ -19062,22 +19080,24 @@ static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, ui
 {
     fold__run *run = f->run;
     const fold__slots slots = fold__slots_of(f, id);
-    for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
-        if (!(slots.sig->differentiable >> slot & 1))
-            continue;
-        const uint32_t length = fold__slot_floats(&slots, slot);
+    uint32_t edge = slots.first_edge;
+    for (int slot = 0, n_slots = fold__n_slots(&slots); slot < n_slots; slot++) {
         const int shared = fold__slot_shared(&slots, slot);
-        for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-             edge < end; edge++) {
+        const uint32_t end = edge + fold__slot_edges(&slots, slot);
+        if (!(slots.sig->differentiable >> slot & 1))
+            edge = end;
+        for (; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            if (!run->grad[source] || (!shared && run->mode[source] != FOLD__GRAD_SUM))
+            if (shared ? !run->grad[source] : run->mode[source] != FOLD__GRAD_SUM)
                 continue;
+            const uint32_t length = fold__slot_floats(&slots, slot);
             uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
             run->contribution_at[edge] = *next;
-            *next += (length * fold__contribution_rows(f, id, edge) + 15) / 16;
+            const int few = fold__takes_few(f, id);
+            *next += (length * fold__contribution_rows(f, id, edge, few) + 15) / 16;
             if (shared)
                 continue;
-            run->contribution_floats[edge] = length | (fold__takes_few(f, id) ? FOLD__TAKES_FEW : 0);
+            run->contribution_floats[edge] = length | (few ? FOLD__TAKES_FEW : 0);
             run->next_contribution[edge] = FOLD__NONE;
             if (run->first_contribution[source] == FOLD__NONE)
                 run->first_contribution[source] = edge;
@@ -19339,7 +19359,8 @@ static void fold__note_info_part(fold__value_info *info, uint32_t offset, uint32
 }
 static void fold__settle_info_parts(fold__value_info *info, uint32_t size)
 {
-    info->mode = fold__settle_parts(info->mode, info->part, info->cover, size);
+    if (info->mode == FOLD__GRAD_SOME_PARTS)
+        info->mode = fold__settle_parts(info->part, info->cover, size);
 }
 
 /* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
@@ -19535,14 +19556,18 @@ static int fold__analyse_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
     for (uint32_t call = 0; call < run->counts.calls && fold__goes_back(run); call++) {
-        const fold__slots slots = fold__slots_of(f, run->calls[call]);
         fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
+        uint64_t found = run_sig->found.slot_grad;
         run_sig->found.grad |= run->grad[run->calls[call]];
         run_sig->partly |= !run->grad[run->calls[call]];
+        if (found == fold__all_slots(&f->sigs[run_sig->sig]))
+            continue;
+        const fold__slots slots = fold__slots_of(f, run->calls[call]);
         for (int slot = 0; slot < fold__n_slots(&slots); slot++)
             for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-                 edge < end && !(run_sig->found.slot_grad >> slot & 1); edge++)
-                run_sig->found.slot_grad |= (uint64_t)run->grad[f->edge_source[edge]] << slot;
+                 edge < end && !(found >> slot & 1); edge++)
+                found |= (uint64_t)run->grad[f->edge_source[edge]] << slot;
+        run_sig->found.slot_grad = found;
     }
     for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
         if (!fold__know_analysis(f, sig))
@@ -19563,7 +19588,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     uint32_t last = run->reach[id];
-    if (!fold__goes_back(run))
+    if (!fold__goes_back(run) || !run->grad_leaves)
         return last;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint32_t source = f->edge_source[edge];
@@ -19947,7 +19972,7 @@ static void fold__mark_links(fold_ctx *f)
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+    for (uint32_t id = 1; id <= f->n_nodes && run->grad_leaves; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
         const int leaf = (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF) &&
                          run->grad[id] && (run->state[id] & FOLD__RUNS);
@@ -19967,7 +19992,7 @@ static void fold__list_leaves(fold_ctx *f)
         run->group[group].first_leaf = run->group[group].end_leaf = at;
         at += count;
     }
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
+    for (uint32_t id = 1; id <= f->n_nodes && run->counts.leaves; id++)
         if (!fold__makes_value(f->kind[id]) && run->leaf_group[id] != FOLD__NONE)
             run->leaves[run->group[run->leaf_group[id]].end_leaf++] = id;
 }
@@ -20020,7 +20045,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             maker[id + output] = index;
     }
-    for (uint32_t call = first_call; call < end_call && fold__goes_back(run); call++) {
+    for (uint32_t call = first_call; call < end_call && fold__goes_back(run) && run->some_parts; call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
         for (uint32_t output = 0; output < group_sig->n_out; output++)
             group_sig->cleared |=
@@ -20087,7 +20112,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
     fold__reader reader = { run->maker,
                             run->chain,
-                            fold__goes_back(run) ? run->leaf_group : NULL,
+                            fold__goes_back(run) && run->grad_leaves ? run->leaf_group : NULL,
                             group->first_sig,
                             group->end_sig - group->first_sig,
                             self,
@@ -21917,8 +21942,8 @@ static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
     return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
 }
 
-static FOLD__NOINLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge,
-                                             int shared, const fold__group *group)
+FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge, int shared,
+                                    const fold__group *group)
 {
     const fold__run *run = f->run;
     const uint32_t source = f->edge_source[edge];
@@ -21938,36 +21963,57 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Lists the rows of an input of the batch's calls: those that are read or, with a group that runs backward,
-   those that get the contributions to it. */
-static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const fold__group *back,
-                             fold_rows *to)
+/* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
+   group that runs backward, those that get the contributions to it. */
+static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
+                             float **rows)
+{
+    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1;
+    const int is_back = FOLD__TRAINING(back != NULL);
+    for (uint32_t call = 0; call < worker->batch.count && !is_back; call++)
+        rows[call] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)slot, 0);
+    for (uint32_t call = 0; call < worker->batch.count && is_back; call++) {
+        const uint32_t id = worker->ids[call], edge = f->first_edge[id] + (uint32_t)slot;
+        rows[call] =
+            f->run->grad[id] ? fold__edge_dest(f, worker, edge, shared, back) : fold__trash(f, worker);
+    }
+}
+
+/* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
+static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
+                            float **rows)
 {
     const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot);
-    const int is_list = slot >= worker->program.n_in, is_back = FOLD__TRAINING(back != NULL);
-    const size_t count = is_list ? worker->batch.elems : worker->batch.count;
-    float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
     size_t at = 0;
-    for (uint32_t call = 0; call < worker->batch.count && !is_list && !is_back; call++)
-        rows[at++] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)slot, 0);
-    for (uint32_t call = 0; call < worker->batch.count && (is_list || is_back); call++) {
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         const fold__slots slots = fold__slots_of(f, id);
-        const int given = is_back && f->run->grad[id];
+        const int is_back = FOLD__TRAINING(back != NULL), given = is_back && f->run->grad[id];
         uint32_t first;
-        const size_t end_at = at + fold__rows_in_part(worker, is_list, call, &first);
+        const size_t end_at = at + fold__rows_in_part(worker, 1, call, &first);
         for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
-            const uint32_t edge_rows = is_list ? fold__edge_rows(f, edge) : 1;
+            const uint32_t edge_rows = fold__edge_rows(f, edge);
             const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
             float *dest = is_back ? fold__trash(f, worker) : NULL;
             if (given)
-                dest = fold__edge_dest(f, worker, edge, fold__slot_shared(&slots, slot), back);
+                dest = fold__edge_dest(f, worker, edge, 0, back);
             for (uint32_t row = first; row < edge_rows && at < end_at; row++)
                 rows[at++] = is_back ? dest + row * stride : fold__edge_row(f, edge, row);
             first -= first < edge_rows ? first : edge_rows;
         }
     }
-    *to = fold__tidy_rows(rows, count, (ptrdiff_t)size);
+}
+
+/* Finds the rows of an input of the batch's calls. */
+static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const fold__group *back,
+                             fold_rows *to)
+{
+    const int is_list = slot >= worker->program.n_in;
+    const size_t count = is_list ? worker->batch.elems : worker->batch.count;
+    float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    (is_list ? fold__list_rows : fold__fixed_rows)(f, worker, slot, back, rows);
+    *to =
+        fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot));
 }
 
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
@@ -22188,6 +22234,20 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
+/* Adds contributions to the whole of `count` rows; the first to zeros. */
+static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_rows *from, uint32_t size,
+                            int first, size_t count)
+{
+    const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
+    float *row = fold__row(to, 0), *other = fold__row(from, 0);
+    if (!count)
+        return;
+    if (first) /* -0 becomes +0, as where it is added to zeros */
+        FOLD__MAP_OF(f->model->kernels, shift)(row, other, NULL, NULL, 0, size, count, all);
+    else
+        FOLD__MAP_OF(f->model->kernels, add)(row, row, other, NULL, 0, size, count, all);
+}
+
 /* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
    the same place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
@@ -22224,6 +22284,14 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
+
+/* Whether nothing is left to be done for a gradient: its readers write it in its place. */
+FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
+{
+    const uint32_t mode = f->run->mode[id];
+    return (mode == FOLD__GRAD_WHOLE || mode == FOLD__GRAD_PARTS || mode == FOLD__GRAD_SOME_PARTS) &&
+           !f->run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
+}
 
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
@@ -22274,10 +22342,13 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
     for (size_t i = first; i < end; i++)
         fold__clear_row(fold__row(to, (int)i), size);
 }
+
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
                             const fold_rows *from, uint32_t size, int first, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    if (size == width)
+        fold__add_whole(f, to, from, size, first, count);
+    for (size_t i = 0; i < count && size != width; i++)
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
@@ -22404,21 +22475,68 @@ static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, in
    and all that follows from those is computed anew. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
+/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side. */
+typedef struct fold__sums {
+    uint32_t n, width, edge[32]; /* the contribution of each that is next */
+    float *to[32];
+} fold__sums;
+
+/* Takes a value in; 0: it has a part, or is kept. */
+static int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
+{
+    const fold__run *run = f->run;
+    int joins = run->mode[id] == FOLD__GRAD_SUM && !run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
+    for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE && joins;
+         edge = run->next_contribution[edge])
+        joins = run->contribution_floats[edge] == sums->width;
+    if (joins) {
+        sums->edge[sums->n] = run->first_contribution[id];
+        sums->to[sums->n++] = run->grad_row[id];
+    }
+    return joins;
+}
+
+/* Adds the first contributions to all of the values, then the second to those that have one, and so on. */
+static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
+{
+    float *from[32];
+    const fold_rows to_rows = { NULL, 0, sums->to }, from_rows = { NULL, 0, from };
+    for (int first = 1; sums->n; first = 0) {
+        const uint32_t n = sums->n;
+        for (uint32_t i = 0; i < n; i++)
+            from[i] = fold__grad_area(f, f->edge_source[sums->edge[i]], group) +
+                      (size_t)f->run->contribution_at[sums->edge[i]] * 16;
+        fold__add_whole(f, &to_rows, &from_rows, sums->width, first, n);
+        sums->n = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            sums->edge[sums->n] = f->run->next_contribution[sums->edge[i]];
+            sums->to[sums->n] = sums->to[i];
+            sums->n += sums->edge[sums->n] != FOLD__NONE;
+        }
+    }
+}
+
 /* Completes the gradients of an output of the batch's calls, and finds their rows. */
 static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, const fold__group *group)
 {
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
     const size_t count = value->elem ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    fold__sums sums;
     size_t at = 0;
+    sums.n = 0;
+    sums.width = value->size;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
         uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
         const fold__share some = { (int)first, (int)(first + of_call) };
         for (uint32_t row = first; row < first + of_call; row++)
             rows[at++] = f->run->grad_row[id] + (size_t)row * value->size;
-        if (worker->batch.stage && (value->elem || call >= fold__begun(worker)))
+        if (worker->batch.stage && (value->elem || call >= fold__begun(worker)) &&
+            !fold__is_complete(f, id) && (value->elem || !fold__join_sums(f, &sums, id)))
             fold__finish_gradient(f, worker, id, group, some);
+        if (sums.n == 32 || call + 1 == worker->batch.count)
+            fold__add_sums(f, &sums, group);
     }
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
@@ -22818,9 +22936,15 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = buffer && of_each; /* one of each call: most are */
-    for (uint32_t call = from; call < group_sig->calls && call < to && quick; call++)
-        rows[at++] = fold__slab_row(buffer, region, run->slot[ids[call]]) + source->offset;
+    const int quick = of_each && !is_list; /* one of each call: most are */
+    const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
+    const uint32_t input = source->input && !is_list ? source->input->index : 0;
+    for (uint32_t call = from; call < last && quick; call++) {
+        const uint32_t id = ids[call];
+        rows[at++] = source->offset + (buffer          ? fold__slab_row(buffer, region, run->slot[id])
+                                       : source->input ? fold__edge_row(f, f->first_edge[id] + input, 0)
+                                                       : run->grad_row[id + source->output]);
+    }
     for (uint32_t call = 0, begin = 0, end; call < group_sig->calls && begin < to && !quick;
          call++, begin = end) {
         const uint32_t id = ids[call];
@@ -23422,7 +23546,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
     if (!wanted || !(slots.sig->differentiable >> slot & 1))
         return 0;
     if (slot < slots.sig->n_in) {
-        const uint32_t rows = fold__contribution_rows(f, id, first);
+        const uint32_t rows = fold__contribution_rows(f, id, first, fold__takes_few(f, id));
         if (!rows)
             return 0; /* it has no place */
         fold__set_rows(&worker->dest[slot],
@@ -23537,7 +23661,8 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     if (use->kind == FOLD__USE_SLOT) {
         const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
         const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
-        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge); row < rows; row++)
+        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id));
+             row < rows; row++)
             fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
         return;
     }
@@ -24067,9 +24192,11 @@ static uint32_t fold__place_links(fold_ctx *f)
     }
     for (uint32_t group = 0; group < run->counts.groups; group++)
         run->group[group].rows = 0;
-    for (uint32_t id = 1; id <= run->counts.last_node && fold__goes_back(run); id++)
-        if (fold__is_op(f, id) && (run->state[id] & FOLD__RUNS) && run->grad[id])
+    for (uint32_t call = 0; call < f->n_calls && fold__goes_back(run); call++) {
+        const uint32_t id = f->calls[call];
+        if (id <= run->counts.last_node && (run->state[id] & FOLD__RUNS) && run->grad[id])
             fold__place_contributions(f, id, &run->group[fold__group_sig_of(f, id)->group].rows, &linked);
+    }
     return linked;
 }
 
@@ -24154,7 +24281,7 @@ static int fold__plan(fold_ctx *f)
     if (!fold__analyse_signatures(f))
         return 0;
     memset(run->maker + first, 255, nodes * sizeof *run->maker);
-    if (fold__goes_back(run))
+    if (fold__goes_back(run) && run->grad_leaves)
         memset(run->leaf_group, 255, ((size_t)f->n_nodes + 2) * sizeof *run->leaf_group);
     fold__clear_outside(f);
     if (!fold__form_groups(f))

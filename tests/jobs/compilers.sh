@@ -24,8 +24,9 @@ settings() { # compile command, defines…: without warnings. Without defines it
     done
 }
 settings_of_cpp() { settings "g++ -x c++ -std=c++17" -DFOLD_INFERENCE -DFOLD_NO_TEXT "$smallest"; }
-settings_of_code() {
+settings_of_code() { # of one kernel set: others are compiled without these settings
     for d in -DFOLD_INFERENCE "-DFOLD_NO_TEXT -DFOLD_NO_STDIO -DFOLD_NO_MALLOC"; do
+        d="$d -DFOLD_ONLY_PORTABLE"
         step "gcc -S -O1 -std=c99 $d: no warnings" \
             gcc -S -O1 -std=c99 $warnings $d -I. -o "$out/o.s" $implementation
     done
@@ -71,14 +72,14 @@ clang_reproducible() { # this one ends, too, where a place is computed from NULL
         golden layers engine inside onnx
 }
 unsafe() { # compiler: the golden bits of portable kernels under flags of unsafe mathematics
-    for flags in -funsafe-math-optimizations "-fassociative-math -fno-signed-zeros -fno-trapping-math" \
-        -freciprocal-math "-Ofast -fno-finite-math-only"; do
-        golden_under "$1" -O2 $flags
+    for flags in "-O2 -funsafe-math-optimizations" "-Ofast -fno-finite-math-only" -freciprocal-math \
+        "-fassociative-math -fno-signed-zeros -fno-trapping-math"; do
+        golden_under "$1" -O1 $flags
     done
     # clang's -ffast-math has other bits: it assumes that nothing is NaN and fuses, whatever pragmas say
     [ "$1" = gcc ] || return 0
-    for flags in "-ffast-math -DFOLD_ALLOW_FAST_MATH" -ffinite-math-only -fsingle-precision-constant; do
-        golden_under gcc -O2 $flags
+    for flags in "-O2 -ffast-math -DFOLD_ALLOW_FAST_MATH" -ffinite-math-only -fsingle-precision-constant; do
+        golden_under gcc -O1 $flags
     done
 }
 
@@ -119,7 +120,7 @@ printed_sessions() {
         "$out/sessions" --print "$out/printed_sessions.c" --sessions 40
     printed_c "$out/printed_sessions.c" gcc -std=c99 -O1 -march=native
     compiled "sessions on portable kernels" \
-        $CC -O1 -DFOLD_ONLY_PORTABLE -o "$out/portable" tests/test_sessions.c -lm &&
+        $CC -O0 -DFOLD_ONLY_PORTABLE -o "$out/portable" tests/test_sessions.c -lm &&
         counted "recordings of sessions are printed for two roundings" \
             "$out/portable" --print "$out/printed_plain.c" --sessions 200 --seed 1000
     printed_c "$out/printed_plain.c" tcc
@@ -155,7 +156,9 @@ unfused() { # compiler of C, of C++: no example and no companion lets a compiler
 }
 not_fused() { # source, compile command…: it has no multiply-adds but to_c__plan's, of whole numbers
     source=$1; shift
-    "$@" -O2 -mfma -w $declarations -I. -S -o "$out/own.s" "$source" || return
+    speed=-O1 # where gcc fuses nothing without the second flag
+    case $1 in g*) speed="-O1 -fexpensive-optimizations -finline-small-functions" ;; esac
+    "$@" $speed -mfma -w $declarations -I. -S -o "$out/own.s" "$source" || return
     awk -v source="$source" '
         /^[A-Za-z_]/ { name = $1 }
         /vfn?m(add|sub)/ && name !~ /^to_c__plan/ { print source, name; exit 1 }' "$out/own.s"

@@ -109,7 +109,7 @@ char_lm() {
     prints "char_lm on a text, with given buckets" \
         "./build/char_lm --data fold.h --limit 300 --hidden 20 --batch 7 --epochs 1 --buckets 30,60,90" \
         "$keys data=file"
-    reaches "char_lm learns" "./build/char_lm --hidden 24 --limit 300 --epochs 3 --batch 4" "perplexity < 7"
+    long reaches "char_lm learns" "./build/char_lm --hidden 24 --limit 300 --epochs 3 --batch 4" "perplexity < 7"
 }
 treelstm_sick() {
     keys="RESULT treelstm_sick pearson= spearman= mse= train_per_s= infer_per_s= eager_train_per_s="
@@ -117,7 +117,7 @@ treelstm_sick() {
     small="./build/treelstm_sick --hidden 16 --seconds 0.05"
     example treelstm_sick
     prints "treelstm_sick" "FOLD_DATA= $small --seeds 2 --epochs 1 --limit 60" "$keys seeds=2 data=generated"
-    reaches "treelstm_sick learns" "FOLD_DATA= $small --epochs 5 --limit 300" "mse < 0.75"
+    long reaches "treelstm_sick learns" "FOLD_DATA= $small --epochs 5 --limit 300" "mse < 0.75"
     real prints "treelstm_sick on real pairs" "$small --epochs 1 --limit 100" "$keys seeds=1 data=sick"
 }
 treelstm_sst() {
@@ -232,7 +232,7 @@ robot_arm() {
     small="./build/robot_arm --arms 6 --seconds 0.3"
     example robot_arm
     prints "robot_arm" "$small --steps 5 --svg $out/arm.svg" "$keys slice_p99_us= jitter_us= misses= hash="
-    reaches "robot_arm follows its path" "./build/robot_arm --arms 3 --seconds 1 --steps 800" \
+    long reaches "robot_arm follows its path" "./build/robot_arm --arms 3 --seconds 1 --steps 800" \
         "tip_mm < 0.2 * feedback_mm"
     step "robot_arm moves in the same way in every run" same_hash "$small --steps 20"
     picture robot_arm "$out/arm.svg"
@@ -246,7 +246,7 @@ game_jobs() { # each plays its games on 1, 2 and 4 threads
         "^4 threads: .* batches 2.0 are shared out in 8.0 parts, 11.0 stay;"
     step "game_jobs learns the same on 1, 2 and 4 threads" same_hash "$small --steps 8 --threads 1" \
         "$small --steps 8 --threads 2" "$small --steps 8 --threads 4"
-    reaches "game_jobs: robots learn to keep away" "./build/game_jobs --frames 1 --steps 120" "error < 0.8"
+    long reaches "game_jobs: robots learn to keep away" "./build/game_jobs --frames 1 --steps 120" "error < 0.8"
 }
 speech() { # it is wrong by 100 % if it says nothing, and by less than a quarter once it finds the symbols
     keys="RESULT speech error_rate= error_before= train_per_s= eager_train_per_s= infer_per_s= eager_per_s="
@@ -274,7 +274,7 @@ cartpole() {
     prints "cartpole" "$short --svg $out/curve.svg" "$keys"
     step "cartpole learns the same controller in every run, batched and eager" same_hash "$short" "$short" \
         "$short --eager"
-    reaches "cartpole learns to stand" "./build/cartpole --seed 2" "steps > 475"
+    long reaches "cartpole learns to stand" "./build/cartpole --seed 2" "steps > 475"
     picture cartpole "$out/curve.svg"
 }
 ppo() {

@@ -30,17 +30,29 @@ on_m7() { # flags and source…: what it prints there; the clock counts instruct
     m7 -Wl,-u,vectors --specs=rdimon.specs -Wl,--section-start=.vectors=0 tests/cortex_m.c "$@" -lm \
         -o "$out/m7.elf" && $(on_board mps2-an500 | sed 's/-M/-icount shift=0 -M/') "$out/m7.elf"
 }
-cortex_m7() { # floats or bytes, the most flash and RAM of the model, what reads such weights, what makes them
-    what="firmware in $1" flash=$2 model=$3 reads="-DWEIGHTS $4"; shift 4
+cortex_m7() { # both kinds of weights on the same objects; here that of FOLD_REPRODUCIBLE has all kernels
     step "firmware: export compiles" $CC -O0 -o "$out/export" examples/export.c -lm || return
+    settings=$(sed -n 's/^#define \(FOLD_[A-Z_]*\)$/-D\1/p' examples/firmware.c)
+    for define in -DFOLD_ONLY_PORTABLE -DFOLD_REPRODUCIBLE; do
+        set -- $settings $define -x c -c fold.h -o
+        compiled "firmware $define, here" $CC -O0 "$@" "$out/here$define.o" &&
+            compiled "firmware $define" m7 "$@" "$out/m7$define.o" || return
+    done
+    flies floats 212000 5500 ""
+    flies bytes 132000 6500 -DIN_BYTES --bytes
+}
+flies() { # weights, the most flash and RAM of the model, what reads such weights, what makes them
+    what="firmware in $1" flash=$2 model=$3 reads="-DWEIGHTS $4"; shift 4
     step "$what: its weights" "$out/export" --steps 100 "$@" --out "$out/policy_weights.h" || return
     set -- $reads examples/firmware.c
     # without lists of parameters it tells which it has, in large arrays which sizes are enough
-    lists=$(on_m7 -O0 "$@" | sed -n 's/^sizes .*\(-DPARAMS.*\)/\1/p')
-    sizes=$(on_m7 -O0 -DMODEL_BYTES=131072 -DCONTEXT_BYTES=65536 $lists "$@" | sed -n 's/^sizes //p')
-    for define in -DFOLD_ONLY_PORTABLE -DFOLD_REPRODUCIBLE; do # here the second has all kernels
-        compiled "$what, here" $CC -O0 "-I$out" $define -o "$out/firmware" "$@" -lm
-        ran=$(on_m7 $sizes $define "$@")
+    linked="$declarations $out/m7-DFOLD_ONLY_PORTABLE.o"
+    lists=$(on_m7 $linked "$@" | sed -n 's/^sizes .*\(-DPARAMS.*\)/\1/p')
+    sizes=$(on_m7 $linked -DMODEL_BYTES=131072 -DCONTEXT_BYTES=65536 $lists "$@" | sed -n 's/^sizes //p')
+    for define in -DFOLD_ONLY_PORTABLE -DFOLD_REPRODUCIBLE; do
+        compiled "$what, here" \
+            $CC -O0 "-I$out" $declarations -o "$out/firmware" "$@" "$out/here$define.o" -lm
+        ran=$(on_m7 $sizes $declarations "$@" "$out/m7$define.o")
         step "$what $define: the desktop's bits" same_told hash "$("$out/firmware")" "$ran"
     done
     small_stack "$what" "$ran"

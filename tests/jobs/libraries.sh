@@ -54,8 +54,8 @@ cblas() { # any library that has it
     step "hello with cblas learns" sh -c "$out/hello | awk '{ loss = \$4 } END { exit !(loss < 0.2) }'"
 }
 ranks() {
-    step "mpi_sick: ranks train to the bits of one process" \
-        make mpi CC="$CC" CFLAGS="$CFLAGS" MPI_SICK="--pairs 150 --hidden 12 --epochs 1"
+    step "mpi_sick: ranks train to the bits of one process" make mpi CC="$CC" \
+        CFLAGS="$CFLAGS -O0 -DFOLD_ONLY_PORTABLE" MPI_SICK="--pairs 150 --hidden 12 --epochs 1"
 }
 races() { # nothing is written by two threads, or by one while another reads it
     watched="$CC -O1 -g1 -fsanitize=thread -DFOLD__SHARED_WORK=4000"
@@ -143,6 +143,9 @@ study() { # on small settings; it calls private functions
 }
 
 # -- pages -------------------------------------------------------------------------------------------
+commands() { # of the pages
+    counted "README, commands" env CFLAGS=-O1 FOLD_OBJECT="$PWD/$bin/fold.o" sh tests/readme commands
+}
 clean_demo() { # README's first command
     git rev-parse --git-dir >/dev/null 2>&1 ||
         { skip "make demo in a clean clone" "this is no clone"; return; }

@@ -42,10 +42,10 @@ linked() { # any, sharing or apart; source
 # -- test programs -----------------------------------------------------------------------------------
 # Compiled whole, at -O0, are programs that use private functions (fold__, FOLD__), that stand between the
 # library and the disk or its locks, or that test the including itself.
-tested() { # any, sharing, apart, or "whole" with more flags; tests/NAME.c, by its cc line; its arguments
+tested() { # any, sharing, apart or whole; tests/NAME.c, by its cc line; its arguments
     how=$1 name=$2 source=tests/$2.c; shift 2
     case $how in
-    whole*) line=$(own_line "$source" "-O0 ${how#whole}") ;;
+    whole) line=$(own_line "$source" -O0) ;;
     any)
         ! grep -q 'define FOLD__' "$source" ||
             { result "$source sets FOLD__… for the implementation: name it in tests/jobs.txt" 1; return; }
@@ -146,8 +146,7 @@ cpp() {
 
 # -- the bench ---------------------------------------------------------------------------------------
 bench() {
-    step "the bench links" $CC $CFLAGS -o build/bench tests/programs/main.c build/second.o build/by_hand.o \
-        build/rl.o -lm -lpthread || return
+    step "the bench links" link_bench build/bench || return
     for w in treelstm-sick treelstm-sst lstm-lm gru mnist-mlp frame graph transformer ppo; do
         step "bench $w: checksums" same_checksums --workload $w --hidden 24 --input 16 --vocabulary 200
     done
@@ -160,8 +159,19 @@ bench() {
     step "bench, frames" ends_with_result "./build/bench --frames 20" \
         "$keys allocations=$(sanitizing || echo 0) slice_over_us="
     step "bench policy: values by hand" $by_hand policy --batch 4
+    step "bench: the processor's clock alone times all stages" processor_alone
     needs "BLAS libraries are told apart" python3 &&
         step "BLAS libraries are told apart" python3 -m doctest bench/peers/blas.py
+}
+link_bench() { # program, more sources
+    made=$1; shift
+    $CC $CFLAGS -o "$made" tests/programs/main.c "$@" build/second.o build/by_hand.o build/rl.o -lm -lpthread
+}
+processor_alone() { # where the wall clock is a second later whenever it is asked
+    link_bench "$out/bench" tests/programs/wall_clock.c || return
+    "$out/bench" --clock processor --workload treelstm-tiny --batch 64 --seconds 0.02 --json >"$out/stages"
+    sed -n 's/.*"ns_per_unit":\([0-9.]*\).*"schedule_ns_per_unit":\([0-9.]*\).*/\1 \2/p' "$out/stages" |
+        awk '{ planned = $2 > 0 && $2 < $1 } END { exit !planned }' || { cat "$out/stages"; return 1; }
 }
 same_checksums() { # bench options: the same bits by every schedule, and in a block of the measured size
     for s in ratio "ratio --block on" depth agenda eager; do

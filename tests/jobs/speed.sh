@@ -45,7 +45,7 @@ native_speed() { # one at a time and in batches as fast with -march=native as wi
         for _ in 1 2 3; do # more turns, where other work disturbed the first ones
             for _ in 1 2 3 4 5 6; do
                 for build in plain native; do
-                    "$bin/bench_$build" --json --seconds 0.3 --workload $options |
+                    "$bin/bench_$build" --json --seconds 0.1 --workload $options |
                         sed -nE "s/.*\"samples_per_s\":([0-9.e+]+).*/$build \1/p"
                 done
             done >>"$out/speeds"
