@@ -511,7 +511,7 @@ static fold_node long_chain(fold_ctx *f, int way, const fold_recurrent *layer, f
     if (way == CHAIN_OVER_LIST) fold_unroll_list(f, gru, fold_list_input(f, x, n, fold_shape1(CHAIN_IN)), 0, NULL, &last);
     for (int t = 0; t < n && way != CHAIN_OVER_LIST; t++) {
         if (way == CHAIN_WITH_LISTS) {
-            const fold_node list[] = { fold_input(f, x + t, CHAIN_WIDTH), fold_input(f, x + 2 * t, CHAIN_WIDTH) };
+            const fold_node list[2] = { fold_input(f, x + t, CHAIN_WIDTH), fold_input(f, x + 2 * t, CHAIN_WIDTH) };
             last.h = fold_call_n(f, looks, &last.h, 1, list, 1 + t % 2);
         } else if (way == CHAIN_OF_LISTS) root = fold_tanh(f, fold_linear(f, root, W, FOLD_NULL_PARAM));
         else last = fold_recurrent_apply(f, gru, fold_input(f, x + CHAIN_IN * t, CHAIN_IN), last);
