@@ -14296,11 +14296,11 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
 {
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
                                         request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
-    const fold__sig *sig = &f->sigs[*recent];
+    const fold__sig *sig = *recent ? &f->sigs[*recent] : NULL;
     const int held = FOLD__NOT_PLAIN(f->frame.held);
-    if (!*recent || !(held ? !((sig->tag_cell ^ f->frame.tag) | (sig->tag_op ^ (f->frame.ordinal + 1)) |
-                               (sig->form ^ request->form))
-                           : fold__is_request(f, sig, request)))
+    if (!sig || !(held ? !((sig->tag_cell ^ f->frame.tag) | (sig->tag_op ^ (f->frame.ordinal + 1)) |
+                           (sig->form ^ request->form))
+                       : fold__is_request(f, sig, request)))
         *recent = fold__find_sig(f, request);
     return *recent;
 }
@@ -28744,8 +28744,8 @@ static void fold__see_node(const fold__view *view, uint32_t id, fold_seen *seen)
     const fold_ctx *f = view->ctx;
     const uint32_t first = f->first_edge[id];
     seen->node = fold__handle(f, id);
-    seen->operand = f->edge_source + first;
-    seen->offset = f->edge_offset + first;
+    seen->operand = f->n_edges ? f->edge_source + first : NULL;
+    seen->offset = f->n_edges ? f->edge_offset + first : NULL;
     seen->n_operands = (int)(f->first_edge[id + 1] - first);
     seen->rows = fold__is_list(f, id) ? (int)f->length[id] : -1;
     seen->data = f->node_data[id];
