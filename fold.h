@@ -17596,7 +17596,8 @@ static void fold__find_borders(fold__cell_data *cell)
             const int part = fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]) !=
                              fold__shape_size(&cell->shape[ref->index]);
             cell->border_in |= (uint16_t)((part || (read >> ref->index & 1)) << ref->index);
-            cell->in_order &= !(read >> ref->index);
+            if (read >> ref->index)
+                cell->in_order = 0;
             read |= 1u << ref->index;
         }
 }
