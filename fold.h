@@ -17295,16 +17295,17 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                              fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request));
     if (f->frame.held || (same_op && !traced->live) || fold__broken(f))
         return 1;
-    const char *name = fold__request_name(f, op),
-               *rest = "has other operands or attributes in this call than";
+    const char *name = fold__request_name(f, op);
     if (!traced)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
                           cell->name, cell->n_trace, name);
     if (!same_op)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                           cell->name, (int)at, fold__request_name(f, traced->op), name);
-    return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d ('%s') %s when traced", cell->name, (int)at, name,
-                      rest);
+    return fold__fail(f, FOLD_BAD_CELL,
+                      "cell '%s': op %d ('%s') has other operands or attributes in this call than when "
+                      "traced",
+                      cell->name, (int)at, name);
 }
 
 /* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
@@ -18573,9 +18574,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->counts.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier
-   run: it is not computed again, except in backward and when parameters have changed since. Nor are leaves
-   marked that lie before what the run looks at. */
+/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run: it is not computed
+   again, except in backward and when parameters have changed since. Nor are leaves marked that lie before what
+   the run looks at. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
@@ -21185,8 +21186,8 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. Looks from the end for what reads each block last, until that is found for
-   all. Returns 0 if none begins when another is not in use any more. Behind the blocks come those of
+   reads a value of their calls. Looks from the end for what uses each block last, until that is found for
+   all. Returns whether some block begins when another is not in use any more. Behind the blocks come those of
    elements. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
@@ -21214,6 +21215,9 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     }
     while (index-- > group->first_batch && left) {
         const uint32_t *const ids = run->order + run->batch[index].first, time = index - group->first_batch;
+        const fold__group_sig *group_sig = &run->group_sig[run->batch[index].group_sig];
+        left -= group_sig->block != group_sig->calls &&
+                fold__block_of(run, block, &run->batch[index])->last == time;
         for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage; call++)
             for (uint32_t edge = f->first_edge[ids[call]]; edge < f->first_edge[ids[call] + 1]; edge++) {
                 const uint32_t source = f->edge_source[edge], made = run->maker[source];
@@ -22424,14 +22428,6 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
-/* Whether nothing is left to be done for a gradient: its readers write it in its place. */
-FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
-{
-    const uint32_t mode = f->run->mode[id];
-    return (mode == FOLD__GRAD_WHOLE || mode == FOLD__GRAD_PARTS || mode == FOLD__GRAD_SOME_PARTS) &&
-           !f->run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
-}
-
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
                                   fold__share some)
@@ -22620,19 +22616,23 @@ typedef struct fold__sums {
     float *to[32];
 } fold__sums;
 
-/* Takes a value in; 0: it has a part, or is kept. */
-static int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
+/* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
+   it, or nobody, contributes. There is nothing to add up where readers write in place. */
+FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
-    int joins = run->mode[id] == FOLD__GRAD_SUM && !run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
-    for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE && joins;
-         edge = run->next_contribution[edge])
-        joins = run->contribution_floats[edge] == sums->width;
-    if (joins) {
-        sums->edge[sums->n] = run->first_contribution[id];
-        sums->to[sums->n++] = run->grad_row[id];
-    }
-    return joins;
+    const uint32_t mode = run->mode[id];
+    if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD) || mode == FOLD__GRAD_ZERO ||
+        mode == FOLD__GRAD_ROOT)
+        return 0;
+    if (mode != FOLD__GRAD_SUM)
+        return 1;
+    for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
+        if (run->contribution_floats[edge] != sums->width)
+            return 0;
+    sums->edge[sums->n] = run->first_contribution[id];
+    sums->to[sums->n++] = run->grad_row[id];
+    return 1;
 }
 
 /* Adds the first contributions to all of the values, then the second to those that have one, and so on. */
@@ -22664,7 +22664,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     fold__sums sums;
     size_t at = 0;
     sums.n = 0;
-    sums.width = value->size;
+    sums.width = value->elem ? 0 : value->size; /* lists do not join */
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
         uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
@@ -22672,7 +22672,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
         for (uint32_t row = first; row < first + of_call; row++)
             rows[at++] = f->run->grad_row[id] + (size_t)row * value->size;
         if (worker->batch.stage && (value->elem || call >= fold__begun(worker)) &&
-            !fold__is_complete(f, id) && (value->elem || !fold__join_sums(f, &sums, id)))
+            !fold__join_sums(f, &sums, id))
             fold__finish_gradient(f, worker, id, group, some);
         if (sums.n == 32 || call + 1 == worker->batch.count)
             fold__add_sums(f, &sums, group);
