@@ -18574,9 +18574,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->counts.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run: it is not computed
-   again, except in backward and when parameters have changed since. Nor are leaves marked that lie before what
-   the run looks at. */
+/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run, which is not
+   computed again except in backward and when parameters have changed since. Leaves that lie before what the
+   run looks at are not marked either. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
