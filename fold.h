@@ -550,10 +550,11 @@ typedef struct fold_ctx_desc {
                                for the smallest block. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
-                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if
-                               batches would have fewer than 12 rows. SIZE_MAX: all run together. Without a
-                               backward, large batches run in pieces: what is made and read within one takes
-                               about a quarter of this. 16384 suits small memories */
+                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
+                               times that if batches would have few rows or weights take more than half of
+                               it, and more if batches would have fewer than 12 rows. SIZE_MAX: all run
+                               together. Without a backward, large batches run in pieces: what is made and
+                               read within one takes about a quarter of this. 16384 suits small memories */
     size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
                                 used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
                                 recently used goes first. A second run of one recording keeps none. 0: none */
@@ -13360,7 +13361,9 @@ enum {
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
     FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
     FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
-    FOLD__MOST_ROWS = 64
+    FOLD__TRAIN_ROWS = 20, /* more are worth no more memory in training */
+    FOLD__MOST_ROWS = 64,
+    FOLD__MOST_BUDGETS = 3 /* of bytes that a group takes to have those */
 };
 
 struct fold_ctx {
@@ -18112,7 +18115,6 @@ typedef struct fold__analysis {
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
-    uint32_t levels; /* the longest chain of its own calls in the group being cut */
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
@@ -19664,16 +19666,6 @@ static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
     return at;
 }
 
-static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
-{
-    size_t rows = 0;
-    for (uint32_t call = from; call < to; call++) {
-        const uint32_t id = f->run->calls[call];
-        rows += fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
-    }
-    return rows;
-}
-
 static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -19745,41 +19737,6 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
-typedef struct fold__levels {
-    uint32_t start;   /* the group's first call */
-    size_t rows;      /* its units' so far */
-    uint32_t longest; /* the most calls of a unit */
-    uint32_t counted; /* the first call that is not counted yet */
-    uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
-    uint32_t deep;    /* the longest chain of calls of any signature */
-} fold__levels;
-
-static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
-{
-    fold__run *run = f->run;
-    const uint32_t sig = f->sig[id];
-    uint32_t *depth = run->depth, own = 0, deep = 0; /* free until calls are batched */
-    fold__run_sig *run_sig = fold__run_sig_of(f, id);
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-        const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-        if (!fold__is_op(f, from) || (run->state[from] & (FOLD__RUNS | FOLD__HEAD)) != FOLD__RUNS)
-            continue;
-        if (f->sig[from] == sig && run->chain[from] > own)
-            own = run->chain[from];
-        if (depth[from] > deep)
-            deep = depth[from];
-    }
-    run->chain[id] = ++own;
-    depth[id] = ++deep;
-    if (own > run_sig->levels) {
-        run_sig->levels = own;
-        levels->own++;
-    }
-    if (deep > levels->deep)
-        levels->deep = deep;
-}
-
 /* Tells how many calls the head and the tail have. */
 typedef struct fold__ends {
     uint32_t head, tail;
@@ -19821,74 +19778,70 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
-/* Tells whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted
-   only when the number of calls leaves it open: no chain is longer than the longest unit. */
-static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
+static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
+
+/* Tells into how many groups samples are cut, which have so many bytes. A group has about the budget. It has
+   up to three, to have more rows a batch and, before a backward, about twice as many bytes as the gradients
+   of weights that each group passes over. It has yet more where weights would be read for too few rows. A
+   batch has a row of each unit, about, or those of a call's lists. */
+static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
-    if (levels->rows >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
-        return 1;
-    for (; levels->counted < end; levels->counted++)
-        fold__count_levels(f, f->run->calls[levels->counted], levels);
-    return levels->rows >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
+    const fold__run *run = f->run;
+    const size_t budget = f->group_bytes, least = fold__rows_wanted(f), groups = fold__shares(bytes, budget);
+    uint64_t rows = 0, calls = 0, weights = 0;
+    if (!least || groups < 2)
+        return fold__max_size(groups, 1);
+    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++) {
+        const fold__run_sig *run_sig = &run->run_sig[sig];
+        const fold__program program = fold__program_in_run(f, sig);
+        weights += fold__weight_floats(f, &program) * sizeof(float);
+        rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
+        calls += run_sig->calls;
+    }
+    const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
+    size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MOST_ROWS);
+    if (fold__goes_back(run))
+        few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
+    few = fold__max_size(few, fold__shares(bytes, FOLD__MOST_BUDGETS * budget));
+    return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
-   recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
-   has so many rows a batch. The budget is made even first, so that the last group is not left with few.
-   Without, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
-   nothing is cut, and at most two units are counted. */
-static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
-                             uint32_t *units)
+/* Tells into how many groups threads share out samples evenly, unless one group is of little work. */
+static size_t fold__groups_for_threads(const fold_ctx *f, size_t groups, uint32_t units)
 {
-    fold__run *run = f->run;
-    const size_t all = fold__all_bytes(f), groups = rows ? (all + budget / 2) / budget : 0;
-    budget = groups ? all / groups + 1 : budget;
-    const int whole = all < budget;
-    fold__levels levels = { first_call, 0, 0, first_call, 0, 0 };
-    int64_t left = (int64_t)budget; /* bytes of it */
+    const size_t threads = (size_t)fold__threads_of(f);
+    if (threads < 2 || units < 2 || groups >= 4 * threads ||
+        (groups == 1 && !fold__worth_sharing(fold__all_work(f))))
+        return groups;
+    return fold__round_up(groups, threads);
+}
+
+/* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
+   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted. */
+static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
+{
+    const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
     *units = 0;
-    for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
+    for (uint32_t at = first_call; at < end_call && !(whole && *units > 1); ++*units)
+        at = fold__end_of_unit(f, at, end_call);
+    const size_t all = whole && fold__threads_of(f) < 2 ? 0 : fold__bytes_of_calls(f, first_call, end_call);
+    const size_t groups = fold__groups_for_threads(f, fold__groups_wanted(f, all, *units), *units);
+    const int64_t share = (int64_t)(all / groups + 1);
+    int64_t left = share; /* bytes of it */
+    uint32_t start = first_call;
+    for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
-        ++*units;
-        if (whole)
-            continue;
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
         left -= bytes;
-        levels.rows += fold__rows_of_calls(f, unit, end);
-        if (end - unit > levels.longest)
-            levels.longest = end - unit;
-        if (left > 0 || !fold__has_rows(f, &levels, end, rows))
+        if (left > 0)
             continue;
-        const uint32_t cut = !rows && unit > levels.start && left + bytes < -left ? unit : end;
-        if (!fold__add_group(f, levels.start, cut))
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearest to a share */
+        if (!fold__add_group(f, start, cut))
             return 0;
-        for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
-            run->run_sig[sig].levels = 0;
-        levels.start = levels.counted = cut;
-        levels.longest = levels.own = levels.deep = 0;
-        levels.rows = cut < end ? fold__rows_of_calls(f, cut, end) : 0;
-        left = rows ? (int64_t)budget : left + (int64_t)budget;
+        start = cut;
+        left += share;
     }
-    return levels.start == end_call || fold__add_group(f, levels.start, end_call);
-}
-
-/* Cuts again where a few groups would be shared out unevenly among threads: as many for each thread, of equal
-   size. One group of little work is not worth cutting. */
-static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
-{
-    fold__run *run = f->run;
-    const uint32_t head = run->counts.head ? 1 : 0;
-    const size_t threads = (size_t)fold__threads_of(f);
-    const size_t groups = fold__round_up(run->counts.groups - head, threads);
-    if (threads < 2 || *units < 2 || run->counts.groups - head >= 4 * threads)
-        return 1;
-    if (run->counts.groups - head == 1 && !fold__worth_sharing(fold__all_work(f)))
-        return 1;
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
-        run->run_sig[sig].levels = 0;
-    run->counts.groups = head;
-    return fold__cut_samples(f, first_call, end_call, fold__bytes_of_calls(f, first_call, end_call) / groups,
-                             0, units);
+    return start == end_call || fold__add_group(f, start, end_call);
 }
 
 /* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
@@ -19968,8 +19921,7 @@ static int fold__form_groups(fold_ctx *f)
     run->counts.groups = 0;
     if (head && !fold__add_group(f, 0, first_call))
         return 0;
-    if (!fold__cut_samples(f, first_call, end_call, f->group_bytes, fold__rows_wanted(f), &units) ||
-        !fold__even_groups(f, first_call, end_call, &units))
+    if (!fold__cut_samples(f, first_call, end_call, &units))
         return 0;
     const uint32_t samples = run->counts.groups - head;
     const int alone = samples == 1 || fold__goes_back(run);
