@@ -13339,7 +13339,6 @@ typedef struct fold__frame {
     uint32_t elements; /* eager: length of the list, */
     uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
     const fold__operand *in; /* and its inputs: what the call was given, or copies */
-    int held; /* eager: these and its form tell the signature of the op about to be recorded */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
@@ -14300,10 +14299,7 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
                                         request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
     const fold__sig *sig = *recent ? &f->sigs[*recent] : NULL;
-    const int held = FOLD__NOT_PLAIN(f->frame.held);
-    if (!sig || !(held ? !((sig->tag_cell ^ f->frame.tag) | (sig->tag_op ^ (f->frame.ordinal + 1)) |
-                           (sig->form ^ request->form))
-                       : fold__is_request(f, sig, request)))
+    if (!sig || !fold__is_request(f, sig, request))
         *recent = fold__find_sig(f, request);
     return *recent;
 }
@@ -14918,9 +14914,6 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-static fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in, const fold_node *items,
-                                   int count);
-
 /* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
    else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
    are attributes and parameters; `weight` is the first of these. */
@@ -14928,9 +14921,8 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
 {
-    const int eager = fold__is_eager(f), special = (eager & (op < FOLD__CELL_OP)) | fold__merges(f);
-    if (special || f->frame.cell || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes ||
-        count < 0)
+    if (fold__is_eager(f) || fold__merges(f) || f->frame.cell || fold__broken(f) || n_in < 1 || !in ||
+        in[0].id - 1 >= f->n_nodes || count < 0)
         return fold__null;
     const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
@@ -14952,8 +14944,6 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                     (uint32_t)count, shape + n_in + item, 0);
     if (differ || (n_list && !list))
         return fold__null;
-    if (eager)
-        return fold__eager_again(f, recent, in, list, count);
     f->n_edges += (uint32_t)edges;
     const uint32_t id = fold__append_call(f, recent, 0, data);
     if (n_list)
@@ -17293,10 +17283,10 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
-    const int same_op = traced && traced->op == op, copy = at >= FOLD__TAG_IN;
-    f->frame.held = copy || (same_op && traced->live &&
-                             fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request));
-    if (f->frame.held || (same_op && !traced->live) || fold__broken(f))
+    const int same_op = traced && traced->op == op;
+    if (at >= FOLD__TAG_IN || fold__broken(f) || /* a copy */
+        (same_op && (!traced->live ||
+                     fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
     const char *name = fold__request_name(f, op);
     if (!traced)
@@ -23293,11 +23283,9 @@ static int fold__reserve_sums(fold_ctx *f)
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
     const uint32_t ordinal = f->frame.ordinal;
-    const int held = f->frame.held;
     f->frame.ordinal = tag;
     const fold_node copy = fold__record_copy(f, operand, 0);
     f->frame.ordinal = ordinal;
-    f->frame.held = held;
     return copy;
 }
 
@@ -23438,7 +23426,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
     fold__operand made;
     uint32_t copied_out;
-    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0, 0 };
+    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0 };
     const uint32_t copied = fold__borders(f, cell, in, &copied_out);
     if (!tag)
         return fold__null;
@@ -23461,18 +23449,6 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
             out[output] = fold__border(f, FOLD__TAG_OUT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
     return fine && !fold__broken(f) ? fold__window_outputs(f, n_out, out, first) : fold__null;
-}
-
-/* A call like one of the last. */
-static FOLD__NOINLINE fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in,
-                                                  const fold_node *items, int count)
-{
-    fold__operand operands[FOLD_MAX_CELL_IN];
-    const uint32_t id = f->sigs[sig].op & ~FOLD__CELL_OP;
-    const fold__list list = fold__list_of(items, NULL, f->sigs[sig].n_list, count);
-    return fold__inputs_of(f, in, f->sigs[sig].n_in, "call", operands)
-               ? fold__eager_body(f, id, sig, operands, &list, in)
-               : fold__null;
 }
 
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
