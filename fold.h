@@ -3713,8 +3713,7 @@ typedef struct fold__weighing {
     int rows, seen, grow;
     float scale;
     size_t stride;
-    float *scores, *slopes, *lanes;
-    const float *largest, *factor;
+    float *scores, *slopes, *lanes, *largest, *factor;
     const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
                          at the next multiple of FOLD__LANES; there is no seen, grow or stride */
 } fold__weighing;
@@ -4246,12 +4245,11 @@ typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
     ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
-    float scale;
-    int row, rows; /* the block's */
-    size_t stride; /* floats between rows of scores, with room to fill beyond the last key */
+    int row;                /* the block's first */
+    fold__weighing block;   /* its scores have room to fill beyond the last key */
     const float *key_panels; /* the head's */
     size_t key_next;         /* floats until its next panel begins */
-    float *packed_keys, *packed_values, *scores, *slopes, *lanes, *largest, *factor;
+    float *packed_keys, *packed_values;
 } fold__attention_head;
 
 static size_t fold__attention_stride(const fold__attention_call *call)
@@ -4283,9 +4281,10 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->call = call;
     at->q_col = (ptrdiff_t)head * call->width;
     at->v_col = (ptrdiff_t)head * call->value_width;
-    at->scale = call->scale != 0.0f ? call->scale : 1.0f / sqrtf((float)call->width);
-    at->row = at->rows = 0;
-    at->stride = fold__attention_stride(call);
+    at->block.scale = call->scale != 0.0f ? call->scale : 1.0f / sqrtf((float)call->width);
+    at->row = at->block.rows = 0;
+    at->block.grow = call->causal;
+    at->block.stride = fold__attention_stride(call);
     at->packed_keys = scratch;
     at->key_panels = scratch;
     at->key_next = (size_t)call->width * FOLD__PANEL_KEYS;
@@ -4294,11 +4293,11 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
         at->key_next *= (size_t)call->heads;
     }
     at->packed_values = at->packed_keys + keys * (size_t)call->width;
-    at->scores = at->packed_values + (backward ? keys * (size_t)call->value_width : 0);
-    at->slopes = at->scores + held;
-    at->lanes = at->slopes + (backward ? held : 0);
-    at->largest = at->lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
-    at->factor = at->largest + FOLD__QUERY_BLOCK;
+    at->block.scores = at->packed_values + (backward ? keys * (size_t)call->value_width : 0);
+    at->block.slopes = at->block.scores + held;
+    at->block.lanes = at->block.slopes + (backward ? held : 0);
+    at->block.largest = at->block.lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
+    at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
 /* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
@@ -4388,26 +4387,26 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
                                    const float *panels, size_t next, int width, float *to)
 {
     const fold__attention_call *call = at->call;
-    const int last = fold__attention_seen(call, at->row + at->rows - 1);
+    const int last = fold__attention_seen(call, at->row + at->block.rows - 1);
     fold__strided product = FOLD__ALL_ZERO;
     int rows;
     product.left_row = input->stride;
     product.left_step = 1;
     product.right_step = FOLD__PANEL_KEYS;
-    product.out_row = (ptrdiff_t)at->stride;
+    product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
         /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
         const int start = first - fold__attention_seen(call, at->row) + 1;
-        for (int row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
-            const int left = at->rows - row;
+        for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
+            const int left = at->block.rows - row;
             rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left, 0) : left;
             int columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
             product.left = input->base + (at->row + row) * input->stride + col;
             product.right = panels + (size_t)(first / FOLD__PANEL_KEYS) * next;
-            product.out = to + (size_t)row * at->stride + first;
+            product.out = to + (size_t)row * at->block.stride + first;
             fold__strided_run(at->attender, &product, rows,
                               (int)fold__round_up((size_t)columns, FOLD__LANES));
         }
@@ -4420,7 +4419,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
 {
     fold__strided product = FOLD__ALL_ZERO;
     product.left = weights;
-    product.left_row = (ptrdiff_t)at->stride;
+    product.left_row = (ptrdiff_t)at->block.stride;
     product.left_step = 1;
     product.right = from->base + col;
     product.right_step = from->stride;
@@ -4429,7 +4428,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     product.steps = fold__attention_seen(at->call, at->row);
     product.ramp = at->call->causal;
     product.factor = factor;
-    fold__strided_run(at->attender, &product, at->rows, width);
+    fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
 /* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
@@ -4441,12 +4440,12 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
     fold__strided product = FOLD__ALL_ZERO;
     product.left = weights;
     product.left_row = 1;
-    product.left_step = (ptrdiff_t)at->stride;
+    product.left_step = (ptrdiff_t)at->block.stride;
     product.right = from->base + at->row * from->stride + col;
     product.right_step = from->stride;
     product.out = to->base + col;
     product.out_row = to->stride;
-    product.steps = at->rows;
+    product.steps = at->block.rows;
     product.started = at->row > fold__attention_blind(at->call);
     fold__strided_run(at->attender, &product, all, width);
     if (!at->call->causal)
@@ -4455,66 +4454,55 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
     product.out += all * to->stride;
     product.ramp = -1;
     product.started = 0;
-    fold__strided_run(at->attender, &product, at->rows, width);
+    fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-static fold__weighing fold__attention_weighing(const fold__attention_head *at)
+static const fold__weigher *fold__attention_weigher(fold__attention_head *at)
 {
-    fold__weighing with;
-    with.rows = at->rows;
-    with.seen = fold__attention_seen(at->call, at->row);
-    with.grow = at->call->causal;
-    with.scale = at->scale;
-    with.stride = at->stride;
-    with.scores = at->scores;
-    with.slopes = at->slopes;
-    with.lanes = at->lanes;
-    with.largest = at->largest;
-    with.factor = at->factor;
-    with.first = at->call->sight ? at->call->sight->first + at->row : NULL;
-    return with;
+    at->block.seen = fold__attention_seen(at->call, at->row);
+    at->block.first = at->call->sight ? at->call->sight->first + at->row : NULL;
+    return &at->attender->weigher[at->call->sight != NULL];
 }
 
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
-static void fold__attention_exps(const fold__attention_head *at, int head)
+static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
-    const fold__weighing with = fold__attention_weighing(at);
-    const fold__weigher *weigher = &attender->weigher[with.first != NULL];
+    const fold__weigher *weigher = fold__attention_weigher(at);
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
-    weigher->fill(&with, at->scores, -INFINITY);
-    weigher->largest(&with);
-    attender->join_largest(at->largest, at->lanes, at->rows);
-    weigher->exps(&with);
-    memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
-    attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    for (int row = 0; norm && row < at->rows; row++, norm += norms->stride) {
-        norm[0] = at->largest[row];
-        norm[1] = at->factor[row];
+    weigher->fill(&at->block, at->block.scores, -INFINITY);
+    weigher->largest(&at->block);
+    attender->join_largest(at->block.largest, at->block.lanes, at->block.rows);
+    weigher->exps(&at->block);
+    memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
+    attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
+    for (int row = 0; norm && row < at->block.rows; row++, norm += norms->stride) {
+        norm[0] = at->block.largest[row];
+        norm[1] = at->block.factor[row];
     }
-    attender->invert(at->factor, at->rows);
+    attender->invert(at->block.factor, at->block.rows);
 }
 
 /* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
-static void fold__attention_slopes(const fold__attention_head *at, int head)
+static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
-    const fold__weighing with = fold__attention_weighing(at);
-    const fold__weigher *weigher = &attender->weigher[with.first != NULL];
+    const fold__weigher *weigher = fold__attention_weigher(at);
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
-    weigher->fill(&with, at->scores, -INFINITY);
-    weigher->fill(&with, at->slopes, 0.0f);
-    for (int row = 0; row < at->rows; row++, norm += norms->stride) {
-        at->largest[row] = norm[0];
-        at->factor[row] = norm[1];
+    weigher->fill(&at->block, at->block.scores, -INFINITY);
+    weigher->fill(&at->block, at->block.slopes, 0.0f);
+    for (int row = 0; row < at->block.rows; row++, norm += norms->stride) {
+        at->block.largest[row] = norm[0];
+        at->block.factor[row] = norm[1];
     }
-    attender->invert(at->factor, at->rows);
-    weigher->weights(&with);
-    memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor); /* from here on the mean of slopes */
-    attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    weigher->slopes(&with);
+    attender->invert(at->block.factor, at->block.rows);
+    weigher->weights(&at->block);
+    /* from here on the mean of slopes */
+    memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
+    attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
+    weigher->slopes(&at->block);
 }
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
@@ -4533,13 +4521,13 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     fold__attention_clear(&call->norms, at.row, 2 * head, 2);
     if (at.row < call->queries && !call->key_panels)
         fold__attention_pack(attender, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
-    for (; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, call->queries - at.row);
+    for (; at.row < call->queries; at.row += at.block.rows) {
+        at.block.rows = fold__attention_block(call, call->queries - at.row);
         fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
-                               at.scores);
+                               at.block.scores);
         fold__attention_exps(&at, head);
-        fold__attention_sums(&at, at.scores, &call->value, at.v_col, call->value_width, &call->out,
-                             at.factor);
+        fold__attention_sums(&at, at.block.scores, &call->value, at.v_col, call->value_width, &call->out,
+                             at.block.factor);
     }
 }
 
@@ -4558,19 +4546,22 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
     fold__attention_pack(attender, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
     fold__attention_pack(attender, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
-    for (at.row = blind; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, call->queries - at.row);
+    for (at.row = blind; at.row < call->queries; at.row += at.block.rows) {
+        at.block.rows = fold__attention_block(call, call->queries - at.row);
         fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
-                               at.scores);
+                               at.block.scores);
         fold__attention_scores(&at, &call->d_out, at.v_col, at.packed_values,
-                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at.slopes);
+                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width,
+                               at.block.slopes);
         fold__attention_slopes(&at, head);
         if (call->d_value.base)
-            fold__attention_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
+            fold__attention_spread(&at, at.block.scores, &call->d_out, at.v_col, call->value_width,
+                                   &call->d_value);
         if (call->d_query.base)
-            fold__attention_sums(&at, at.slopes, &call->key, at.q_col, call->width, &call->d_query, NULL);
+            fold__attention_sums(&at, at.block.slopes, &call->key, at.q_col, call->width, &call->d_query,
+                                 NULL);
         if (call->d_key.base)
-            fold__attention_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
+            fold__attention_spread(&at, at.block.slopes, &call->query, at.q_col, call->width, &call->d_key);
     }
 }
 
@@ -4582,7 +4573,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
                              const float *factor)
 {
     fold__row_sums sums = FOLD__ALL_ZERO;
-    sums.rows = at->rows;
+    sums.rows = at->block.rows;
     sums.width = width;
     sums.heads = heads;
     sums.next = (ptrdiff_t)next;
@@ -4635,14 +4626,14 @@ static void fold__sight_forward(const fold__attender *attender, const fold__atte
     for (int row = 0, rows; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
-                         at->scores, next);
+                         at->block.scores, next);
         for (int which = 0; which < heads; which++) {
             at[which].row = row;
-            at[which].rows = rows;
+            at[which].block.rows = rows;
             fold__attention_exps(&at[which], head + which);
         }
-        fold__sight_sums(at, heads, next, at->scores, &call->value, at->v_col, call->value_width, &call->out,
-                         at->factor);
+        fold__sight_sums(at, heads, next, at->block.scores, &call->value, at->v_col, call->value_width,
+                         &call->out, at->block.factor);
     }
 }
 
@@ -4656,25 +4647,26 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
     for (int row = 0, rows; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
-                         at->scores, next);
+                         at->block.scores, next);
         attender->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
-                         heads, at->slopes, next);
+                         heads, at->block.slopes, next);
         for (int which = 0; which < heads; which++) {
             at[which].row = row;
-            at[which].rows = rows;
+            at[which].block.rows = rows;
             fold__attention_slopes(&at[which], head + which);
         }
         if (call->d_query.base)
-            fold__sight_sums(at, heads, next, at->slopes, &call->key, at->q_col, call->width, &call->d_query,
-                             NULL);
+            fold__sight_sums(at, heads, next, at->block.slopes, &call->key, at->q_col, call->width,
+                             &call->d_query, NULL);
         for (int which = 0; which < heads; which++) {
-            at[which].scores += fold__sight_floats(call->sight, row, rows);
-            at[which].slopes += fold__sight_floats(call->sight, row, rows);
+            at[which].block.scores += fold__sight_floats(call->sight, row, rows);
+            at[which].block.slopes += fold__sight_floats(call->sight, row, rows);
         }
     }
-    fold__sight_spread(at, heads, next, at->scores - all, &call->d_out, at->v_col, call->value_width,
+    fold__sight_spread(at, heads, next, at->block.scores - all, &call->d_out, at->v_col, call->value_width,
                        &call->d_value);
-    fold__sight_spread(at, heads, next, at->slopes - all, &call->query, at->q_col, call->width, &call->d_key);
+    fold__sight_spread(at, heads, next, at->block.slopes - all, &call->query, at->q_col, call->width,
+                       &call->d_key);
 }
 
 /* -- products of bytes --
@@ -4743,29 +4735,23 @@ typedef struct fold__byte_kernels {
 static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
 /* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
 static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
-/* Counts a weight in bytes with its scales, which lie behind its groups. */
-static size_t fold__byte_size(int inner, int columns)
+/* Counts the bytes of a weight, behind which its scales lie. */
+static size_t fold__byte_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
-    return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
-}
-static size_t fold__saved_size(int inner, int columns)
-{
-    return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
+    return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
+                             : (size_t)fold__byte_groups(columns) * fold__byte_stride(inner);
 }
 
 static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels, const uint8_t *bytes,
                                               int inner, int columns, int transposed)
 {
-    const size_t area = (size_t)inner * (size_t)columns, grouped = fold__byte_stride(inner);
     fold__byte_weight weight;
     weight.bytes = bytes;
-    weight.group = kernels->size ? grouped : (size_t)inner;
+    weight.group = kernels->size ? fold__byte_stride(inner) : (size_t)inner;
     weight.row = transposed ? 1 : (size_t)columns;
     if (kernels->as_saved)
         weight.group = transposed ? (size_t)inner : 1;
-    const size_t size = kernels->as_saved ? fold__round_up(area, sizeof(float))
-                                          : (size_t)fold__byte_groups(columns) * grouped;
-    weight.scales = (const float *)(const void *)(bytes + size);
+    weight.scales = (const float *)(const void *)(bytes + fold__byte_size(kernels, inner, columns));
     return weight;
 }
 
@@ -8264,9 +8250,9 @@ enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FO
 
 static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
-    return kernels->halves     ? fold__half_size(inner, columns)
-           : kernels->as_saved ? fold__saved_size(inner, columns)
-                               : fold__byte_size(inner, columns);
+    const int scales = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
+    return kernels->halves ? fold__half_size(inner, columns)
+                           : fold__byte_size(kernels, inner, columns) + (size_t)scales * sizeof(float);
 }
 static int fold__is_quantized(const fold__param_data *param)
 {
@@ -11358,11 +11344,6 @@ static int fold__attr_is_float(uint32_t op)
 }
 #endif /* FOLD_NO_TEXT */
 
-static int fold__goes_over_rows(uint32_t op)
-{
-    return op >= FOLD__OP_list_softmax && op <= FOLD__OP_list_softmax_xent;
-}
-
 static int fold__differentiable(const fold__op_row *op, int input)
 {
     if (op->flags & FOLD__NO_GRAD)
@@ -12237,12 +12218,6 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-FOLD__INLINE int fold__has_back_pack(const fold__param_data *param)
-{
-    const int forward = fold__forward_packs(param->uses);
-    return forward && forward != FOLD__PACK_BOTH;
-}
-
 /* Keeps from now on the rows of the pack that a gradient of an input reads. Many weights never need them (a
    first layer's), or only those that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
@@ -12250,13 +12225,14 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #ifdef FOLD_INFERENCE
     (void)m, (void)param, (void)first, (void)count;
 #else
+    const int forward = fold__forward_packs(param->uses), back = FOLD__PACK_BOTH & ~forward;
     const int from = param->back_to && param->back_from < first ? param->back_from : first,
               to = param->back_to > first + count ? param->back_to : first + count;
-    if (!fold__has_back_pack(param) || (from == param->back_from && to == param->back_to))
+    if (!forward || !back || (from == param->back_from && to == param->back_to))
         return;
     param->back_from = from;
     param->back_to = to;
-    fold__pack_part(m, param, FOLD__PACK_BOTH & ~fold__forward_packs(param->uses), from, to - from);
+    fold__pack_part(m, param, back, from, to - from);
 #endif
 }
 
@@ -14612,15 +14588,6 @@ static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
     return !differ;
 }
 
-/* Returns the operand of a call that was recorded last; 0: it has none. */
-static uint32_t fold__last_operand(const fold_ctx *f, uint32_t id)
-{
-    uint32_t last = 0;
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-        last = f->edge_source[edge] > last ? f->edge_source[edge] : last;
-    return last;
-}
-
 static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
 {
     const uint32_t first = f->first_edge[id], count = f->first_edge[id + 1] - first;
@@ -14636,7 +14603,10 @@ static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
    noted with the operand. The others, and leaves, are found in a hash table. */
 static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
 {
-    const uint32_t last = fold__last_operand(f, id), mask = f->twins_size - 1;
+    const uint32_t mask = f->twins_size - 1;
+    uint32_t last = 0; /* the operand that was recorded last */
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
+        last = f->edge_source[edge] > last ? f->edge_source[edge] : last;
     if (last && !f->readers[last]) {
         f->readers[last] = id;
         return 0;
@@ -15572,15 +15542,19 @@ static void fold__read_kept_whole(fold_ctx *f)
 
 static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 {
-    operand->kind |= FOLD__SHARED;
     return fold__operand_of(f, fold__record_copy(f, operand, 0), "copy", operand);
+}
+static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
+{
+    operand->kind |= FOLD__SHARED;
+    return fold__copy_operand(f, operand);
 }
 
 /* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
-    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
+    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_shared(f, operand);
 }
 
 /* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
@@ -15750,18 +15724,17 @@ static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int ra
 }
 
 /* Makes a list's rows lie end to end: those of a table and parts of rows are copied. */
-static int fold__line_operand(fold_ctx *f, const char *who, fold__operand *operand)
+static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
-    return (is_whole && fold__kind_of(f, operand->source) != FOLD__LOOKUP) ||
-           fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
+    return (is_whole && fold__kind_of(f, operand->source) != FOLD__LOOKUP) || fold__copy_operand(f, operand);
 }
 
 /* Stands for a list of any length where attributes are checked: every window fits. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
 /* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
-static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__code *code, const char *who,
+static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__code *code,
                                  const int32_t attr[4])
 {
     const int length = (int)f->length[operand->source], channels = (int)f->shapes[operand->shape].size;
@@ -15771,9 +15744,8 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
         const fold_shape windows = fold_shape2(filter.wide, channels);
         return fold_list_input(f, NULL, 0, code == &fold__code_list_windows ? windows : row);
     }
-    return fold__line_operand(f, who, operand)
-               ? fold__record_whole(f, code, operand, 1, attr, filter.columns, 0)
-               : fold__null;
+    return fold__line_operand(f, operand) ? fold__record_whole(f, code, operand, 1, attr, filter.columns, 0)
+                                          : fold__null;
 }
 
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
@@ -15829,8 +15801,8 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
         !fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, size, desc, attr))
         return fold__null;
     if (is_line)
-        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__code_list_windows, who, attr),
-                                    weight, bias, desc, who);
+        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__code_list_windows, attr), weight,
+                                    bias, desc, who);
     if (!fold__own_operand(f, &operand))
         return fold__null;
     attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
@@ -15865,7 +15837,7 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code,
     const fold_shape shape = *fold__operand_shape(f, &operand);
     if (!fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, sizes, &desc, attr))
         return fold__null;
-    return is_line ? fold__over_line(f, &operand, over_line, who, attr) : fold__op(f, code, &x, 1, attr, 0);
+    return is_line ? fold__over_line(f, &operand, over_line, attr) : fold__op(f, code, &x, 1, attr, 0);
 }
 #define FOLD__POOL(name, op, rank)                                                                         \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)            \
@@ -16161,30 +16133,37 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__window(f, &operand, offset, &out, 0);
 }
 
-/* Begins to take parts of x: all are null nodes until then. 0: nothing can be taken. */
-static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int count, fold_node *parts,
-                             fold__operand *operand)
+/* Takes parts of x along its first axis, which goes if they are rows; null nodes unless all can be taken. */
+static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
+    fold__operand operand;
     if (!parts)
-        return fold__missing(f, who), 0;
-    if (count < 1)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count), 0;
-    for (int i = 0; i < count; i++)
+        fold__missing(f, who);
+    else if (count < 1)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+    for (int i = 0; i < count && parts; i++)
         parts[i] = fold__null;
-    return fold__operand_of(f, x, who, operand);
+    if (count < 1 || !parts || !fold__operand_of(f, x, who, &operand))
+        return;
+    const fold_shape shape = *fold__operand_shape(f, &operand);
+    fold_shape part = rows ? fold__shape_of_rows(&shape) : shape;
+    if (rows ? shape.dim[0] != count : shape.dim[0] % count)
+        fold__fail_shapes(f, who,
+                          rows ? "the first axis has another size than the parts asked for"
+                               : "the first axis does not divide evenly",
+                          &shape, 1);
+    part.dim[0] /= rows ? 1 : count;
+    for (int i = 0; i < count && !fold__broken(f); i++)
+        parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
 }
 
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
 {
-    fold__operand operand;
-    if (!fold__begin_parts(f, "split", x, count, parts, &operand))
-        return;
-    const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (shape.dim[0] % count)
-        fold__fail_shapes(f, "split", "the first axis does not divide evenly", &shape, 1);
-    for (int i = 0; i < count && !fold__broken(f); i++)
-        parts[i] =
-            FOLD__AS_CALL(f, "split", fold_slice(f, x, 0, i * (shape.dim[0] / count), shape.dim[0] / count));
+    fold__take_parts(f, "split", x, count, 0, parts);
+}
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts)
+{
+    fold__take_parts(f, "unstack", x, count, 1, parts);
 }
 
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
@@ -16212,20 +16191,6 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     return FOLD__AS_CALL(f, "stack", fold_reshape(f, fold_concat(f, x, count, 0), all));
 }
 
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts)
-{
-    fold__operand operand;
-    if (!fold__begin_parts(f, "unstack", x, count, parts, &operand))
-        return;
-    const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (shape.dim[0] != count)
-        fold__fail_shapes(f, "unstack", "the first axis has another size than the parts asked for", &shape,
-                          1);
-    const fold_shape one = fold__shape_of_rows(&shape);
-    for (int i = 0; i < count && !fold__broken(f); i++)
-        parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&one)), &one, 0);
-}
-
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
 {
     fold__operand operand;
@@ -16246,7 +16211,7 @@ static int fold__copy_param(fold_ctx *f, uint32_t source)
     fold__operand operand = { source, 0, f->shape[source], f->kind[source] };
     if (fold__use_node(f, param)[1])
         return 1;
-    if (!fold__copy_operand(f, &operand))
+    if (!fold__copy_shared(f, &operand))
         return 0;
     fold__use_node(f, param)[1] = operand.source;
     return 1;
@@ -16391,11 +16356,13 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const 
                                         index[wrong], of, wrong, end);
 }
 
-static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
+/* Places indices: those given or, where none are, all from the first on. */
+static uint32_t fold__place_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
-    if (place != FOLD__NONE && count)
-        memcpy(fold__at_place(f, place), index, (size_t)count * sizeof *index);
+    int *placed = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
+    for (int at = 0; at < count && placed; at++)
+        placed[at] = index ? index[at] : first + at;
     return place;
 }
 
@@ -16418,10 +16385,7 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     if (wrong < count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
                                wrong, rows[wrong], param->name, end);
-    const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
-    int *index = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
-    for (int at = 0; at < count && index; at++)
-        index[at] = rows ? rows[at] : first + at;
+    const uint32_t place = fold__place_indices(f, rows, first, count);
     const fold_node list =
         fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
     return list.id ? fold__looked_up(f, list.id) : list;
@@ -16520,11 +16484,8 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
 /* Takes a list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
-    if (!fold__list_operand_of(f, x, who, operand))
-        return 0;
-    if (fold__kind_of(f, operand->source) != FOLD__LOOKUP)
-        return 1;
-    return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
+    return fold__list_operand_of(f, x, who, operand) &&
+           (fold__kind_of(f, operand->source) != FOLD__LOOKUP || fold__copy_operand(f, operand));
 }
 
 static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
@@ -16536,7 +16497,7 @@ static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__o
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__whole_operand_of(f, x, "list_stack", &operand))
+    if (!fold__list_operand_of(f, x, "list_stack", &operand))
         return fold__null;
     const fold_shape row = *fold__operand_shape(f, &operand);
     const uint32_t rows = f->length[operand.source];
@@ -16545,9 +16506,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
                                "list_stack: takes at least one row, of rank 1 to 3: there are %u, of rank %d",
                                (unsigned)rows, row.rank);
     const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
-    if (!fold__shape_fits(f, "list_stack", &all) ||
-        (f->shapes[operand.shape].size != fold__row_size(f, operand.source) && /* a window: parts of rows */
-         !fold__operand_of(f, fold__record_copy(f, &operand, 0), "list_stack", &operand)))
+    if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
         return fold__null;
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
     return fold__window(f, &operand, 0, &all, 0);
@@ -16605,7 +16564,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
         !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int few = fold__in_training(f) && fold__are_few(count, f->length[operand.source]);
-    const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
+    const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, 0, count);
     return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
 }
 
@@ -17061,7 +17020,7 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
                                "%s: %d rows look back on %d, and the cache must hold both: it has a capacity "
                                "of %d",
                                who, rows, before, past->capacity);
-    if (!(list ? fold__line_operand(f, who, &operand) : fold__own_operand(f, &operand)))
+    if (!(list ? fold__line_operand(f, &operand) : fold__own_operand(f, &operand)))
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;
     const fold_node windows =
@@ -17285,8 +17244,8 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
     if (at >= FOLD__TAG_IN || fold__broken(f) || /* a copy */
-        (same_op && (!traced->live ||
-                     fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
+        (same_op &&
+         (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
     const char *name = fold__request_name(f, op);
     if (!traced)
@@ -19255,7 +19214,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
     if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
-    if (fold__goes_over_rows(program.op->op))
+    if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
     const int32_t *attr = program.op->attr;
     const int step = program.op->op == FOLD__OP_attention_step;
@@ -20280,19 +20239,6 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
    floats. */
 
-static int fold__add_batch(fold_ctx *f, uint32_t sig)
-{
-    fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof(fold__batch)))
-        return 0;
-    fold__batch *batch = &run->batch[run->counts.batches++];
-    memset(batch, 0, sizeof *batch);
-    batch->group_sig = sig;
-    batch->stage = 1;
-    batch->first = run->counts.order;
-    return 1;
-}
-
 /* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
@@ -20314,6 +20260,18 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     group_sig->max_rows += count;
     group_sig->max_elems = elems;
     batch->elems = elems - batch->first_elem;
+}
+
+/* Makes a batch of the last calls in the order. Arrays may move. */
+static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
+{
+    fold__run *run = f->run;
+    fold__batch batch = { sig, 1, first, 0, 0, 0, 0, 0, 0 };
+    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof batch))
+        return 0;
+    fold__end_batch(f, &batch, run->counts.order);
+    run->batch[run->counts.batches++] = batch;
+    return 1;
 }
 
 /* -- prologues ------------------------------------------------------------------------------- */
@@ -20655,8 +20613,8 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Makes a batch of all ready calls of a signature. Returns how many. */
-static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
+/* Puts all ready calls of a signature in order. */
+static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     fold__waiting *const waiting = greedy->waiting;
@@ -20678,8 +20636,6 @@ static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
             if (!--waiting[reads[at].reader].missing)
                 fold__make_ready(greedy, reads[at].reader);
     }
-    fold__end_batch(f, &f->run->batch[f->run->counts.batches - 1], f->run->counts.order);
-    return count;
 }
 
 /* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
@@ -20691,12 +20647,13 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
         return 0;
     if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
         fold__agenda_depths(&greedy, count);
-    for (uint32_t done = 0; done < count;) {
+    for (uint32_t first = f->run->counts.order, end = first + count; first < end;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
-        if (!fold__add_batch(f, first_sig + best))
+        fold__run_ready(f, &greedy, best);
+        if (!fold__add_batch(f, first_sig + best, first))
             return 0;
         fold__greedy_renew(f, &greedy, count);
-        done += fold__run_ready(f, &greedy, best);
+        first = f->run->counts.order;
     }
     return 1;
 }
@@ -20734,13 +20691,12 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         }
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
         const uint32_t sig = run->maker[run->gathered[at]], level = run->depth[run->gathered[at]];
-        if (!fold__add_batch(f, sig)) /* which may move what `depth` and `sorted` point to */
-            return 0;
         for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
                run->depth[run->gathered[end]] == level;
              end++)
             run->order[run->counts.order++] = run->gathered[end];
-        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
+        if (!fold__add_batch(f, sig, run->counts.order - (end - at)))
+            return 0;
     }
     return 1;
 }
@@ -20769,10 +20725,9 @@ static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        if (!fold__add_batch(f, run->maker[run->calls[call]]))
-            return 0;
         run->order[run->counts.order++] = run->calls[call];
-        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
+        if (!fold__add_batch(f, run->maker[run->calls[call]], run->counts.order - 1))
+            return 0;
     }
     return 1;
 }
@@ -25454,14 +25409,6 @@ static void fold__commit_steps(fold_ctx *f)
 
 static void fold__give_outputs(fold_ctx *f, int again);
 
-static void fold__note_old(fold_ctx *f)
-{
-    f->old_nodes = f->n_nodes;
-    f->old_found = f->n_found;
-    f->old_index_refs = f->n_index_refs;
-    f->old_output_refs = f->n_output_refs;
-}
-
 static void fold__keep_slow(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25494,7 +25441,10 @@ static void fold__end_run(fold_ctx *f)
         fold__give_outputs(f, run->again && !run->idle);
     if (!run->idle)
         fold__commit_steps(f);
-    fold__note_old(f);
+    f->old_nodes = f->n_nodes;
+    f->old_found = f->n_found;
+    f->old_index_refs = f->n_index_refs;
+    f->old_output_refs = f->n_output_refs;
 }
 
 static void fold__run_planned(fold_ctx *f, uint64_t start)
@@ -27002,10 +26952,14 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 
+/* A cell of inputs of one width, but for the first. */
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
-                             size_t user_size, int n_out)
+                             size_t user_size, int n_in, int first, int others, int n_out)
 {
     memset(desc, 0, sizeof *desc);
+    for (int input = 0; input < n_in; input++)
+        desc->in[input] = fold_shape1(input ? others : first);
+    desc->n_in = n_in;
     desc->name = name;
     desc->body = body;
     desc->user = user;
@@ -27017,9 +26971,8 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
                                         const fold_transformer *layer, int n_in, int n_out)
 {
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, body, layer, sizeof *layer, n_out);
-    desc.n_in = n_in;
-    desc.in[0] = desc.in[1] = fold_shape1(fold_param_shape(m, layer->attention.query.W).dim[0]);
+    const int width = fold_param_shape(m, layer->attention.query.W).dim[0];
+    fold__layer_desc(&desc, name, body, layer, sizeof *layer, n_in, width, width, n_out);
     return fold_cell_new(m, &desc);
 }
 
@@ -27146,7 +27099,7 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     const fold_param weight[2] = { gates.weight, gates.recurrent };
     fold_cell_desc desc;
     gates.projected = 1;
-    fold__layer_desc(&desc, cell.name, cell.body, &gates, sizeof gates, cell.program.n_out);
+    fold__layer_desc(&desc, cell.name, cell.body, &gates, sizeof gates, 0, 0, 0, cell.program.n_out);
     for (int product = 0; product < cell.products; product++)
         desc.in[product] = fold_shape1(fold__matrix_columns(fold__param_of(m, weight[product])));
     memcpy(desc.in + cell.products, cell.shape + 1, (size_t)(cell.program.n_in - 1) * sizeof *desc.in);
@@ -27282,10 +27235,7 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
 {
     fold_recurrent layer;
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, body, gates, sizeof *gates, has_c ? 2 : 1);
-    desc.n_in = has_c ? 3 : 2;
-    desc.in[0] = fold_shape1(inputs);
-    desc.in[1] = desc.in[2] = fold_shape1(gates->hidden);
+    fold__layer_desc(&desc, name, body, gates, sizeof *gates, 2 + has_c, inputs, gates->hidden, 1 + has_c);
     layer.cell = fold__layer_cell(m, &desc, 1);
     layer.hidden = gates->hidden;
     layer.has_c = has_c;
@@ -27736,17 +27686,13 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     const fold__name leaf_name = fold__join(m, name, "leaf"), inner_name = fold__join(m, name, "inner");
     const fold__gates leaf = fold__gates_new(m, leaf_name.text, inputs, hidden, 3);
     fold_cell_desc desc;
-    fold__layer_desc(&desc, leaf_name.text, fold__leaf_body, &leaf, sizeof leaf, 2);
-    desc.n_in = 1;
-    desc.in[0] = fold_shape1(inputs);
+    fold__layer_desc(&desc, leaf_name.text, fold__leaf_body, &leaf, sizeof leaf, 1, inputs, 0, 2);
     layer.leaf = fold_cell_new(m, &desc);
     fold__gates inner = fold__gates_new(m, inner_name.text, arity * hidden, hidden, 3 + arity);
     inner.arity = arity;
     fold__set_bias(m, inner.bias, 2 * hidden, (2 + arity) * hidden, 1);
-    fold__layer_desc(&desc, inner_name.text, fold__tree_inner_body, &inner, sizeof inner, 2);
-    desc.n_in = 2 * arity;
-    for (int i = 0; i < desc.n_in; i++)
-        desc.in[i] = fold_shape1(hidden);
+    fold__layer_desc(&desc, inner_name.text, fold__tree_inner_body, &inner, sizeof inner, 2 * arity, hidden,
+                     hidden, 2);
     layer.inner = fold_cell_new(m, &desc);
     return layer;
 }
@@ -27794,9 +27740,8 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
                                       int leaf)
 {
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, leaf ? fold__leaf_body : fold__child_sum_body, gates, sizeof *gates, 2);
-    desc.n_in = 1;
-    desc.in[0] = fold_shape1(inputs);
+    fold__layer_desc(&desc, name, leaf ? fold__leaf_body : fold__child_sum_body, gates, sizeof *gates, 1,
+                     inputs, 0, 2);
     desc.list[0] = desc.list[1] = fold_shape1(gates->hidden);
     desc.n_list = leaf ? 0 : 2;
     return fold__layer_cell(m, &desc, leaf ? 1 : 2);
