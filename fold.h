@@ -2298,6 +2298,28 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
+/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
+static void fold__sort(uint32_t *items, uint32_t count,
+                       int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
+{
+    uint32_t start = count / 2, end = count;
+    while (end > 1) {
+        uint32_t item, at = 0;
+        if (start)
+            at = --start, item = items[at];
+        else
+            item = items[--end], items[end] = items[0];
+        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && before(by, items[child], items[child + 1]))
+                child++;
+            if (!before(by, item, items[child]))
+                break;
+            items[at] = items[child];
+        }
+        items[at] = item;
+    }
+}
+
 /* ==== room: errors ==========================================================================
    Owns: text from formats, the sticky error, the text of a status. Calls: libc. Must not know whose it is. */
 
@@ -2860,9 +2882,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     size_t now = 0;
     for (int i = 0; i < arena->count; i++)
         now += arena->array[i].capacity;
-    arena->bytes = now;
-    if (now > arena->peak)
-        arena->peak = now;
+    fold__arena_account(arena, now, arena->bytes);
     return 1;
 }
 
@@ -12322,7 +12342,28 @@ static int fold__is_text(const char *from)
 /* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
 #define FOLD__SCALES ".scale"
 
-static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length);
+/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
+static uint32_t fold__hash_name(const char *name, size_t length)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (size_t at = 0; at < length; at++)
+        hash = (hash ^ (unsigned char)name[at]) * 0x01000193u;
+    return hash;
+}
+
+static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
+{
+    const uint32_t hash = fold__hash_name(name, length);
+    uint32_t id = m->n_params ? 1 : 0;
+    while (id) {
+        fold__param_data *param = &fold__params(m)[id - 1];
+        if (param->name_hash == hash && strlen(param->name) == length && !memcmp(param->name, name, length))
+            return param;
+        id = param->by_hash[hash >= param->name_hash];
+    }
+    return NULL;
+}
+
 /* The parameter of bytes alone whose scales have a name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
@@ -12371,15 +12412,6 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     else
         fold__initialise(m, fold__values(m) + param->at, desc, m->n_params);
     fold__fp_leave(saved);
-}
-
-/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
-static uint32_t fold__hash_name(const char *name, size_t length)
-{
-    uint32_t hash = 0x811c9dc5u;
-    for (size_t at = 0; at < length; at++)
-        hash = (hash ^ (unsigned char)name[at]) * 0x01000193u;
-    return hash;
 }
 
 /* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
@@ -12501,19 +12533,6 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     const int there = m && index >= 0 && (uint32_t)index < m->n_params;
     const fold_param param = { there ? (uint32_t)index + 1 : 0, there ? m->salt : 0 };
     return param;
-}
-
-static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
-{
-    const uint32_t hash = fold__hash_name(name, length);
-    uint32_t id = m->n_params ? 1 : 0;
-    while (id) {
-        fold__param_data *param = &fold__params(m)[id - 1];
-        if (param->name_hash == hash && strlen(param->name) == length && !memcmp(param->name, name, length))
-            return param;
-        id = param->by_hash[hash >= param->name_hash];
-    }
-    return NULL;
 }
 
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
@@ -17636,15 +17655,10 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
         return "it needs a name and a body";
-    if (desc->n_in + desc->n_list < 1)
-        return "it needs inputs";
-    for (int i = 0; i < desc->n_in; i++)
-        if (!fold__shape_ok(&desc->in[i]))
-            return fold__shape_problem(&desc->in[i]);
-    for (int component = 0; component < desc->n_list; component++)
-        if (!fold__shape_ok(&desc->list[component]))
-            return fold__shape_problem(&desc->list[component]);
-    return NULL;
+    const char *problem = desc->n_in + desc->n_list < 1 ? "it needs inputs" : NULL;
+    for (int i = 0; i < desc->n_in + desc->n_list && !problem; i++)
+        problem = fold__shape_problem(i < desc->n_in ? &desc->in[i] : &desc->list[i - desc->n_in]);
+    return problem;
 }
 
 /* Runs the body over placeholders in the tracing context; tells the outputs. 0: the model has the error. */
@@ -17882,9 +17896,8 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const fold_node again = callee->n_draws && !fold__is_eager(f)
-                                ? fold__null
-                                : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
+    const fold_node again =
+        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
@@ -20658,12 +20671,21 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
+/* Within a depth calls run by signature, as they come. */
+static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
+{
+    const fold__run *run = (const fold__run *)by;
+    if (run->depth[one] != run->depth[other])
+        return run->depth[one] < run->depth[other];
+    return run->maker[one] != run->maker[other] ? run->maker[one] < run->maker[other] : one < other;
+}
+
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
     fold__group *group = &run->group[which];
     const uint32_t n_calls = group->end_call - group->first_call;
-    uint32_t *depth = run->depth, *sorted = run->gathered, deepest = 0;
+    uint32_t *depth = run->depth, *sorted = run->gathered;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
         const uint32_t id = run->calls[call];
         uint32_t level = 0;
@@ -20673,22 +20695,9 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
                 level = depth[f->edge_source[edge]] + 1;
         for (uint32_t output = 0, n_out = fold__group_sig_of(f, id)->n_out; output < n_out; output++)
             depth[id + output] = level;
-        if (level > deepest)
-            deepest = level;
     }
-    uint32_t *start = sorted + n_calls;
-    memset(start, 0, (deepest + 2) * sizeof *start);
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
-        for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++)
-            start[depth[run->calls_by_sig[run->group_sig[sig].first_record + nth]] + 1]++;
-    for (uint32_t level = 0; level <= deepest; level++)
-        start[level + 1] += start[level];
-    /* within a depth by signature, as they come */
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
-        for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++) {
-            const uint32_t id = run->calls_by_sig[run->group_sig[sig].first_record + nth];
-            sorted[start[depth[id]]++] = id;
-        }
+    memcpy(sorted, run->calls + group->first_call, n_calls * sizeof *sorted);
+    fold__sort(sorted, n_calls, fold__by_depth, run);
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
         const uint32_t sig = run->maker[run->gathered[at]], level = run->depth[run->gathered[at]];
         for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
@@ -27787,7 +27796,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 #endif
 
 /* ==== room: text ============================================================================
-   Owns: writing through a caller's function, quoting, UTF-8, sorting. Calls: libc. Must not know models and
+   Owns: writing through a caller's function, quoting, UTF-8. Calls: libc. Must not know models and
    contexts. */
 
 #ifndef FOLD_NO_STDIO
@@ -27804,28 +27813,6 @@ static int fold__is_plain(const char *from, int *count)
     const int plain = *count > 1 || (*count && (unsigned char)*from >= 32 && *from != 127);
     *count += !*count;
     return plain;
-}
-
-/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
-static void fold__sort(uint32_t *items, uint32_t count,
-                       int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
-{
-    uint32_t start = count / 2, end = count;
-    while (end > 1) {
-        uint32_t item, at = 0;
-        if (start)
-            at = --start, item = items[at];
-        else
-            item = items[--end], items[end] = items[0];
-        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
-            if (child + 1 < end && before(by, items[child], items[child + 1]))
-                child++;
-            if (!before(by, item, items[child]))
-                break;
-            items[at] = items[child];
-        }
-        items[at] = item;
-    }
 }
 
 #if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* something is written */
