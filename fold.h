@@ -11247,8 +11247,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
     X(div, binary, 2, 0, NULL, 0, FOLD__IN | FOLD__OUT, broadcast)                                      \
     X(minimum, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                              \
     X(maximum, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                              \
-    X(scale, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
-    X(shift, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
+    X(scale, data, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                        \
+    X(shift, data, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                        \
     X(neg, unary, 1, 0, NULL, FOLD__FLOW, 0, same)                                                      \
     X(exp, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                       \
     X(log, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                        \
@@ -15912,19 +15912,15 @@ static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node
     {                                                                  \
         return fold__along(f, &fold__code_##name, x, axis, 0);         \
     }
+#define FOLD__CALL_data(name)                                                          \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)             \
+    {                                                                                  \
+        return fold__op(f, &fold__code_##name, &x, 1, NULL, fold__bits_of(number));    \
+    }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
 FOLD__OPS(FOLD__CALL)
 
-static uint64_t fold__float_data(float value) { return (uint32_t)fold__float_attr(value); }
-FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor)
-{
-    return fold__op(f, &fold__code_scale, &x, 1, NULL, fold__float_data(factor));
-}
-FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term)
-{
-    return fold__op(f, &fold__code_shift, &x, 1, NULL, fold__float_data(term));
-}
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 {
     return fold__op(f, &fold__code_stop, &x, 1, NULL, 0);
@@ -19769,26 +19765,20 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Tells into how many groups threads share out samples evenly, unless one group is of little work. */
-static size_t fold__groups_for_threads(const fold_ctx *f, size_t groups, uint32_t units)
-{
-    const size_t threads = (size_t)fold__threads_of(f);
-    if (threads < 2 || units < 2 || groups >= 4 * threads ||
-        (groups == 1 && !fold__worth_sharing(fold__all_work(f))))
-        return groups;
-    return fold__round_up(groups, threads);
-}
-
 /* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
-   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted. */
+   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted.
+   Threads get as many of a few groups each, unless there is one of little work. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
     *units = 0;
     for (uint32_t at = first_call; at < end_call && !(whole && *units > 1); ++*units)
         at = fold__end_of_unit(f, at, end_call);
-    const size_t all = whole && fold__threads_of(f) < 2 ? 0 : fold__bytes_of_calls(f, first_call, end_call);
-    const size_t groups = fold__groups_for_threads(f, fold__groups_wanted(f, all, *units), *units);
+    const size_t threads = *units < 2 ? 1 : (size_t)fold__threads_of(f);
+    const size_t all = whole && threads < 2 ? 0 : fold__bytes_of_calls(f, first_call, end_call);
+    size_t groups = fold__groups_wanted(f, all, *units);
+    if (threads > 1 && groups < 4 * threads && (groups > 1 || fold__worth_sharing(fold__all_work(f))))
+        groups = fold__round_up(groups, threads);
     const int64_t share = (int64_t)(all / groups + 1);
     int64_t left = share; /* bytes of it */
     uint32_t start = first_call;
