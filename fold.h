@@ -18141,6 +18141,7 @@ typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
     uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
+    uint8_t flows;         /* its calls may be of the tail (fold__is_tail) */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
@@ -18662,20 +18663,23 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Tells whether a call is of the tail: it only combines scalars of samples, or of a long list, on the way to
-   the roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no
-   samples together. Asked of calls that only the tail reads. */
+/* Whether calls of a signature may be of the tail: they only combine scalars. */
+static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
+{
+    int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
+                f->shapes[sig->out_shape[0]].size == 1 &&
+                (fold__op_of(f->model, sig->op)->flags & FOLD__FLOW);
+    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
+        flows = flows && fold__input_floats(f, sig, slot) == 1;
+    return flows;
+}
+
+/* Whether a call is of the tail: it only combines scalars of samples, or of a long list, on the way to the
+   roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
+   together. Asked of calls that only the tail reads. */
 static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    const fold__sig *sig = &f->sigs[f->sig[id]];
-    if (fold__is_eager(f) || fold__row_size(f, id) != 1 || fold__is_list(f, id))
-        return 0;
-    if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
-        return 0;
-    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-        if (fold__input_floats(f, sig, slot) != 1)
-            return 0;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
@@ -18684,7 +18688,7 @@ static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
             return 0;
     }
-    return 1;
+    return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
 /* Marks the head: what identical calls of several samples became. With all it depends on, it is the same
@@ -18748,7 +18752,8 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
-/* The slot of the nth of a call's edges. Behind those of fixed inputs each component has as many as another. */
+/* The slot of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
+   others. */
 FOLD__INLINE uint32_t fold__slot_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18804,7 +18809,8 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
 {
     fold__run *run = f->run;
     const int some_stop = fold__goes_back(run) && fold__stops_some(f, id);
-    const int tail = !(marker->state[id] & (FOLD__INNER | FOLD__HEAD)) && fold__is_tail(f, id);
+    const int tail = !(marker->state[id] & (FOLD__INNER | FOLD__HEAD)) && run->known[f->sig[id]].flows &&
+                     fold__is_tail(f, id);
     const uint8_t how = marker->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
     const uint8_t marks = (uint8_t)(tail ? how : how | FOLD__INNER);
     const uint32_t reader = tail ? 0 : id, end = marker->first_edge[id + 1];
@@ -19048,8 +19054,9 @@ FOLD__INLINE uint64_t fold__sending_slots(const fold__sig *sig)
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns which slots read one with a gradient. An edge that reads one row of a list is added up with others, which may read that row too. But
-   each row of an eager cell's copy of a whole list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads; returns which slots read one with a gradient. An
+   edge that reads one row of a list is added up with others, which may read that row too. But each row of an
+   eager cell's copy of a whole list is read by the copy of one element alone. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19490,6 +19497,7 @@ static int fold__know_signatures(fold_ctx *f)
             continue;
         const fold__program program = fold__program_of(f, &f->sigs[run->n_known]);
         known->trains = (uint8_t)fold__trains(f, &program);
+        known->flows = (uint8_t)fold__sig_flows(f, &f->sigs[run->n_known]);
     }
     return 1;
 }
@@ -19513,10 +19521,10 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    fold__mark_needed(f, roots, n_roots);
-    run->counts.run_sigs = run->counts.leaves = 0;
     if (!fold__know_signatures(f))
         return 0;
+    fold__mark_needed(f, roots, n_roots);
+    run->counts.run_sigs = run->counts.leaves = 0;
     const fold__known *known = run->known;
     const uint32_t now = run->runs;
     uint32_t count = 0;
@@ -20091,8 +20099,8 @@ typedef struct fold__reader {
     uint64_t *slots; /* for each signature, the inputs of this one that it feeds */
 } fold__reader;
 
-/* Notes which signature makes an input's value: behind the feeders if it is a new one. Returns the reader's own
-   longest chain up to the value. */
+/* Notes which signature makes an input's value, behind the other feeders if it is a new one. Returns the
+   reader's own longest chain up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t slot,
                                          fold__feeder **feeders)
 {
