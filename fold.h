@@ -18142,6 +18142,7 @@ typedef struct fold__known {
     uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the tail (fold__is_tail) */
+    uint8_t stops;         /* no gradient flows to some of its inputs */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
@@ -18762,11 +18763,6 @@ FOLD__INLINE uint32_t fold__slot_of_edge(const fold__sig *sig, uint32_t nth, uin
 }
 
 static uint64_t fold__all_slots(const fold__sig *sig) { return (1ull << (sig->n_in + sig->n_list)) - 1; }
-static int fold__stops_some(const fold_ctx *f, uint32_t id)
-{
-    const fold__sig *sig = fold__node_sig(f, id);
-    return sig->differentiable != fold__all_slots(sig);
-}
 
 static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 {
@@ -18784,9 +18780,11 @@ typedef struct fold__marker {
     uint32_t *reach;
     const uint8_t *kind;
     const uint32_t *sig, *first_edge, *edge_source;
-    const fold__sig *sigs;
+    const fold__known *known;
+    uint32_t n_nodes;
     uint8_t there;        /* kinds of values that are not computed again */
     uint32_t first_plain; /* from here on, marking a value is no more than that */
+    int backward;
 } fold__marker;
 FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
 {
@@ -18798,29 +18796,33 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.sig = f->sig;
     marker.first_edge = f->first_edge;
     marker.edge_source = f->edge_source;
-    marker.sigs = f->sigs;
+    marker.known = run->known;
+    marker.n_nodes = f->n_nodes;
     marker.there = run->recompute ? 0 : FOLD__DONE;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
+    marker.backward = fold__goes_back(run);
     return marker;
 }
 
 /* Marks what a running call reads, and notes it as the last reader outside the tail where it is. */
-FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id)
+FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
-    fold__run *run = f->run;
-    const int some_stop = fold__goes_back(run) && fold__stops_some(f, id);
-    const int tail = !(marker->state[id] & (FOLD__INNER | FOLD__HEAD)) && run->known[f->sig[id]].flows &&
-                     fold__is_tail(f, id);
-    const uint8_t how = marker->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
-    const uint8_t marks = (uint8_t)(tail ? how : how | FOLD__INNER);
-    const uint32_t reader = tail ? 0 : id, end = marker->first_edge[id + 1];
-    if (some_stop && (marker->state[id] & FOLD__BEARS))
+    const fold__known *known = &marker->known[marker->sig[id]];
+    const int tail = !(state & (FOLD__INNER | FOLD__HEAD)) && known->flows && fold__is_tail(f, id);
+    uint32_t edge = marker->first_edge[id], reader = id;
+    const uint32_t end = marker->first_edge[id + 1];
+    uint8_t marks = (state & FOLD__PASSED) | FOLD__INNER;
+    if (known->stops && marker->backward && (state & FOLD__BEARS)) {
         fold__mark_passed(f, id);
+        marks &= (uint8_t)~FOLD__BEARS;
+    }
     if (tail) {
         marker->state[id] |= FOLD__TAIL;
-        run->counts.tail = 1;
+        f->run->counts.tail = 1;
+        marks &= (uint8_t)~FOLD__INNER;
+        reader = 0;
     }
-    for (uint32_t edge = marker->first_edge[id]; edge < end; edge++) {
+    for (; edge < end; edge++) {
         uint32_t from = marker->edge_source[edge];
         if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
             marker->state[from] |= marks; /* as fold__need_value does */
@@ -18831,28 +18833,28 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks what a call of the head reads as of the head, though the call does not run. */
-static void fold__mark_head(fold_ctx *f, uint32_t id)
+/* Marks all outputs of a call of the head, and what it reads, even if it does not run. */
+static FOLD__NOINLINE void fold__mark_head(fold_ctx *f, uint32_t id)
 {
+    for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
+        f->run->state[id + output] |= FOLD__HEAD;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
         f->run->state[f->edge_source[edge]] |= FOLD__HEAD;
 }
 
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
-FOLD__INLINE void fold__gather_outputs(const fold__marker *marker, uint32_t id)
+FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
     uint32_t reach = marker->reach[id];
-    const uint32_t end = id + marker->sigs[marker->sig[id]].n_out;
-    for (uint32_t out_id = id + 1; out_id < end; out_id++) {
+    for (uint32_t out_id = id + 1;
+         out_id <= marker->n_nodes && (marker->kind[out_id] & FOLD__KIND_MASK) == FOLD__EXTRA; out_id++) {
         marks |= marker->state[out_id];
-        if (marker->reach[out_id] > reach)
-            reach = marker->reach[out_id];
+        reach = reach > marker->reach[out_id] ? reach : marker->reach[out_id];
     }
     marker->state[id] = marks;
     marker->reach[id] = reach;
-    for (uint32_t out_id = id + 1; (marks & FOLD__HEAD) && out_id < end; out_id++)
-        marker->state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
+    return marks;
 }
 
 /* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
@@ -18868,15 +18870,13 @@ static void fold__mark_calls(fold_ctx *f)
         for (; eager && window > id; window--)
             if (fold__body_first(f, window))
                 fold__mark_body(f, window);
-        fold__gather_outputs(&marker, id);
-        if (!(marker.state[id] & (FOLD__RUNS | FOLD__HEAD)))
-            continue;
+        const uint8_t marks = fold__gather_outputs(&marker, id);
+        if (marks & FOLD__HEAD)
+            fold__mark_head(f, id);
         if (eager && fold__makes_no_rows(f, id))
             marker.state[id] &= (uint8_t)~FOLD__STANDS;
-        if (marker.state[id] & FOLD__RUNS)
-            fold__mark_inputs(f, &marker, id);
-        else
-            fold__mark_head(f, id);
+        if (marks & FOLD__RUNS)
+            fold__mark_inputs(f, &marker, id, marker.state[id]);
     }
     run->counts.first_call = call;
 }
@@ -19498,6 +19498,7 @@ static int fold__know_signatures(fold_ctx *f)
         const fold__program program = fold__program_of(f, &f->sigs[run->n_known]);
         known->trains = (uint8_t)fold__trains(f, &program);
         known->flows = (uint8_t)fold__sig_flows(f, &f->sigs[run->n_known]);
+        known->stops = f->sigs[run->n_known].differentiable != fold__all_slots(&f->sigs[run->n_known]);
     }
     return 1;
 }
