@@ -9374,6 +9374,7 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
+    size_t inner, size; /* how many lines, and how far apart a line's values are; the values of all */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9394,15 +9395,16 @@ static void fold__each_lines(const fold_op_call *call, int axis, int input, fold
     lines.call = call;
     lines.input = input;
     lines.scratch = call->scratch;
-    const size_t in_step = (size_t)lines.axis.length * (size_t)lines.axis.inner,
-                 out_step = (size_t)(fold__out_size(call) / lines.axis.outer);
+    lines.inner = (size_t)lines.axis.inner;
+    lines.size = (size_t)lines.axis.length * lines.inner;
+    const size_t out_step = (size_t)(fold__out_size(call) / lines.axis.outer);
     for (lines.row = 0; lines.row < call->rows; lines.row++)
         for (size_t block = 0; block < (size_t)lines.axis.outer; block++) {
-            lines.in = fold__part_of(&call->in[0], lines.row, block * in_step);
+            lines.in = fold__part_of(&call->in[0], lines.row, block * lines.size);
             lines.out = fold__part_of(&call->out[0], lines.row, block * out_step);
             if (input >= 0) {
                 lines.dout = fold__part_of(&call->dout[0], lines.row, block * out_step);
-                lines.din = fold__part_of(&call->din[input], lines.row, block * in_step);
+                lines.din = fold__part_of(&call->din[input], lines.row, block * lines.size);
             }
             over(&lines);
         }
@@ -9435,14 +9437,14 @@ static void fold__sum_to(const fold__lines *lines, float *out, float *in)
     if (lines->axis.inner == 1)
         out[0] = fold__sum(lines->kernels, in, (size_t)lines->axis.length);
     else
-        fold__sum_rows(lines->kernels, out, (size_t)lines->axis.inner, &rows, 0, lines->axis.length);
+        fold__sum_rows(lines->kernels, out, lines->inner, &rows, 0, lines->axis.length);
 }
 
 static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 {
     fold__sum_to(lines, out, in);
     FOLD__RUN_MAP(lines->kernels, scale, out, out, NULL, NULL, 1.0f / (float)lines->axis.length,
-                  (size_t)lines->axis.inner);
+                  lines->inner);
 }
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
@@ -9450,13 +9452,13 @@ static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, li
 /* Gives every value of the lines the gradient of their sum, times a factor. */
 static void fold__spread_lines(const fold__lines *lines, float factor)
 {
-    const size_t length = (size_t)lines->axis.length, inner = (size_t)lines->axis.inner;
+    const size_t length = (size_t)lines->axis.length;
     const fold_rows dout = { lines->dout, 0, NULL },
                     all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
-    if (inner == 1)
+    if (lines->inner == 1)
         FOLD__RUN_MAP(lines->kernels, fill, lines->din, NULL, NULL, NULL, lines->dout[0] * factor, length);
     else
-        FOLD__MAP_OF(lines->kernels, scale)(lines->din, lines->dout, NULL, NULL, factor, inner, length, all);
+        FOLD__MAP_OF(lines->kernels, scale)(lines->din, lines->dout, NULL, NULL, factor, lines->inner, length, all);
 }
 
 static void fold__sum_lines_grad(const fold__lines *lines) { fold__spread_lines(lines, 1.0f); }
@@ -9471,10 +9473,9 @@ FOLD__OVER_AXIS(mean)
 /* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float most = sign * lines->in[column];
     size_t best = column;
-    for (size_t at = column + inner; at < size && most <= most; at += inner)
+    for (size_t at = column + lines->inner; at < lines->size && most <= most; at += lines->inner)
         if (!(sign * lines->in[at] <= most))
             most = sign * lines->in[best = at];
     return best;
@@ -9482,14 +9483,13 @@ static size_t fold__first_of(const fold__lines *lines, size_t column, float sign
 
 static void fold__extreme_lines(const fold__lines *lines, float sign)
 {
-    for (size_t column = 0; column < (size_t)lines->axis.inner; column++)
+    for (size_t column = 0; column < lines->inner; column++)
         lines->out[column] = lines->in[fold__first_of(lines, column, sign)];
 }
 static void fold__extreme_lines_grad(const fold__lines *lines, float sign)
 {
-    const size_t inner = (size_t)lines->axis.inner;
-    memset(lines->din, 0, inner * (size_t)lines->axis.length * sizeof(float));
-    for (size_t column = 0; column < inner; column++)
+    memset(lines->din, 0, lines->size * sizeof(float));
+    for (size_t column = 0; column < lines->inner; column++)
         lines->din[fold__first_of(lines, column, sign)] = lines->dout[column];
 }
 static void fold__amax_lines(const fold__lines *lines) { fold__extreme_lines(lines, 1); }
@@ -9517,22 +9517,20 @@ static void fold__lines_times(const fold__axis *axis, float *values, const float
 
 static void fold__variance_lines(const fold__lines *lines)
 {
-    const size_t size = (size_t)lines->axis.inner * (size_t)lines->axis.length;
     float *difference = lines->scratch;
     fold__mean_lines(lines);
     fold__lines_less(&lines->axis, difference, lines->in, lines->out);
-    FOLD__RUN_MAP(lines->kernels, square, difference, difference, NULL, NULL, 0, size);
+    FOLD__RUN_MAP(lines->kernels, square, difference, difference, NULL, NULL, 0, lines->size);
     fold__mean_to(lines, lines->out, difference);
 }
 
 static void fold__variance_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner;
     float *means = lines->scratch;
     fold__mean_to(lines, means, lines->in);
     fold__lines_less(&lines->axis, lines->din, lines->in, means);
     FOLD__RUN_MAP(lines->kernels, scale, means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
-                  inner);
+                  lines->inner);
     fold__lines_times(&lines->axis, lines->din, means);
 }
 
@@ -9543,26 +9541,24 @@ static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 
 
 static void fold__logsumexp_lines(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    float *exps = lines->scratch, *shift = exps + size;
-    for (size_t column = 0; column < inner; column++)
+    float *exps = lines->scratch, *shift = exps + lines->size;
+    for (size_t column = 0; column < lines->inner; column++)
         shift[column] = fold__no_infinity(lines->in[fold__first_of(lines, column, 1)]);
     fold__lines_less(&lines->axis, exps, lines->in, shift);
-    FOLD__RUN_MAP(lines->kernels, exp, exps, exps, NULL, NULL, 0, size);
+    FOLD__RUN_MAP(lines->kernels, exp, exps, exps, NULL, NULL, 0, lines->size);
     fold__sum_to(lines, lines->out, exps);
-    FOLD__RUN_MAP(lines->kernels, log, lines->out, lines->out, NULL, NULL, 0, inner);
-    for (size_t column = 0; column < inner; column++)
+    FOLD__RUN_MAP(lines->kernels, log, lines->out, lines->out, NULL, NULL, 0, lines->inner);
+    for (size_t column = 0; column < lines->inner; column++)
         lines->out[column] = lines->out[column] + shift[column];
 }
 
 static void fold__logsumexp_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *shift = lines->scratch;
-    for (size_t column = 0; column < inner; column++)
+    for (size_t column = 0; column < lines->inner; column++)
         shift[column] = fold__no_infinity(lines->out[column]);
     fold__lines_less(&lines->axis, lines->din, lines->in, shift);
-    FOLD__RUN_MAP(lines->kernels, exp, lines->din, lines->din, NULL, NULL, 0, size);
+    FOLD__RUN_MAP(lines->kernels, exp, lines->din, lines->din, NULL, NULL, 0, lines->size);
     fold__lines_times(&lines->axis, lines->din, lines->dout);
 }
 
@@ -9570,30 +9566,28 @@ FOLD__OVER_AXIS(logsumexp)
 
 static void fold__prod_lines(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    memcpy(lines->out, lines->in, inner * sizeof(float));
-    for (size_t at = inner; at < size; at += inner)
-        for (size_t column = 0; column < inner; column++)
+    memcpy(lines->out, lines->in, lines->inner * sizeof(float));
+    for (size_t at = lines->inner; at < lines->size; at += lines->inner)
+        for (size_t column = 0; column < lines->inner; column++)
             lines->out[column] *= lines->in[at + column];
 }
 
 /* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *running = lines->scratch;
-    for (size_t column = 0; column < inner; column++)
+    for (size_t column = 0; column < lines->inner; column++)
         running[column] = 1.0f;
-    for (size_t at = 0; at < size; at += inner)
-        for (size_t column = 0; column < inner; column++) {
+    for (size_t at = 0; at < lines->size; at += lines->inner)
+        for (size_t column = 0; column < lines->inner; column++) {
             lines->din[at + column] = running[column];
             running[column] *= lines->in[at + column];
         }
-    memcpy(running, lines->dout, inner * sizeof(float));
-    for (size_t at = size; at > 0; at -= inner)
-        for (size_t column = 0; column < inner; column++) {
-            lines->din[at - inner + column] *= running[column];
-            running[column] *= lines->in[at - inner + column];
+    memcpy(running, lines->dout, lines->inner * sizeof(float));
+    for (size_t at = lines->size; at > 0; at -= lines->inner)
+        for (size_t column = 0; column < lines->inner; column++) {
+            lines->din[at - lines->inner + column] *= running[column];
+            running[column] *= lines->in[at - lines->inner + column];
         }
 }
 
@@ -9601,15 +9595,14 @@ FOLD__OVER_AXIS(prod)
 
 static void fold__cumsum_lines(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    for (size_t at = 0; at < size; at++)
-        lines->out[at] = at < inner ? lines->in[at] : lines->out[at - inner] + lines->in[at];
+    for (size_t at = 0; at < lines->size; at++)
+        lines->out[at] = at < lines->inner ? lines->in[at] : lines->out[at - lines->inner] + lines->in[at];
 }
 static void fold__cumsum_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    for (size_t at = size; at-- > 0;)
-        lines->din[at] = at + inner < size ? lines->din[at + inner] + lines->dout[at] : lines->dout[at];
+    for (size_t at = lines->size; at-- > 0;)
+        lines->din[at] = at + lines->inner < lines->size ? lines->din[at + lines->inner] + lines->dout[at]
+                                                         : lines->dout[at];
 }
 
 FOLD__OVER_AXIS(cumsum)
@@ -9631,29 +9624,26 @@ static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, con
 
 static void fold__softmax_lines(const fold__lines *lines)
 {
-    fold__softmax_row(lines->kernels, lines->out, lines->in, (size_t)lines->axis.length);
+    fold__softmax_row(lines->kernels, lines->out, lines->in, lines->size);
 }
 static void fold__softmax_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
-    const float mean = fold__reducer_of(lines->kernels)->dot(lines->dout, lines->out, count);
-    FOLD__RUN_MAP(lines->kernels, shift, lines->din, lines->dout, NULL, NULL, -mean, count);
-    FOLD__RUN_MAP(lines->kernels, mul, lines->din, lines->din, lines->out, NULL, 0, count);
+    const float mean = fold__reducer_of(lines->kernels)->dot(lines->dout, lines->out, lines->size);
+    FOLD__RUN_MAP(lines->kernels, shift, lines->din, lines->dout, NULL, NULL, -mean, lines->size);
+    FOLD__RUN_MAP(lines->kernels, mul, lines->din, lines->din, lines->out, NULL, 0, lines->size);
 }
 FOLD__OVER_LAST(softmax)
 static void fold__log_softmax_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
-    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
-    FOLD__RUN_MAP(lines->kernels, shift, lines->out, lines->in, NULL, NULL, -log_sum, count);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, lines->size);
+    FOLD__RUN_MAP(lines->kernels, shift, lines->out, lines->in, NULL, NULL, -log_sum, lines->size);
 }
 
 static void fold__log_softmax_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
-    const float sum = fold__sum(lines->kernels, lines->dout, count);
-    FOLD__RUN_MAP(lines->kernels, exp, lines->scratch, lines->out, NULL, NULL, 0, count);
-    FOLD__RUN_MAP(lines->kernels, axpy, lines->din, lines->scratch, NULL, lines->dout, -sum, count);
+    const float sum = fold__sum(lines->kernels, lines->dout, lines->size);
+    FOLD__RUN_MAP(lines->kernels, exp, lines->scratch, lines->out, NULL, NULL, 0, lines->size);
+    FOLD__RUN_MAP(lines->kernels, axpy, lines->din, lines->scratch, NULL, lines->dout, -sum, lines->size);
 }
 
 FOLD__OVER_LAST(log_softmax)
@@ -10189,17 +10179,16 @@ static const float *fold__target_of(const fold__lines *lines)
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
-                  lines->input ? -lines->dout[0] : lines->dout[0], (size_t)lines->axis.length);
+                  lines->input ? -lines->dout[0] : lines->dout[0], lines->size);
 }
 static void fold__softmax_xent_lines(const fold__lines *lines)
 {
-    const float log_sum =
-        fold__log_sum_row(lines->kernels, lines->scratch, lines->in, (size_t)lines->axis.length);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, lines->size);
     lines->out[0] = log_sum - lines->in[fold__label_of(lines)];
 }
 static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 {
-    fold__softmax_row(lines->kernels, lines->din, lines->in, (size_t)lines->axis.length);
+    fold__softmax_row(lines->kernels, lines->din, lines->in, lines->size);
     lines->din[fold__label_of(lines)] -= 1.0f;
     fold__loss_grad(lines);
 }
@@ -10207,12 +10196,11 @@ static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 FOLD__OVER_ALL(softmax_xent)
 static void fold__softmax_kl_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
-    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
-    FOLD__RUN_MAP(lines->kernels, log, lines->scratch, target, NULL, NULL, 0, count);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, lines->size);
+    FOLD__RUN_MAP(lines->kernels, log, lines->scratch, target, NULL, NULL, 0, lines->size);
     float loss = 0;
-    for (size_t at = 0; at < count; at++)
+    for (size_t at = 0; at < lines->size; at++)
         if (!(target[at] <= 0))
             loss += target[at] * (lines->scratch[at] - (lines->in[at] - log_sum));
     lines->out[0] = loss;
@@ -10220,36 +10208,34 @@ static void fold__softmax_kl_lines(const fold__lines *lines)
 
 static void fold__softmax_kl_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
-    fold__softmax_row(lines->kernels, lines->din, lines->in, count);
-    const float total = fold__sum(lines->kernels, target, count);
-    for (size_t at = 0; at < count; at++)
+    fold__softmax_row(lines->kernels, lines->din, lines->in, lines->size);
+    const float total = fold__sum(lines->kernels, target, lines->size);
+    for (size_t at = 0; at < lines->size; at++)
         lines->din[at] = (lines->din[at] * total - target[at]) * lines->dout[0];
 }
 
 FOLD__OVER_ALL(softmax_kl)
 static void fold__bce_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
-    float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, count);
-    FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, count);
+    float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, lines->size);
+    FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, lines->size);
     if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
         product = 0;
-        for (size_t at = 0; at < count; at++)
+        for (size_t at = 0; at < lines->size; at++)
             product += target[at] != 0 ? target[at] * lines->in[at] : 0;
     }
-    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) - product;
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, lines->size) - product;
 }
 
 static void fold__difference(const fold__lines *lines, const float *from, float *to)
 {
-    FOLD__RUN_MAP(lines->kernels, sub, to, from, fold__target_of(lines), NULL, 0, (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, sub, to, from, fold__target_of(lines), NULL, 0, lines->size);
 }
 static void fold__bce_lines_grad(const fold__lines *lines)
 {
-    FOLD__RUN_MAP(lines->kernels, sigmoid, lines->din, lines->in, NULL, NULL, 0, (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, sigmoid, lines->din, lines->in, NULL, NULL, 0, lines->size);
     fold__difference(lines, lines->din, lines->din);
     fold__loss_grad(lines);
 }
@@ -10257,14 +10243,12 @@ FOLD__OVER_ALL(bce)
 static void fold__squared_error_lines(const fold__lines *lines)
 {
     fold__difference(lines, lines->in, lines->scratch);
-    lines->out[0] =
-        fold__reducer_of(lines->kernels)->dot(lines->scratch, lines->scratch, (size_t)lines->axis.length);
+    lines->out[0] = fold__reducer_of(lines->kernels)->dot(lines->scratch, lines->scratch, lines->size);
 }
 static void fold__squared_error_lines_grad(const fold__lines *lines)
 {
     fold__difference(lines, lines->in, lines->din);
-    FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL, 2.0f,
-                  (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL, 2.0f, lines->size);
     fold__loss_grad(lines);
 }
 
@@ -10272,11 +10256,11 @@ FOLD__OVER_ALL(squared_error)
 static void fold__huber_lines(const fold__lines *lines)
 {
     const float delta = fold__attr_float(lines->call->attr[0]), *target = fold__target_of(lines);
-    for (int at = 0; at < lines->axis.length; at++) {
+    for (size_t at = 0; at < lines->size; at++) {
         const float difference = lines->in[at] - target[at], size = difference < 0 ? -difference : difference;
         lines->scratch[at] = size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
     }
-    lines->out[0] = fold__sum(lines->kernels, lines->scratch, (size_t)lines->axis.length);
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, lines->size);
 }
 
 static void fold__huber_lines_grad(const fold__lines *lines)
@@ -10284,7 +10268,7 @@ static void fold__huber_lines_grad(const fold__lines *lines)
     const float delta = fold__attr_float(lines->call->attr[0]);
     float *din = lines->din;
     fold__difference(lines, lines->in, din);
-    for (int at = 0; at < lines->axis.length; at++)
+    for (size_t at = 0; at < lines->size; at++)
         din[at] = din[at] > delta ? delta : din[at] < -delta ? -delta : din[at];
     fold__loss_grad(lines);
 }
@@ -10294,7 +10278,7 @@ static void fold__hinge_lines(const fold__lines *lines)
 {
     const size_t label = fold__label_of(lines);
     float loss = 0;
-    for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
+    for (size_t at = 0; at < lines->size; at++) {
         const float margin = 1.0f + lines->in[at] - lines->in[label];
         if (at != label && !(margin <= 0))
             loss += margin;
@@ -10306,7 +10290,7 @@ static void fold__hinge_lines_grad(const fold__lines *lines)
 {
     const size_t label = fold__label_of(lines);
     float violations = 0;
-    for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
+    for (size_t at = 0; at < lines->size; at++) {
         const int counts = at != label && !(1.0f + lines->in[at] - lines->in[label] <= 0);
         lines->din[at] = counts ? lines->dout[0] : 0;
         violations += counts ? 1.0f : 0.0f;
@@ -10999,12 +10983,14 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
         *line[i] = call->scratch + i * (ptrdiff_t)(rows + 1);
     lines.kernels = fold__engine_of(call)->kernels;
     lines.axis.inner = 1;
+    lines.inner = 1;
     for (int target = 0; reduces ? target < call->rows : start[target] < rows; target++)
         for (int column = 0; column < width; column++) {
             const int first = start[target], length = start[target + 1] - first;
             const int *out_order = reduces ? NULL : order;
             const int out_first = reduces ? target : first, out_count = reduces ? 1 : length;
             lines.axis.length = length;
+            lines.size = (size_t)length;
             lines.row = reduces == FOLD__CHOOSES ? index[rows + call->rows + 2 + target] : 0;
             lines.out[0] = 0;
             if (reduces || !backward)
