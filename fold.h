@@ -9452,13 +9452,14 @@ static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, li
 /* Gives every value of the lines the gradient of their sum, times a factor. */
 static void fold__spread_lines(const fold__lines *lines, float factor)
 {
-    const size_t length = (size_t)lines->axis.length;
     const fold_rows dout = { lines->dout, 0, NULL },
                     all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
     if (lines->inner == 1)
-        FOLD__RUN_MAP(lines->kernels, fill, lines->din, NULL, NULL, NULL, lines->dout[0] * factor, length);
+        FOLD__RUN_MAP(lines->kernels, fill, lines->din, NULL, NULL, NULL, lines->dout[0] * factor,
+                      lines->size);
     else
-        FOLD__MAP_OF(lines->kernels, scale)(lines->din, lines->dout, NULL, NULL, factor, lines->inner, length, all);
+        FOLD__MAP_OF(lines->kernels, scale)
+        (lines->din, lines->dout, NULL, NULL, factor, lines->inner, (size_t)lines->axis.length, all);
 }
 
 static void fold__sum_lines_grad(const fold__lines *lines) { fold__spread_lines(lines, 1.0f); }
