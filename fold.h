@@ -19693,15 +19693,16 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Tells into how many groups samples are cut, which have so many bytes. A group has the budget, and the unit
-   that goes beyond it. It has up to three of these, to have more rows a batch and, before a backward, about
+/* Tells into how many groups samples are cut, which have so many bytes. A group has as many units as use up
+   the budget. It has up to three times that, to have more rows a batch and, before a backward, about
    twice as many bytes as the gradients of weights that each group passes over. It has yet more where weights
    would be read for too few rows. A batch has a row of each unit, about, or those of a call's lists. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
-    const size_t least = fold__rows_wanted(f), beyond = least && units ? bytes / units : 0;
-    const size_t budget = f->group_bytes + beyond, groups = fold__shares(bytes, budget);
+    const size_t least = fold__rows_wanted(f), unit = least && units ? fold__max_size(bytes / units, 1) : 1;
+    const size_t budget = fold__round_up(fold__min_size(f->group_bytes, SIZE_MAX / 4), unit);
+    const size_t groups = fold__shares(bytes, budget);
     uint64_t rows = 0, calls = 0, weights = 0;
     if (!least || groups < 2)
         return fold__max_size(groups, 1);
