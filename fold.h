@@ -8523,7 +8523,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
 /* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
    floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
-                             const fold_rows *input, size_t at, const int *first, int rows)
+                             const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -8531,6 +8531,7 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
     sums.rows = rows;
     sums.heads = 1;
     sums.width = (int)size;
+    sums.started = started;
     sums.first = first;
     sums.weights = ones;
     sums.from = *input;
@@ -8546,7 +8547,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     if (count <= FOLD__CHAIN) {
         const int both[2] = { first, first + count };
         const fold_rows to = { total, 0, NULL };
-        fold__sum_chains(kernels, &to, size, input, at, both, 1);
+        fold__sum_chains(kernels, &to, size, input, at, both, 1, 0);
         return;
     }
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
@@ -9088,10 +9089,11 @@ static void fold__linear_weight_grad(const fold_op_call *call, size_t count, int
 static void fold__add_lines(const fold__kernels *kernels, size_t lines, const fold_rows *dy,
                             fold__share share, float *acc)
 {
-    float *const to = acc + share.from;
-    for (size_t line = 0; line < lines; line++)
-        FOLD__RUN_MAP(kernels, add, to, to, fold__row(dy, (int)line), NULL, 0,
-                      (size_t)(share.to - share.from));
+    const fold_rows to = { acc + share.from, 0, NULL };
+    for (int both[2] = { 0, 0 }; both[1] < (int)lines; both[0] = both[1]) {
+        both[1] = (int)fold__min_size(lines, (size_t)both[0] + FOLD__CHAIN);
+        fold__sum_chains(kernels, &to, (size_t)(share.to - share.from), dy, 0, both, 1, 1);
+    }
 }
 
 /* A matrix of one sample, row-major [rows x columns]. */
@@ -9775,7 +9777,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int *first = call->list + row;
         rows = fold__short_lists(call, row);
         if (rows)
-            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows);
+            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows, 0);
         else
             fold__sum_rows(kernels, fold__row(&out, 0), count, &call->in[0], first[0], first[1] - first[0]);
     }
