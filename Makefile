@@ -15,7 +15,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h examples/draw.h examples/fit.h examples/onnx.h examples/rl.h examples/to_c.h examples/torch.h examples/options.h examples/unfused.h fold.h
+build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h examples/options.h examples/unfused.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
@@ -28,7 +28,7 @@ build/policy_weights.h: build/export
 build/firmware: examples/firmware.c examples/policy.h build/policy_weights.h fold.h
 	$(CC) $(CFLAGS) -Ibuild -DWEIGHTS -o $@ $< -lm
 
-build/%: examples/%.cpp examples/options.h examples/rl.h examples/unfused.h fold.h
+build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h fold.h
 	@mkdir -p build
 	@if $(CXX) --version >/dev/null 2>&1; then set -x; $(CXX) -std=c++20 $(CFLAGS) -fno-exceptions -fno-rtti -o $@ $<; \
 	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
@@ -93,7 +93,7 @@ soak: build/swarm
 sizes:
 	@CC="$(CC)" sh tests/sizes
 
-bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h examples/options.h examples/rl.h fold.h
+bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/manual.h bench/gemm.h bench/attention.h bench/decode.h bench/frame.h bench/peak.h bench/policy.c bench/policy.h examples/options.h examples/fold_rl.h fold.h
 	@mkdir -p build
 	$(CC) -O3 -march=native -c -o build/policy.o bench/policy.c
 	$(CC) $(CFLAGS) -o bench/bench bench/bench.c build/policy.o -lm -lpthread
@@ -102,7 +102,7 @@ bench/bench: bench/bench.c bench/side.h bench/export.h bench/workloads.h bench/m
 bench: bench/bench
 	bench/bench
 
-bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/policy.h bench/peak.h examples/data.h examples/options.h examples/rl.h fold.h
+bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/policy.h bench/peak.h examples/data.h examples/options.h examples/fold_rl.h fold.h
 	$(CC) $(CFLAGS) -o bench/study bench/study.c -lm -lpthread
 
 # A game's frame and a robot's step, beside plain C: median, tail and worst.

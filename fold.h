@@ -49,9 +49,9 @@
      Run        fold_run computes what was recorded. (8)
      Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
      Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
-                fold_ctx_reset, and record the next batch. examples/fit.h has this loop, ready-made.
-     Save       fold_model_save and fold_model_load (13). examples/torch.h reads and writes networks of
-                PyTorch, and examples/onnx.h reads policies of ONNX files.
+                fold_ctx_reset, and record the next batch. examples/fold_fit.h has this loop, ready-made.
+     Save       fold_model_save and fold_model_load (13). examples/fold_torch.h reads and writes networks of
+                PyTorch, and examples/fold_onnx.h reads policies of ONNX files.
      A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
                 over frames. (8)
      A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
@@ -62,7 +62,7 @@
 
    DOES NOT
      - run on GPUs, compute in anything but float32, or differentiate twice;
-     - read models of Python, only their weights; parse graphs from files (onnx.h does); decode images;
+     - read models of Python, only their weights; parse graphs from files (fold_onnx.h does); decode images;
      - normalise over samples, as batch norm does in training, since batching never changes a result. Use
        fold_layer_norm or fold_rms_norm on each value, or fold_list_standardize over the rows of a sample.
        A network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
@@ -1586,8 +1586,8 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 #endif
 #endif
 
-/* These calls read tensors of any safetensors file into values of your own. examples/torch.h makes layers of
-   PyTorch's networks by them. `index` is a tensor's place in the header, from 0 on.
+/* These calls read tensors of any safetensors file into values of your own. examples/fold_torch.h makes
+   layers of PyTorch's networks by them. `index` is a tensor's place in the header, from 0 on.
        fold_tensors *t = fold_tensors_open(m, "audio.safetensors");
        int mean = fold_tensors_find(t, "mean");
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
@@ -1649,7 +1649,8 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 /* Prints text: the parameters of a model, their shapes, sizes and uses, and cells. It takes no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/draw.h. It hands over one by one
+/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It hands over, one by
+   one,
    - FOLD_SEEN_RUN: the run as a whole,
    - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also a
      fold_input_ref that none does), and what an earlier run made,
@@ -1962,7 +1963,7 @@ FOLD_API int fold_finite(const float *values, int n);
      samples are padded to one length          nowhere: rows of all lengths lie end to end
      weights are packed                        fold__pack_part; after they were written: fold__refresh_packs
      threads get their work                    fold__on_threads, called by fold__run_samples
-     a layer is made                           room layers; PyTorch's: examples/torch.h
+     a layer is made                           room layers; PyTorch's: examples/fold_torch.h
      a kernel set is chosen, or added          fold__kernels_for; what it must have: fold__kernels
      files are written and read                fold__write_file, fold__load_file
 
@@ -19956,13 +19957,14 @@ typedef struct fold__reader {
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *slots; /* for each signature, the inputs of this one that it feeds */
+    uint64_t *slots;       /* for each signature, the inputs of this one that it feeds */
+    fold__feeder *feeders; /* all that feed any, as found */
 } fold__reader;
 
 /* Notes which signature makes an input's value, behind the other feeders if it is a new one. Returns the
    reader's own longest chain up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t slot,
-                                         fold__feeder **feeders)
+                                         uint32_t *n_feeders)
 {
     const uint32_t made = reader->maker[source], from = made - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
@@ -19971,7 +19973,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
         return 0;
     if (!(reader->slots[from] & slot)) {
         if (!reader->slots[from])
-            (*feeders)++->sig = from;
+            reader->feeders[(*n_feeders)++].sig = from;
         reader->slots[from] |= slot;
     }
     return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
@@ -19990,8 +19992,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
                                   group->end_sig - group->first_sig,
                                   self,
                                   group_sig->group,
-                                  slots };
-    fold__feeder *feeders = f->feeders + group_sig->first_feeder;
+                                  slots,
+                                  f->feeders };
     const uint32_t *const calls = run->calls_by_sig + group_sig->first_record, *const source = f->edge_source;
     const uint32_t *const first_edge = f->first_edge;
     uint32_t *const chains = run->chain;
@@ -19999,19 +20001,19 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     const uint32_t n_in = group_sig->n_in;
     const uint32_t n_list = group_sig->n_list;
     const uint32_t n_out = group_sig->n_out;
-    uint32_t longest_of_all = 0;
+    uint32_t longest_of_all = 0, n_feeders = group_sig->first_feeder;
     for (uint32_t call = 0; call < n_calls; call++) {
         const uint32_t id = calls[call];
         uint64_t slot = 1;
         uint32_t longest = 0, edge = first_edge[id], chain;
         for (const uint32_t end = edge + n_in; edge < end; edge++, slot <<= 1) {
-            chain = fold__read_operand(&reader, source[edge], slot, &feeders);
+            chain = fold__read_operand(&reader, source[edge], slot, &n_feeders);
             longest = chain > longest ? chain : longest;
         }
         for (uint32_t component = 0, edges = n_list ? fold__slots_of(f, id).edges : 0; component < n_list;
              component++, slot <<= 1)
             for (const uint32_t end = edge + edges; edge < end; edge++) {
-                chain = fold__read_operand(&reader, source[edge], slot, &feeders);
+                chain = fold__read_operand(&reader, source[edge], slot, &n_feeders);
                 longest = chain > longest ? chain : longest;
             }
         chains[id] = ++longest;
@@ -20020,7 +20022,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
         longest_of_all = longest > longest_of_all ? longest : longest_of_all;
     }
     group_sig->chain = longest_of_all > group_sig->chain ? longest_of_all : group_sig->chain;
-    group_sig->end_feeder = (uint32_t)(feeders - f->feeders);
+    group_sig->end_feeder = n_feeders;
     for (uint32_t at = group_sig->first_feeder; at < group_sig->end_feeder; at++) {
         fold__feeder *feeder = &f->feeders[at];
         feeder->slots = slots[feeder->sig];

@@ -1,4 +1,4 @@
-// single: eight small networks, one sample at a time: as examples/to_c.h prints them, beside fold_replay and, with -DRTNEURAL,
+// single: eight small networks, one sample at a time: as examples/fold_to_c.h prints them, beside fold_replay and, with -DRTNEURAL,
 // RTNeural's ModelT, in turns. The script bench/single prints, compiles and runs it.
 //
 //   c++ -std=c++17 -O2 -o single bench/single.cpp -lm && ./single --print DIR     writes DIR/NAME.c
@@ -6,8 +6,8 @@
 // Compiled with -DPRINTED and the printed files it measures: the least time of a step, of many short turns.
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define TO_C_IMPLEMENTATION
-#include "../examples/to_c.h"
+#define FOLD_TO_C_IMPLEMENTATION
+#include "../examples/fold_to_c.h"
 #include "single.h"
 #include <stdio.h>
 #include <time.h>
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
         snprintf(path, sizeof path, "%s/%s.c", argv[2], net.name);
         FILE *file = fopen(path, "w");
         if (!file) return puts("a file cannot be opened"), 1;
-        const to_c_result printed = single_print(&net, m, net.name, 1, 0, fold_to_file, file);
+        const fold_to_c_result printed = single_print(&net, m, net.name, 1, 0, fold_to_file, file);
         if (fclose(file) || printed.status) return puts(printed.message), 1;
         fold_model_free(m);
     }

@@ -1,5 +1,5 @@
 /* single.h - eight small networks that run on one sample at a time, for tests/test_to_c.c and bench/single.cpp. Include it
-   behind fold.h and examples/to_c.h. */
+   behind fold.h and examples/fold_to_c.h. */
 
 #ifndef SINGLE_H
 #define SINGLE_H
@@ -98,14 +98,14 @@ static int single_start(single_run *run, const single_net *net, fold_model *m, i
     return fold_ctx_status(run->f) != FOLD_OK;
 }
 
-/* Prints a network by examples/to_c.h, for some agents; weights of `bytes` values and more in bytes. */
-static to_c_result single_print(const single_net *net, fold_model *m, const char *name, int agents, int bytes, fold_writer *write, void *user)
+/* Prints a network by examples/fold_to_c.h, for some agents; weights of `bytes` values and more in bytes. */
+static fold_to_c_result single_print(const single_net *net, fold_model *m, const char *name, int agents, int bytes, fold_writer *write, void *user)
 {
     static const char *const names[SINGLE_STATES] = { "s0", "s1", "s2", "s3", "s4", "s5", "s6" };
     static single_run run;
     fold_node x, state[SINGLE_STATES], next[SINGLE_STATES];
-    to_c_port in, out, states[SINGLE_STATES];
-    to_c_desc desc = to_c_desc_default();
+    fold_to_c_port in, out, states[SINGLE_STATES];
+    fold_to_c_desc desc = fold_to_c_desc_default();
     single_start(&run, net, m, 1, &x, state, next);
     memset(&in, 0, sizeof in);
     in.name = "x";
@@ -127,7 +127,7 @@ static to_c_result single_print(const single_net *net, fold_model *m, const char
     desc.state = states;
     desc.n_in = desc.n_out = 1;
     desc.n_state = net->n_state;
-    const to_c_result result = to_c(run.f, &desc, write, user);
+    const fold_to_c_result result = fold_to_c(run.f, &desc, write, user);
     fold_ctx_free(run.f);
     return result;
 }

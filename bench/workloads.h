@@ -1,9 +1,9 @@
 /* workloads.h - the networks and the data of every workload. A workload is a row of the table at the end. */
 
 #ifndef RL_ELSEWHERE /* tests/run links it beside this, since programs that it links to the same object have their own */
-#define RL_IMPLEMENTATION
+#define FOLD_RL_IMPLEMENTATION
 #endif
-#include "../examples/rl.h"
+#include "../examples/fold_rl.h"
 
 enum { MAX_NODES = 1024, HEAD = 50, MAX_KINDS = 61 };
 

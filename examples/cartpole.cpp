@@ -14,8 +14,8 @@
    ends when all their poles stand for 500 steps. The last line tells how long those of 100 new ones stand. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define RL_IMPLEMENTATION
-#include "rl.h"
+#define FOLD_RL_IMPLEMENTATION
+#include "fold_rl.h"
 #include "options.h"
 #include "unfused.h"
 #include <algorithm>

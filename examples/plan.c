@@ -7,8 +7,8 @@
    table, a join is one call of a cell, and every root has a loss. The mean of the four losses is the root of it all. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define DRAW_IMPLEMENTATION
-#include "draw.h"
+#define FOLD_DRAW_IMPLEMENTATION
+#include "fold_draw.h"
 #include "options.h"
 #include <stdio.h>
 
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     else if (text)
         status = fold_ctx_print(f, fold_to_file, stdout) ? FOLD_IO : fold_ctx_print_splits(f, fold_to_file, stdout);
     else
-        status = draw_svg(f, fold_to_file, stdout);
+        status = fold_draw_svg(f, fold_to_file, stdout);
     fold_ctx_free(f);
     fold_model_free(m);
     return status != FOLD_OK;

@@ -8,7 +8,7 @@
 
    Without --seed there is no noise in actions, and a choice is the most probable one.
 
-   --c FILE prints the network as C (to_c.h) for --agents, one argument for each input and output. A controller that is one
+   --c FILE prints the network as C (fold_to_c.h) for --agents, one argument for each input and output. A controller that is one
    network for one robot is faster so, and needs no library; many robots at once are faster by fold.h. With --quantize 8 its
    weights are bytes.
 
@@ -21,10 +21,10 @@
    Differences are divided by the tensor's largest finite value; infinities must be the same. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define ONNX_IMPLEMENTATION
-#include "onnx.h"
-#define TO_C_IMPLEMENTATION
-#include "to_c.h"
+#define FOLD_ONNX_IMPLEMENTATION
+#include "fold_onnx.h"
+#define FOLD_TO_C_IMPLEMENTATION
+#include "fold_to_c.h"
 #include "options.h"
 #include "unfused.h"
 #include <math.h>
@@ -234,11 +234,11 @@ static void name_port(char names[][48], int number, const char *kind, const char
 static int print_c(const settings *s, fold_model *m, fold_onnx *o)
 {
     static char names[2][MOST][48];
-    static to_c_port port[2][MOST];
+    static fold_to_c_port port[2][MOST];
     fold_onnx_value in[MOST], out[MOST];
     fold_ctx_desc eager = fold_ctx_desc_default();
-    to_c_desc desc = to_c_desc_default();
-    to_c_result printed;
+    fold_to_c_desc desc = fold_to_c_desc_default();
+    fold_to_c_result printed;
     eager.eager = 1;
     fold_ctx *f = fold_ctx_new(m, &eager);
     for (int i = 0; i < fold_onnx_input_count(o) && desc.n_in < MOST; i++, desc.n_in++) {
@@ -268,7 +268,7 @@ static int print_c(const settings *s, fold_model *m, fold_onnx *o)
     desc.own = fold_onnx_print;
     FILE *file = fopen(s->c, "w");
     if (!file) return failed("the C file cannot be opened");
-    printed = to_c(f, &desc, fold_to_file, file);
+    printed = fold_to_c(f, &desc, fold_to_file, file);
     if (fclose(file) && !printed.status) printed.status = FOLD_IO;
     if (!printed.status) printf("RESULT policy c=%s weights=%lu work=%lu\n", s->c, (unsigned long)printed.weight_bytes, (unsigned long)printed.work_bytes);
     fold_ctx_free(f);

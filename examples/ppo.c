@@ -10,15 +10,15 @@
    Games run side by side, 64 at first in the same step. Each update plays 64 steps of every game, in which games end anywhere
    and begin again. So there are pieces of 1 to 64 steps: each is a sequence of its own length, which begins with the state that
    the LSTM had, or with zeros where a game begins. All pieces of a part run in the same batches, without padding or masks.
-   Then proximal policy optimisation (Schulman et al. 2017) makes passes over the pieces, with the calls of rl.h.
+   Then proximal policy optimisation (Schulman et al. 2017) makes passes over the pieces, with the calls of fold_rl.h.
 
    A step of playing has the same structure every time, so it is recorded once and replayed. Every game draws from a generator
    of its own. The weights are the same on any number of threads, and with --eager, in which every op runs by itself. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define RL_IMPLEMENTATION
-#include "rl.h"
+#define FOLD_RL_IMPLEMENTATION
+#include "fold_rl.h"
 #include "options.h"
 #include "unfused.h"
 #include <stdio.h>

@@ -21,8 +21,8 @@
    batches, and training on them the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define FIT_IMPLEMENTATION
-#include "fit.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "fold_fit.h"
 #include "options.h"
 #include "unfused.h"
 #include <float.h>
@@ -387,7 +387,7 @@ static void keep_logits(fold_ctx *f, int sample, fold_node output, void *user)
 
 static void hear(recognizer *r, const utterance *all, int count, int batch)
 {
-    fold_predict_desc predict = fold_predict_desc_default();
+    fold_fit_predict_desc predict = fold_fit_predict_desc_default();
     r->all = all;
     predict.ctx = r->inference;
     predict.samples = count;
@@ -395,7 +395,7 @@ static void hear(recognizer *r, const utterance *all, int count, int batch)
     predict.take = keep_logits;
     predict.user = r;
     predict.batch = batch;
-    if (fold_predict(&predict)) fail(fold_ctx_message(r->inference), "");
+    if (fold_fit_predict(&predict)) fail(fold_ctx_message(r->inference), "");
 }
 
 /* Measures utterances heard a second, in passes over all of them. */

@@ -8,10 +8,10 @@
    on a loss over the classes, saves, loads and compares bits. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define FIT_IMPLEMENTATION
-#include "fit.h"
-#define TORCH_IMPLEMENTATION
-#include "torch.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "fold_fit.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "fold_torch.h"
 #include "unfused.h"
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static double examine(fold_model *m, const network *n) /* returns how many of 10
     for (int k = 0; k < n->classes && !wrong; k++) printf(" %.4f", (double)fold_value(f, y[0])[k]);
     fold_ctx_free(f);
     puts("");
-    return wrong ? -1 : 100 * fold_accuracy(guess, label, TESTED);
+    return wrong ? -1 : 100 * fold_fit_accuracy(guess, label, TESTED);
 }
 
 int main(int argc, char **argv)

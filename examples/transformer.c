@@ -24,8 +24,8 @@
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
 #include "data.h"
-#define FIT_IMPLEMENTATION
-#include "fit.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "fold_fit.h"
 #include "options.h"
 #include "unfused.h"
 #include <limits.h>

@@ -1,4 +1,4 @@
-// Runs the graphs of tests/make_onnx.py --random through ONNX Runtime, beside what numpy and onnx.h computed.
+// Runs the graphs of tests/make_onnx.py --random through ONNX Runtime, beside what numpy and fold_onnx.h computed.
 //     python3 tests/make_onnx.py --random 5000 1 graphs.bin
 //     cc -O2 -o random_onnx tests/random_onnx.c -lm && ./random_onnx graphs.bin "" 1 -1 results.bin
 //     FOLD_ORT=folder node tests/check_onnx.js graphs.bin results.bin
@@ -60,7 +60,7 @@ async function check(number, bytes, inputs, outputs, results) {
         outputs.forEach((t, i) => {
             if (!near(t.values[agent], right[i])) fails(number, `numpy differs in ${t.name} of agent ${agent}: ${t.values[agent]} and ${right[i]}`);
             if (results && !near(results[i][agent], right[i]))
-                fails(number, `onnx.h differs in ${t.name} of agent ${agent}: ${results[i][agent]} and ${right[i]}`);
+                fails(number, `fold_onnx.h differs in ${t.name} of agent ${agent}: ${results[i][agent]} and ${right[i]}`);
         });
     }
 }

@@ -8,8 +8,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define ONNX_IMPLEMENTATION
-#include "../examples/onnx.h"
+#define FOLD_ONNX_IMPLEMENTATION
+#include "../examples/fold_onnx.h"
 #include "check.h"
 #include "models.h"
 #include "../examples/options.h"

@@ -152,7 +152,7 @@ linked_to() { # object, name, source: a program $out/NAME that takes the impleme
     compiled "$2" $CC $CFLAGS $(level "$3") $declarations -o "$out/$2" "$3" "$1" -lm -lpthread
 }
 
-# What examples/to_c.h printed, compiled in one way and run. A compiler that is not there, or does not know
+# What examples/fold_to_c.h printed, compiled in one way and run. A compiler that is not there, or does not know
 # its options, is skipped.
 printed_c() ( # file, compile command…
     printed=$1; shift

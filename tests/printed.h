@@ -1,4 +1,4 @@
-/* printed.h - the beginning and the end of files that compare what examples/to_c.h printed with what it must give. */
+/* printed.h - the beginning and the end of files that compare what examples/fold_to_c.h printed with what it must give. */
 
 static void write_begin(FILE *file)
 {

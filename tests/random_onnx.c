@@ -6,13 +6,13 @@
      cc -O1 -march=native -o printed printed.c -lm && ./printed
 
    printed.c gets each of 50 that can be printed, and a main that compares what they compute. A fourth argument names a graph that is
-   written to graph.onnx, a fifth a file that gets what onnx.h computed, for tests/check_onnx.js. */
+   written to graph.onnx, a fifth a file that gets what fold_onnx.h computed, for tests/check_onnx.js. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define ONNX_IMPLEMENTATION
-#include "../examples/onnx.h"
-#define TO_C_IMPLEMENTATION
-#include "../examples/to_c.h"
+#define FOLD_ONNX_IMPLEMENTATION
+#include "../examples/fold_onnx.h"
+#define FOLD_TO_C_IMPLEMENTATION
+#include "../examples/fold_to_c.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -114,10 +114,10 @@ static void write_floats(FILE *file, const char *name, int index, const float *v
 static int print(fold_model *m, fold_onnx *o, FILE *file)
 {
     char name[16], names[2][MOST][16];
-    to_c_port port[2][MOST];
+    fold_to_c_port port[2][MOST];
     fold_onnx_value given[MOST], asked[MOST];
     fold_ctx_desc eager = fold_ctx_desc_default();
-    to_c_desc desc = to_c_desc_default();
+    fold_to_c_desc desc = fold_to_c_desc_default();
     eager.eager = 1;
     fold_ctx *f = fold_ctx_new(m, &eager);
     memset(given, 0, sizeof given);
@@ -143,7 +143,7 @@ static int print(fold_model *m, fold_onnx *o, FILE *file)
     desc.n_out = n_out;
     desc.own = fold_onnx_print;
     FILE *scratch = tmpfile();
-    const to_c_result result = to_c(f, &desc, fold_to_file, scratch);
+    const fold_to_c_result result = fold_to_c(f, &desc, fold_to_file, scratch);
     fold_ctx_free(f);
     if (scratch && !result.status) {
         rewind(scratch);

@@ -1,4 +1,4 @@
-"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/onnx.h reads, opsets 7 to 22, odd ranks and attributes, with
+"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/fold_onnx.h reads, opsets 7 to 22, odd ranks and attributes, with
 what numpy computes. tests/make_onnx.py runs it. A graph is kept when float and double agree on it, so that no edge decides."""
 
 import math

@@ -1311,14 +1311,14 @@ static void fit(fold_ctx *f, const net *n, int key) {
 )
 CODE(predict,
 static void predict(fold_ctx *f, const net *n, int samples) {
-    fold_predict_desc d = fold_predict_desc_default();
+    fold_fit_predict_desc d = fold_fit_predict_desc_default();
     d.ctx = f;
     d.samples = samples;
     d.batch = 4;
     d.record = scores_of;
     d.take = take_word;
     d.user = (void *)n;
-    status(fold_predict(&d), fold_ctx_message(f));
+    status(fold_fit_predict(&d), fold_ctx_message(f));
 }
 )
 

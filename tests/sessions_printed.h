@@ -1,4 +1,4 @@
-/* sessions_printed.h - recordings of random sessions as C files, by examples/to_c.h. Of each recording some values are outputs that
+/* sessions_printed.h - recordings of random sessions as C files, by examples/fold_to_c.h. Of each recording some values are outputs that
    can be printed; those that cannot must be refused by the name of an op. The written file holds what an eager context gives, so it
    compares bits with the kernels of this program: those of most machines have fused multiply-adds, portable ones have none. */
 
@@ -7,7 +7,7 @@ typedef struct printing {
     fold_ctx *f;
     const graph *g;
     const float *data[PRINTED_IN]; /* of inputs */
-    to_c_port in[PRINTED_IN], out[PRINTED_OUT];
+    fold_to_c_port in[PRINTED_IN], out[PRINTED_OUT];
     char name[PRINTED_IN + PRINTED_OUT][8];
     int n_in, n_out, value[PRINTED_OUT];
 } printing;
@@ -15,15 +15,15 @@ static struct { long items, outputs, refused; } printed_sum;
 
 static int to_nowhere(const void *bytes, size_t size, void *user) { return (void)bytes, (void)size, (void)user, 0; }
 
-static to_c_result print_values(const printing *p, const char *name, fold_writer *write, void *user)
+static fold_to_c_result print_values(const printing *p, const char *name, fold_writer *write, void *user)
 {
-    to_c_desc desc = to_c_desc_default();
+    fold_to_c_desc desc = fold_to_c_desc_default();
     desc.name = name;
     desc.in = p->in;
     desc.out = p->out;
     desc.n_in = p->n_in;
     desc.n_out = p->n_out;
-    return to_c(p->f, &desc, write, user);
+    return fold_to_c(p->f, &desc, write, user);
 }
 
 /* Of an op by name, of a reference that is no port, or of a row of a list that is read where it lies. */
@@ -66,7 +66,7 @@ static void record_printing(printing *p, const net *n, const graph *g)
         if (g->values[v].list) continue;
         p->value[p->n_out] = v;
         p->out[p->n_out++].node = node[v];
-        const to_c_result result = print_values(p, "trial", to_nowhere, NULL);
+        const fold_to_c_result result = print_values(p, "trial", to_nowhere, NULL);
         if (!result.status) continue;
         CHECK_SAYS(is_refusal(result.message), "seed %llu: %s", (unsigned long long)the_session.seed, result.message);
         p->n_out--;
@@ -135,7 +135,7 @@ static void write_printed(void)
         record_printing(&p, &n, &s->graph[0]);
         CHECK_SAYS(!fold_ctx_status(p.f), "seed %llu: %s", (unsigned long long)s->seed, fold_ctx_message(p.f));
         if (p.n_out) {
-            const to_c_result result = print_values(&p, name, fold_to_file, file);
+            const fold_to_c_result result = print_values(&p, name, fold_to_file, file);
             CHECK_SAYS(!result.status, "%s: %s", name, result.message);
             write_comparison(file, &p, name);
             end += snprintf(end, 60, "    failed += %s_check();\n", name);

@@ -4,10 +4,10 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define FIT_IMPLEMENTATION
-#include "../examples/fit.h"
-#define TORCH_IMPLEMENTATION
-#include "../examples/torch.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "../examples/fold_fit.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "../examples/fold_torch.h"
 #include "check.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -751,17 +751,17 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(VOID, fold_argmax, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_finite, (g->floats, g->n < 64 ? g->n : 64)) \
     X(VOID, fold_top_k, (g->floats, g->n < 64 ? g->n : 64, g->n, g->ints))
-/* Those of examples/fit.h. */
+/* Those of examples/fold_fit.h. */
 #define FIT_CALLS(X) \
     X(VOID, fold_fit_desc_default, ()) \
     X(STATUS, fold_fit, (ZERO(fold_fit_desc), NULL)) \
-    X(VOID, fold_predict_desc_default, ()) \
-    X(STATUS, fold_predict, (ZERO(fold_predict_desc))) \
-    X(VOID, fold_accuracy, (g->ints, g->ints, g->n < 64 ? g->n : 64)) \
-    X(VOID, fold_f1, (g->ints, g->ints, g->n < 64 ? g->n : 64, g->n)) \
-    X(REAL, fold_perplexity, (NULL, g->n)) \
-    X(VOID, fold_pearson, (g->floats, g->floats, g->n < 64 ? g->n : 64))
-/* Those of examples/torch.h. */
+    X(VOID, fold_fit_predict_desc_default, ()) \
+    X(STATUS, fold_fit_predict, (ZERO(fold_fit_predict_desc))) \
+    X(VOID, fold_fit_accuracy, (g->ints, g->ints, g->n < 64 ? g->n : 64)) \
+    X(VOID, fold_fit_f1, (g->ints, g->ints, g->n < 64 ? g->n : 64, g->n)) \
+    X(REAL, fold_fit_perplexity, (NULL, g->n)) \
+    X(VOID, fold_fit_pearson, (g->floats, g->floats, g->n < 64 ? g->n : 64))
+/* Those of examples/fold_torch.h. */
 #define TORCH_CALLS(X) \
     X(TORCH, fold_torch_open, (m, NULL)) \
     X(TORCH, fold_torch_open_memory, (m, g->zeros, 0)) \

@@ -4,12 +4,12 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define FIT_IMPLEMENTATION
-#include "../examples/fit.h"
-#define TORCH_IMPLEMENTATION
-#include "../examples/torch.h"
-#define DRAW_IMPLEMENTATION
-#include "../examples/draw.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "../examples/fold_fit.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "../examples/fold_torch.h"
+#define FOLD_DRAW_IMPLEMENTATION
+#include "../examples/fold_draw.h"
 #include "check.h"
 
 enum { H = 4, WORDS = 9, STEPS = 3, MAX_GRADS = 1 << 13 };
@@ -468,8 +468,8 @@ static void execute(fold_ctx *f, const world *w, int way, int which, result *got
     if (got->status) return;
     fold_ctx_print(f, write_nowhere, &written);
     fold_ctx_print_splits(f, write_nowhere, &written);
-    draw_dot(f, write_nowhere, &written);
-    draw_svg(f, write_nowhere, &written);
+    fold_draw_dot(f, write_nowhere, &written);
+    fold_draw_svg(f, write_nowhere, &written);
 }
 
 static int skipped(int way, int which)

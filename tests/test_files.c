@@ -26,8 +26,8 @@ static int watched_rename(const char *from, const char *to);
 #endif
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define TORCH_IMPLEMENTATION
-#include "../examples/torch.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "../examples/fold_torch.h"
 #include "check.h"
 #include "models.h"
 #include <fenv.h>

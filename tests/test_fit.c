@@ -1,4 +1,4 @@
-/* test_fit.c - loops of training and prediction, and measures of results: examples/fit.h.
+/* test_fit.c - loops of training and prediction, and measures of results: examples/fold_fit.h.
        cc -O2 -o test_fit tests/test_fit.c -lm */
 
 #define FOLD_IMPLEMENTATION
@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What fit.h opens to change it is not opened when a test says so. */
+/* What fold_fit.h opens to change it is not opened when a test says so. */
 static int changes_fail;
 static FILE *open_file(const char *path, const char *mode) { return changes_fail && strchr(mode, '+') ? NULL : fopen(path, mode); }
 #define fopen open_file
-#define FIT_IMPLEMENTATION
-#include "../examples/fit.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "../examples/fold_fit.h"
 #undef fopen
 #include "check.h"
 #include "models.h"
@@ -1070,7 +1070,7 @@ static void best_values_may_lack(void)
     remove(best_file);
 }
 
-/* ---- fold_predict ---- */
+/* ---- fold_fit_predict ---- */
 
 typedef struct prediction {
     task *t;
@@ -1100,7 +1100,7 @@ static void predicts(void)
     for (int way = 0; way < 6; way++) { /* the default, one, some at the end, more than there are; eager, training */
         static const int batches[] = { 0, 1, 7, 100, 8, 8 };
         fold_ctx_desc c = fold_ctx_desc_default();
-        fold_predict_desc d = fold_predict_desc_default();
+        fold_fit_predict_desc d = fold_fit_predict_desc_default();
         c.eager = way == 4;
         c.training = way == 5;
         fold_ctx *f = fold_ctx_new(m, &c), *alone = fold_ctx_new(m, NULL);
@@ -1113,7 +1113,7 @@ static void predicts(void)
         d.take = take_scores;
         d.user = &p;
         d.batch = batches[way];
-        CHECK_INT(fold_predict(&d), FOLD_OK);
+        CHECK_INT(fold_fit_predict(&d), FOLD_OK);
         CHECK(p.next == SAMPLES && p.calls == SAMPLES);
         for (size_t i = 0; i < SAMPLES; i++) {
             int label;
@@ -1136,20 +1136,20 @@ static void predict_errors(void)
     task t;
     fold_model *m = make_task(&t, 1);
     fold_ctx *f = fold_ctx_new(m, NULL);
-    fold_predict_desc d;
-    CHECK_INT(fold_predict(NULL), FOLD_BAD_ARGUMENT);
+    fold_fit_predict_desc d;
+    CHECK_INT(fold_fit_predict(NULL), FOLD_BAD_ARGUMENT);
     for (int wrong = 0; wrong < 6; wrong++) {
         memset(&p, 0, sizeof p);
         p.t = &t;
         p.null_at = wrong == 4 ? 9 : -1;
-        d = fold_predict_desc_default();
+        d = fold_fit_predict_desc_default();
         d.ctx = f;
         d.samples = wrong == 2 ? -1 : wrong == 5 ? 0 : SAMPLES;
         d.record = wrong == 0 ? NULL : record_scores;
         d.take = wrong == 1 ? NULL : take_scores;
         d.user = &p;
         d.batch = wrong == 3 ? -1 : 8;
-        CHECK_INT(fold_predict(&d), wrong == 5 ? FOLD_OK : FOLD_BAD_ARGUMENT);
+        CHECK_INT(fold_fit_predict(&d), wrong == 5 ? FOLD_OK : FOLD_BAD_ARGUMENT);
         if (wrong < 5) CHECK_TEXT(fold_ctx_message(f), says[wrong]);
         CHECK_INT(p.next, wrong == 4 ? 8 : 0); /* of the batches before */
     }
@@ -1164,7 +1164,7 @@ static void predict_errors(void)
     little.left = 0;
     d.ctx = f;
     d.samples = SAMPLES;
-    CHECK_INT(fold_predict(&d), FOLD_NO_MEMORY);
+    CHECK_INT(fold_fit_predict(&d), FOLD_NO_MEMORY);
     CHECK_TEXT(fold_ctx_message(f), "predict: out of memory");
     CHECK_INT(little.held, held);
     fold_ctx_free(f);
@@ -1200,7 +1200,7 @@ static void in_a_block(void)
         fold_ctx_free(f);
     }
     check_same_model(t.m, other.m);
-    fold_predict_desc d = fold_predict_desc_default();
+    fold_fit_predict_desc d = fold_fit_predict_desc_default();
     memset(&p, 0, sizeof p);
     p.t = &t;
     p.null_at = -1;
@@ -1209,7 +1209,7 @@ static void in_a_block(void)
     d.record = record_scores;
     d.take = take_scores;
     d.user = &p;
-    CHECK_INT(fold_predict(&d), FOLD_OK);
+    CHECK_INT(fold_fit_predict(&d), FOLD_OK);
     CHECK_INT(p.next, SAMPLES);
     fold_ctx_free(d.ctx);
     fold_model_free(t.m);
@@ -1223,17 +1223,17 @@ static void measures(void)
 {
     static const int guess[] = { 0, 1, 2, 1, 1, 0 }, label[] = { 0, 1, 1, 1, 0, 2 };
     const float loss[] = { 0.5f, 1.5f, 1 }, a[] = { 1, 2, 3, 4 }, b[] = { 4, 2, 8, 6 }, flat[] = { 5, 5, 5, 5 };
-    CHECK_NEAR(fold_accuracy(guess, label, 6), 0.5, 1e-12);
-    CHECK_NEAR(fold_f1(guess, label, 6, 1), 4.0 / 6, 1e-12); /* precision 2 / 3, recall 2 / 3 */
-    CHECK_NEAR(fold_f1(guess, label, 6, 0), 2.0 / 4, 1e-12);
-    CHECK_NEAR(fold_f1(guess, label, 5, 2), 0, 0);
-    CHECK_NEAR(fold_f1(guess, label, 6, 7), 0, 0);
-    CHECK_NEAR(fold_perplexity(loss, 3), exp(1.0), 1e-12);
-    CHECK_NEAR(fold_pearson(a, b, 4), 0.6, 1e-12);
-    CHECK_NEAR(fold_pearson(a, a, 4), 1, 1e-12);
-    CHECK(no_number(fold_pearson(a, flat, 4)) && no_number(fold_pearson(a, b, 1)) && no_number(fold_pearson(NULL, b, 4)));
-    CHECK(no_number(fold_accuracy(guess, label, 0)) && no_number(fold_accuracy(NULL, label, 6)) && no_number(fold_f1(guess, NULL, 6, 1)));
-    CHECK(no_number(fold_perplexity(loss, 0)) && no_number(fold_perplexity(NULL, 3)));
+    CHECK_NEAR(fold_fit_accuracy(guess, label, 6), 0.5, 1e-12);
+    CHECK_NEAR(fold_fit_f1(guess, label, 6, 1), 4.0 / 6, 1e-12); /* precision 2 / 3, recall 2 / 3 */
+    CHECK_NEAR(fold_fit_f1(guess, label, 6, 0), 2.0 / 4, 1e-12);
+    CHECK_NEAR(fold_fit_f1(guess, label, 5, 2), 0, 0);
+    CHECK_NEAR(fold_fit_f1(guess, label, 6, 7), 0, 0);
+    CHECK_NEAR(fold_fit_perplexity(loss, 3), exp(1.0), 1e-12);
+    CHECK_NEAR(fold_fit_pearson(a, b, 4), 0.6, 1e-12);
+    CHECK_NEAR(fold_fit_pearson(a, a, 4), 1, 1e-12);
+    CHECK(no_number(fold_fit_pearson(a, flat, 4)) && no_number(fold_fit_pearson(a, b, 1)) && no_number(fold_fit_pearson(NULL, b, 4)));
+    CHECK(no_number(fold_fit_accuracy(guess, label, 0)) && no_number(fold_fit_accuracy(NULL, label, 6)) && no_number(fold_fit_f1(guess, NULL, 6, 1)));
+    CHECK(no_number(fold_fit_perplexity(loss, 0)) && no_number(fold_fit_perplexity(NULL, 3)));
 }
 
 int main(int argc, char **argv)

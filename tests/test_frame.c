@@ -4,8 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define DRAW_IMPLEMENTATION
-#include "../examples/draw.h"
+#define FOLD_DRAW_IMPLEMENTATION
+#include "../examples/fold_draw.h"
 #include "check.h"
 #include "models.h"
 #include <limits.h>
@@ -1971,7 +1971,7 @@ static void watched(void)
         CHECK_INT(z.begun, 1 + stats.batches + stats.prologues);
         CHECK_INT(z.slow_calls, run == 1 ? CHAINS * 3 : 1);
         memset(text, 0, sizeof text);
-        CHECK_INT(draw_trace(f, to_text, text), FOLD_OK);
+        CHECK_INT(fold_draw_trace(f, to_text, text), FOLD_OK);
         CHECK(run ? occurrences(text, "\"name\":\"slow\"") == 5 : !strstr(text, "slow"));
         CHECK_TEXT(text, "\"dropped\":0}");
     }
@@ -2130,7 +2130,7 @@ static void half_the_room(void)
             CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
             CHECK_INT(fold_ctx_stats(f).batches, batches);
             memset(text, 0, sizeof text);
-            CHECK_INT(draw_trace(f, to_text, text), FOLD_OK);
+            CHECK_INT(fold_draw_trace(f, to_text, text), FOLD_OK);
             const int room = over ? EVENTS / 2 : EVENTS;
             CHECK_INT(occurrences(text, "\"name\":\"slow\""), batches < room ? batches : room);
             snprintf(dropped, sizeof dropped, "\"dropped\":%d}", batches < room ? 0 : batches - room);

@@ -9,8 +9,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define RL_IMPLEMENTATION
-#include "../examples/rl.h"
+#define FOLD_RL_IMPLEMENTATION
+#include "../examples/fold_rl.h"
 #include "check.h"
 #include "kernel_sets.h"
 #include <fenv.h>

@@ -27,8 +27,8 @@
 #include "count_steps.h"
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define TORCH_IMPLEMENTATION
-#include "../examples/torch.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "../examples/fold_torch.h"
 #include "check.h"
 
 /* -- planning ---------------------------------------------------------------------------------------- */

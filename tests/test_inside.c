@@ -4,8 +4,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define DRAW_IMPLEMENTATION
-#include "../examples/draw.h"
+#define FOLD_DRAW_IMPLEMENTATION
+#include "../examples/fold_draw.h"
 #include "check.h"
 #include "models.h"
 #include <time.h>
@@ -172,7 +172,7 @@ static void second_run(void)
     CHECK_INT(fold_run(f, &b, 1), FOLD_OK);
     CHECK_SAME_TEXT(said(f, fold_ctx_print),
                     "1 call in 1 batch, lower bound 1, schedule ratio\nleaves: 1 input\nstep 1: join = 1 x (join [4], join [4]) -> [4]\n");
-    CHECK_INT(count(said(f, draw_svg), "<path"), 1);
+    CHECK_INT(count(said(f, fold_draw_svg), "<path"), 1);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -199,7 +199,7 @@ static void groups_as_text(void)
     CHECK_INT(count(t, "step "), s.batches);
     CHECK_INT(count(t, "prologue: "), s.prologues);
     CHECK_TEXT(said(f, fold_ctx_print_splits), "linear(V): 3 calls in 3 batches: in 3 groups of samples\n");
-    CHECK_TEXT(said(f, draw_svg), "group 2");
+    CHECK_TEXT(said(f, fold_draw_svg), "group 2");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -350,14 +350,14 @@ static void pictures(void)
     const net n = make_net("join", "digit");
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    const char *s = said(f, draw_svg);
+    const char *s = said(f, fold_draw_svg);
     CHECK(well_formed(s));
     CHECK_INT(count(s, "<title>"), 13 + 9);
     CHECK_INT(count(s, "<path"), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "<tspan font-weight"), 5);
     CHECK_TEXT(s, "<title>digit 9, node ");
     CHECK_TEXT(s, ">linear(V): [4] -> [3]; 3 calls in 1 batch</text>");
-    s = said(f, draw_dot);
+    s = said(f, fold_draw_dot);
     CHECK_INT(count(s, " -> "), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "subgraph cluster_"), 5);
     CHECK_INT(count(s, "[label="), 13);
@@ -374,13 +374,13 @@ static void strange_names(void)
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_model_status(n.m), FOLD_OK);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    CHECK(well_formed(said(f, draw_svg)));
+    CHECK(well_formed(said(f, fold_draw_svg)));
     FILE *file = fopen("build/inside.svg", "wb");
-    if (CHECK(file)) { CHECK_INT(draw_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    if (CHECK(file)) { CHECK_INT(fold_draw_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     file = fopen("build/inside.dot", "wb");
-    if (CHECK(file)) { CHECK_INT(draw_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    if (CHECK(file)) { CHECK_INT(fold_draw_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     CHECK_TEXT(said(f, fold_ctx_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
-    CHECK_TEXT(said(f, draw_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
+    CHECK_TEXT(said(f, fold_draw_dot), "a\\\"b\\\\c<d>&'\\u000a\\u0001?\xc3\xa9");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -392,11 +392,11 @@ static void characters_of_no_xml(void)
     fold_ctx *f = context(&n, 0, 0);
     CHECK_INT(fold_model_status(n.m), FOLD_OK);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
-    const char *s = said(f, draw_svg);
+    const char *s = said(f, fold_draw_svg);
     CHECK(well_formed(s));
     CHECK_TEXT(s, "?|?");
     CHECK_TEXT(s, "\xef\xbf\xbd\xef\xbe\xbf\xf0\x9f\xbf\xbf\xc2\x80?");
-    CHECK_TEXT(said(f, draw_dot), "\xef\xbf\xbe|\xef\xbf\xbf"); /* which is text all the same */
+    CHECK_TEXT(said(f, fold_draw_dot), "\xef\xbf\xbe|\xef\xbf\xbf"); /* which is text all the same */
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -420,7 +420,7 @@ static void traces(void)
         d.parallel_for = one_by_one;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         text *t = empty();
-        CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(fold_draw_trace(f, to_text, t), FOLD_OK);
         CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         for (int run = 0; run < 2; run++) { /* events are those of the last */
             fold_ctx_reset(f);
@@ -430,7 +430,7 @@ static void traces(void)
         const int all = (int)(s.batches + s.prologues);
         char dropped[40];
         t = empty();
-        CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(fold_draw_trace(f, to_text, t), FOLD_OK);
         const int forward = count(t->s, "\"cat\":\"forward"), backward = count(t->s, "\"cat\":\"backward");
         if (way / 2 == 2) CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         else if (room) CHECK(forward == all && backward == all && count(t->s, "\"ph\":\"X\"") == 2 * all + 1);
@@ -440,12 +440,12 @@ static void traces(void)
         if (room && way % 2) { CHECK(s.groups > 2); CHECK_TEXT(t->s, "\"tid\":1"); CHECK_TEXT(t->s, "\"group\":2"); }
         if (room && !(way % 2)) CHECK_TEXT(t->s, "\"dur\":1.500,\"args\":{\"calls\":4,\"group\":1,\"shapes\":\"[4], [4] -> [4]\"}}");
         FILE *file = room ? fopen(way ? "build/inside1.json" : "build/inside0.json", "wb") : NULL;
-        if (file) { CHECK_INT(draw_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+        if (file) { CHECK_INT(fold_draw_trace(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
         t->limit = t->n = 20;
-        CHECK_INT(draw_trace(f, to_text, t), FOLD_IO);
+        CHECK_INT(fold_draw_trace(f, to_text, t), FOLD_IO);
         fold_ctx_reset(f);
         t = empty();
-        CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
+        CHECK_INT(fold_draw_trace(f, to_text, t), FOLD_OK);
         CHECK_INT(count(t->s, "\"ph\":\"X\""), 0);
         fold_ctx_free(f);
     }
@@ -546,7 +546,7 @@ static void large_picture(void)
             const fold_node mean = fold_mean_n(f, loss, SAMPLES);
             CHECK_INT(fold_run(f, &mean, 1), FOLD_OK);
             const int batches = (int)fold_ctx_stats(f).batches;
-            const char *s = said(f, draw_svg);
+            const char *s = said(f, fold_draw_svg);
             CHECK(well_formed(s));
             const long height = number_after(s, " height=\"");
             CHECK_SAYS(height > 1000 && height < 2000, "the picture is %ld pixels high", height);
@@ -599,7 +599,7 @@ static void summary(void)
 
 /* -- trouble ---------------------------------------------------------------------------------------- */
 
-static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, draw_dot, draw_svg, draw_trace };
+static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, fold_draw_dot, fold_draw_svg, fold_draw_trace };
 enum { PRINTERS = sizeof printers / sizeof *printers, WHILE_LOOKING = 2 }; /* the first call their writer while they look */
 
 static void stopped_writers(void)
@@ -683,7 +683,7 @@ static void writers_of_pictures(void)
         CHECK_SAME_TEXT(b.t->s, want);
         CHECK_INT(printers[i](NULL, to_text, empty()), FOLD_BAD_ARGUMENT);
     }
-    CHECK_INT(draw_trace(NULL, to_text, empty()), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_draw_trace(NULL, to_text, empty()), FOLD_BAD_ARGUMENT);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -812,9 +812,9 @@ static void unread_references(void)
         if (eager) CHECK_INT(v.batch_of[unread.id], -1);
         if (eager) CHECK_INT(v.batch_of[x.id], calls ? 0 : -1);
         text *drawn = empty();
-        CHECK_INT(draw_dot(f, to_text, drawn), FOLD_OK);
+        CHECK_INT(fold_draw_dot(f, to_text, drawn), FOLD_OK);
         CHECK_INT(strstr(drawn->s, "input_ref") != NULL, !!calls);
-        CHECK_INT(draw_svg(f, to_text, empty()), FOLD_OK);
+        CHECK_INT(fold_draw_svg(f, to_text, empty()), FOLD_OK);
         fold_ctx_free(f);
         fold_model_free(m);
     }
@@ -949,7 +949,7 @@ static void broken_recording(void)
                     "step 1: join = 1 x (digit [4], digit [4]) -> [4]\n"
                     "error: linear: input has 4 values, W is [8 x 4]\n");
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
-    CHECK(well_formed(said(f, draw_svg)));
+    CHECK(well_formed(said(f, fold_draw_svg)));
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -975,7 +975,7 @@ static void in_a_block(void)
         for (int i = 0; i < 3 && CHECK(f); i++) {
             fold_ctx_reset(f);
             const fold_node root = record(f, &n);
-            if (i) draw_svg(f, to_text, empty());
+            if (i) fold_draw_svg(f, to_text, empty());
             CHECK_INT(fold_backward(f, root), FOLD_OK);
             text *t = empty();
             const fold_status status = i ? fold_ctx_print(f, to_text, t) : FOLD_OK;
@@ -1010,7 +1010,7 @@ static void a_long_chain(void)
         for (int i = 0; i < PRINTERS; i++) {
             size_t bytes = 0;
             CHECK_INT(printers[i](f, to_size, &bytes), FOLD_OK);
-            CHECK(i == 1 || printers[i] == draw_trace || bytes > (size_t)N * 30);
+            CHECK(i == 1 || printers[i] == fold_draw_trace || bytes > (size_t)N * 30);
         }
         CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
     }
@@ -1110,8 +1110,8 @@ static void columns_of_pictures(void)
     const fold_node root = fold_sum(f, fold_sum_n(f, all, 8), FOLD_ALL);
     CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
     CHECK_TEXT(said(f, fold_ctx_print), "prologue: lstm");
-    CHECK_INT(count(said(f, draw_dot), "lstm"), 8); /* four columns, and a call in each */
-    CHECK(count(said(f, draw_svg), "<rect") > 8);
+    CHECK_INT(count(said(f, fold_draw_dot), "lstm"), 8); /* four columns, and a call in each */
+    CHECK(count(said(f, fold_draw_svg), "<rect") > 8);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -1134,7 +1134,7 @@ static void trace_without_gradient(void)
     const fold_node loss = fold_sum(f, fold_linear(f, fold_add(f, fold_exp(f, fixed), x), n.V, none), FOLD_ALL);
     CHECK_INT(fold_backward(f, loss), FOLD_OK);
     text *t = empty();
-    CHECK_INT(draw_trace(f, to_text, t), FOLD_OK);
+    CHECK_INT(fold_draw_trace(f, to_text, t), FOLD_OK);
     CHECK_INT(count(t->s, "\"exp\"") + count(t->s, "\"exp "), 1);
     CHECK_INT(count(t->s, "\"tanh\"") + count(t->s, "\"tanh "), 1);
     CHECK_INT(count(t->s, "\"linear"), 2);

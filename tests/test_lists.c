@@ -5,8 +5,8 @@
 #define FOLD__SHARED_WORK 500 /* small batches, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define DRAW_IMPLEMENTATION
-#include "../examples/draw.h"
+#define FOLD_DRAW_IMPLEMENTATION
+#include "../examples/fold_draw.h"
 #include "../examples/policy.h"
 #include "check.h"
 #include "models.h"
@@ -926,7 +926,7 @@ static void printing(void)
     CHECK_TEXT(printed, "leaves: 3 rows of words");
     CHECK_TEXT(printed, "3 in lists");
     printed[0] = 0;
-    draw_dot(f, to_text, NULL);
+    fold_draw_dot(f, to_text, NULL);
     CHECK_TEXT(printed, "words, 3 rows");
     fold_ctx_free(f);
     fold_model_free(n.m);

@@ -6,8 +6,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define ONNX_IMPLEMENTATION
-#include "../examples/onnx.h"
+#define FOLD_ONNX_IMPLEMENTATION
+#include "../examples/fold_onnx.h"
 #include "check.h"
 #include "write_onnx.h"
 #include <stdlib.h>
@@ -1042,7 +1042,7 @@ static void shortest(void)
         { 1e10f, "1e10f" }, { 0.3333333433f, "0.33333334f" }, { 8388607.5f, "8388607.5f" } };
     char text[200];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        onnx__shortest(all[i].value, text);
+        fold_onnx__shortest(all[i].value, text);
         CHECK_SAYS(!strcmp(text, all[i].text), "%s, not %s", text, all[i].text);
     }
     fold_random r = fold_random_new(1, 0);
@@ -1051,12 +1051,12 @@ static void shortest(void)
         float value;
         memcpy(&value, &bits, sizeof value);
         if (!isfinite(value)) continue;
-        onnx__shortest(value, text);
+        fold_onnx__shortest(value, text);
         const float back = strtof(text, NULL);
         CHECK_SAYS(!memcmp(&back, &value, sizeof value), "%s is not %.9g", text, (double)value);
     }
     *text = 0;
-    CHECK_INT(onnx__print_pad(-INFINITY, append, text), 0);
+    CHECK_INT(fold_onnx__print_pad(-INFINITY, append, text), 0);
     CHECK_TEXT(text, "float own_pad = -3e38f;\n        own_pad *= 10.0f;\n");
 }
 

@@ -1,10 +1,10 @@
-/* test_rl.c - advantages, policies, log-probabilities, moments of observations and the loss of PPO: examples/rl.h.
+/* test_rl.c - advantages, policies, log-probabilities, moments of observations and the loss of PPO: examples/fold_rl.h.
        cc -O2 -o test_rl tests/test_rl.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define RL_IMPLEMENTATION
-#include "../examples/rl.h"
+#define FOLD_RL_IMPLEMENTATION
+#include "../examples/fold_rl.h"
 #include "check.h"
 
 /* -- advantages ------------------------------------------------------------------------------------ */
@@ -227,9 +227,9 @@ static void moments_one_by_one(void)
 static void many_rows(void)
 {
     float count[2] = { 0, 0 };
-    rl__set_count(count, 16777216.0 * 1000);
-    rl__set_count(count, rl__count(count) + 1);
-    CHECK(rl__count(count) == 16777216.0 * 1000 + 1);
+    fold_rl__set_count(count, 16777216.0 * 1000);
+    fold_rl__set_count(count, fold_rl__count(count) + 1);
+    CHECK(fold_rl__count(count) == 16777216.0 * 1000 + 1);
 }
 
 /* Makes a safetensors file of a header and floats. Returns its size. */

@@ -21,12 +21,12 @@
 #define FOLD__BLOCK_ROWS 16 /* few rows make several blocks, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define FIT_IMPLEMENTATION
-#include "../examples/fit.h"
-#define TORCH_IMPLEMENTATION
-#include "../examples/torch.h"
-#define TO_C_IMPLEMENTATION
-#include "../examples/to_c.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "../examples/fold_fit.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "../examples/fold_torch.h"
+#define FOLD_TO_C_IMPLEMENTATION
+#include "../examples/fold_to_c.h"
 #include "check.h"
 #include "reference.h"
 #include <stddef.h>
@@ -1379,7 +1379,7 @@ static int print_program(FILE *to, const session *s, const char *found)
     fprintf(to, "/* cc -I. -o session session.c -lm\n   Session %llu %s: %s */\n",
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
     fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD__LONG_LIST 2\n#define FOLD__BLOCK_ROWS 16\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
-                "#define FIT_IMPLEMENTATION\n#include \"examples/fit.h\"\n#define TORCH_IMPLEMENTATION\n#include \"examples/torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
+                "#define FOLD_FIT_IMPLEMENTATION\n#include \"examples/fold_fit.h\"\n#define FOLD_TORCH_IMPLEMENTATION\n#include \"examples/fold_torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
     fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d, fading = %d;\n", s->hidden,
             s->output, s->wide, s->piece, s->fading);
     print_names(to, param_text, PARAMS, "PARAMS");
@@ -1981,18 +1981,18 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_model_fail", "sessions have no errors" },
     { "fold_ctx_fail", "sessions have no errors" },
     { "fold_format", "sessions have no errors" },
-    { "fold_model_memory", "examples/fit.h calls it" },
+    { "fold_model_memory", "examples/fold_fit.h calls it" },
     { "fold_model_clear_error", "sessions have no errors" },
     { "fold_tensors_open", "it is fold_tensors_open_memory of a file" },
-    { "fold_tensors_open_memory", "examples/torch.h calls it" },
-    { "fold_tensors_close", "examples/torch.h calls it" },
-    { "fold_tensors_model", "examples/torch.h calls it" },
-    { "fold_tensors_count", "examples/torch.h calls it" },
-    { "fold_tensors_find", "examples/torch.h calls it" },
-    { "fold_tensors_at", "examples/torch.h calls it" },
-    { "fold_tensors_read", "examples/torch.h calls it" },
-    { "fold_tensors_take", "examples/torch.h calls it" },
-    { "fold_tensors_missing", "examples/torch.h calls it" },
+    { "fold_tensors_open_memory", "examples/fold_torch.h calls it" },
+    { "fold_tensors_close", "examples/fold_torch.h calls it" },
+    { "fold_tensors_model", "examples/fold_torch.h calls it" },
+    { "fold_tensors_count", "examples/fold_torch.h calls it" },
+    { "fold_tensors_find", "examples/fold_torch.h calls it" },
+    { "fold_tensors_at", "examples/fold_torch.h calls it" },
+    { "fold_tensors_read", "examples/fold_torch.h calls it" },
+    { "fold_tensors_take", "examples/fold_torch.h calls it" },
+    { "fold_tensors_missing", "examples/fold_torch.h calls it" },
     { "fold_list_attention_weights", "it is fold_list_attention of values that are ones and zeros" },
     { "fold_list_attention_weights_to", "it is fold_list_attention_to of values that are ones and zeros" },
     { "fold_values_fill", "it is fold_values_write_begin and _end" },

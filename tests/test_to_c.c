@@ -1,4 +1,4 @@
-/* test_to_c.c - networks as C files (examples/to_c.h): what is refused, by its message, and files that are printed, which jobs
+/* test_to_c.c - networks as C files (examples/fold_to_c.h): what is refused, by its message, and files that are printed, which jobs
    of tests/run, tests/all and tests/cross compile and run.
 
      cc -O2 -o test_to_c tests/test_to_c.c -lm && ./test_to_c
@@ -10,8 +10,8 @@
    multiply-adds, else those of portable kernels. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define TO_C_IMPLEMENTATION
-#include "../examples/to_c.h"
+#define FOLD_TO_C_IMPLEMENTATION
+#include "../examples/fold_to_c.h"
 #include "../bench/single.h"
 #include "../examples/policy.h"
 #include "../examples/options.h"
@@ -96,7 +96,7 @@ static int write_agents(FILE *file)
 {
     fold_model *m = fold_model_new(NULL);
     const single_net net = single_new(m, 5);
-    const to_c_result printed = single_print(&net, m, "agents", 3, 0, fold_to_file, file);
+    const fold_to_c_result printed = single_print(&net, m, "agents", 3, 0, fold_to_file, file);
     if (printed.status) return printf("agents: %s\n", printed.message), 1;
     fprintf(file, "static int agents_check(void)\n{\n    static agents_state s[3];\n    float in[3], out[3];\n    int wrong = 0, step, i;\n"
                   "    for (i = 0; i < 3; i++) agents_reset(&s[i]);\n    for (step = 0; step < %d; step++) {\n"
@@ -109,7 +109,7 @@ static int write_agents(FILE *file)
 
 /* Norms of rows whose sums or squares leave the range of floats, a size a step. */
 enum { NORMED = 40, NORMS = 4 };
-static to_c_result norms(fold_model *m, trace *t, float (*out)[PORTS * WIDE], FILE *file)
+static fold_to_c_result norms(fold_model *m, trace *t, float (*out)[PORTS * WIDE], FILE *file)
 {
     static const float size[STEPS] = { 1, 1e18f, 3e19f, 1e20f, 1e30f, 3.4e38f, 1e-18f, 1e-20f, 1e-25f, 1e-30f, 1e-33f, 0 };
     static const float epsilon[NORMS / 2] = { 1e-5f, 1e-36f }; /* no subnormal numbers, which some flags of gcc flush */
@@ -117,7 +117,7 @@ static to_c_result norms(fold_model *m, trace *t, float (*out)[PORTS * WIDE], FI
     fold_random r = fold_random_new(7, 0);
     fold_ctx_desc desc = fold_ctx_desc_default();
     fold_node y[NORMS];
-    to_c_result result;
+    fold_to_c_result result;
     desc.eager = file != NULL;
     memset(&result, 0, sizeof result);
     fold_ctx *f = fold_ctx_new(m, &desc);
@@ -133,9 +133,9 @@ static to_c_result norms(fold_model *m, trace *t, float (*out)[PORTS * WIDE], FI
     t->in_size[0] = NORMED;
     if (file) {
         static const char *const names[NORMS] = { "y0", "y1", "y2", "y3" };
-        const to_c_port from = { "x", in, { 0, 0 } };
-        to_c_port to[NORMS];
-        to_c_desc c = to_c_desc_default();
+        const fold_to_c_port from = { "x", in, { 0, 0 } };
+        fold_to_c_port to[NORMS];
+        fold_to_c_desc c = fold_to_c_desc_default();
         memset(to, 0, sizeof to);
         for (int i = 0; i < NORMS; i++) to[i].name = names[i], to[i].node = y[i];
         c.name = "norms";
@@ -143,7 +143,7 @@ static to_c_result norms(fold_model *m, trace *t, float (*out)[PORTS * WIDE], FI
         c.out = to;
         c.n_in = 1;
         c.n_out = NORMS;
-        result = to_c(f, &c, fold_to_file, file);
+        result = fold_to_c(f, &c, fold_to_file, file);
     }
     for (int step = 0; step < STEPS && !file; step++) {
         fold_random_gaussian(&r, NULL, NULL, NORMED, x);
@@ -169,7 +169,7 @@ static int write_norms(FILE *file, trace *t)
             fold_random_gaussian(&r, NULL, NULL, 8, fold_values_write_begin(m, p));
             fold_values_write_end(m, p);
         }
-        to_c_result printed;
+        fold_to_c_result printed;
         memset(&printed, 0, sizeof printed);
         if (!plain) printed = norms(m, t, NULL, file);
         if (printed.status) return printf("norms: %s\n", printed.message), 1;
@@ -188,7 +188,7 @@ static int write_singles(FILE *file)
     for (int i = 0; i < SINGLE_NETS; i++) {
         fold_model *m = fold_model_new(NULL);
         const single_net net = single_new(m, i);
-        const to_c_result printed = single_print(&net, m, net.name, 1, 0, fold_to_file, file);
+        const fold_to_c_result printed = single_print(&net, m, net.name, 1, 0, fold_to_file, file);
         if (printed.status) return printf("%s: %s\n", net.name, printed.message), 1;
         if (!strcmp(net.name, "lstm_16")) CHECK(printed.weight_bytes + printed.state_bytes < 6000);
         run_single(i, NULL, &t, t.fused);
@@ -206,12 +206,12 @@ static int write_singles(FILE *file)
 /* ---- the policy of a small robot ------------------------------------------------------------------ */
 
 /* Runs or prints examples/policy.h. On a Cortex-M what is written tells the clock's ticks of a step, too. */
-static to_c_result policy_of(fold_model *m, const policy *net, trace *t, float (*out)[PORTS * WIDE], FILE *file)
+static fold_to_c_result policy_of(fold_model *m, const policy *net, trace *t, float (*out)[PORTS * WIDE], FILE *file)
 {
     static float seen[OBSERVED], memory[HIDDEN];
     fold_random r = fold_random_new(5, 0);
     fold_ctx_desc desc = fold_ctx_desc_default();
-    to_c_result result;
+    fold_to_c_result result;
     desc.eager = file != NULL;
     fold_ctx *f = fold_ctx_new(m, &desc);
     memset(memory, 0, sizeof memory);
@@ -221,15 +221,15 @@ static to_c_result policy_of(fold_model *m, const policy *net, trace *t, float (
     in[1] = fold_input_ref(f, memory, fold_shape1(HIDDEN));
     const fold_node step = fold_call(f, net->cell, in, 2), actions = fold_out(f, step, 0), next = fold_out(f, step, 1);
     if (file) {
-        const to_c_port from = { "observed", in[0], { 0, 0 } }, to = { "actions", actions, { 0, 0 } }, state = { "memory", in[1], next };
-        to_c_desc c = to_c_desc_default();
+        const fold_to_c_port from = { "observed", in[0], { 0, 0 } }, to = { "actions", actions, { 0, 0 } }, state = { "memory", in[1], next };
+        fold_to_c_desc c = fold_to_c_desc_default();
         c.name = "policy";
         c.source = "examples/policy.h";
         c.in = &from;
         c.out = &to;
         c.state = &state;
         c.n_in = c.n_out = c.n_state = 1;
-        result = to_c(f, &c, fold_to_file, file);
+        result = fold_to_c(f, &c, fold_to_file, file);
     } else {
         fold_keep(f, actions);
         fold_output_ref(f, next, memory);
@@ -250,7 +250,7 @@ static to_c_result policy_of(fold_model *m, const policy *net, trace *t, float (
 static int write_policy(FILE *file)
 {
     static trace t;
-    to_c_result printed;
+    fold_to_c_result printed;
     write_begin(file);
     for (int plain = 0; plain < 2; plain++) {
         policy net;
@@ -604,12 +604,12 @@ static int run_grown(grown *g, uint64_t seed, trace *t, float (*out)[PORTS * WID
     return failed;
 }
 
-static to_c_result print_grown(grown *g, uint64_t seed, const char *name, FILE *file)
+static fold_to_c_result print_grown(grown *g, uint64_t seed, const char *name, FILE *file)
 {
     static const char *const names[3][PORTS] = { { "x0", "x1", "x2", "x3" }, { "y0", "y1", "y2", "y3" }, { "s0", "s1", "s2", "s3" } };
-    to_c_port in[PORTS], out[PORTS], states[PORTS];
+    fold_to_c_port in[PORTS], out[PORTS], states[PORTS];
     fold_ctx_desc eager = fold_ctx_desc_default();
-    to_c_desc desc = to_c_desc_default();
+    fold_to_c_desc desc = fold_to_c_desc_default();
     eager.eager = 1;
     fold_ctx *f = fold_ctx_new(g->m, &eager);
     grow(g, f, seed);
@@ -626,7 +626,7 @@ static to_c_result print_grown(grown *g, uint64_t seed, const char *name, FILE *
     desc.n_out = g->n_out;
     desc.n_state = g->n_state;
     desc.bytes = in_bytes(seed);
-    const to_c_result result = to_c(f, &desc, fold_to_file, file);
+    const fold_to_c_result result = fold_to_c(f, &desc, fold_to_file, file);
     fold_ctx_free(f);
     return result;
 }
@@ -643,7 +643,7 @@ static int write_random(FILE *file, int first, int end)
         snprintf(name, sizeof name, "n%d", seed);
         memset(&t, 0, sizeof t);
         fold_model *m = grown_model(&g, (uint64_t)seed, NULL);
-        const to_c_result printed = print_grown(&g, (uint64_t)seed, name, file);
+        const fold_to_c_result printed = print_grown(&g, (uint64_t)seed, name, file);
         if (printed.status) printf("seed %d: %s\n", seed, printed.message);
         wrong = printed.status || run_grown(&g, (uint64_t)seed, &t, t.fused);
         fold_model_free(m);
@@ -667,12 +667,12 @@ static int stops(const void *bytes, size_t size, void *user) { return (void)byte
 
 static void expect(fold_ctx *f, fold_node x, fold_node y, fold_status status, const char *message)
 {
-    const to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } };
-    to_c_desc desc = to_c_desc_default();
+    const fold_to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } };
+    fold_to_c_desc desc = fold_to_c_desc_default();
     desc.in = &in;
     desc.out = &out;
     desc.n_in = desc.n_out = 1;
-    const to_c_result result = to_c(f, &desc, nowhere, NULL);
+    const fold_to_c_result result = fold_to_c(f, &desc, nowhere, NULL);
     CHECK(result.status == status);
     CHECK(strstr(result.message, message) != NULL);
     if (!strstr(result.message, message)) printf("got: %s\n", result.message);
@@ -713,13 +713,13 @@ static void refused(void)
     fold_list_sum(f, rows); /* a call reads it */
     expect(f, x, fold_list_at(f, rows, 1), FOLD_BAD_ARGUMENT, "output 'y' is of a list");
     expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is an op of your own");
-    const to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
-    to_c_desc desc = to_c_desc_default();
+    const fold_to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
+    fold_to_c_desc desc = fold_to_c_desc_default();
     desc.own = prints_none;
     desc.in = &from;
     desc.out = &y;
     desc.n_in = desc.n_out = 1;
-    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: to_c_desc.own does not know it") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: fold_to_c_desc.own does not know it") != NULL);
     expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_OK, "");
     expect(f, x, fold_use(f, huge), FOLD_OK, ""); /* outputs that no call makes */
     expect(f, x, fold_reshape(f, fold_use(f, wide), fold_shape1(64)), FOLD_OK, "");
@@ -727,10 +727,10 @@ static void refused(void)
     for (int nan = 0; nan < 2; nan++) {
         fold_values_write_begin(m, wide)[5] = nan ? (float)NAN : (float)HUGE_VAL;
         fold_values_write_end(m, wide);
-        const to_c_port z = { "z", fold_linear(f, x, wide, no_bias), { 0, 0 } };
+        const fold_to_c_port z = { "z", fold_linear(f, x, wide, no_bias), { 0, 0 } };
         desc.out = &z;
         desc.bytes = 1;
-        CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'wide' has an infinity or a NaN") != NULL);
+        CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'wide' has an infinity or a NaN") != NULL);
     }
     expect(f, fold_tanh(f, x), x, FOLD_BAD_ARGUMENT, "input 'x' is no node of fold_input_ref or fold_input");
     expect(f, x, x, FOLD_OK, "");
@@ -771,13 +771,13 @@ static void references_are_no_constants(void)
         expect(f, other, other, FOLD_OK, "");
         expect(f, x, list, FOLD_BAD_ARGUMENT, "to_c: output 'y' is of a list");
         if (calls) expect(f, x, windows, FOLD_BAD_ARGUMENT, "reads a fold_input_ref that is neither input nor state");
-        const to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", copied, other };
-        to_c_desc desc = to_c_desc_default();
+        const fold_to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", copied, other };
+        fold_to_c_desc desc = fold_to_c_desc_default();
         desc.in = &in;
         desc.out = &out;
         desc.state = &state;
         desc.n_in = desc.n_out = desc.n_state = 1;
-        const to_c_result result = to_c(f, &desc, nowhere, NULL);
+        const fold_to_c_result result = fold_to_c(f, &desc, nowhere, NULL);
         CHECK_INT(result.status, FOLD_BAD_ARGUMENT);
         CHECK_TEXT(result.message, "to_c: the next of state 'h' is a fold_input_ref that is neither input nor state");
         fold_ctx_free(f);
@@ -792,32 +792,32 @@ static void arguments(void)
     eager.eager = 1;
     fold_ctx *f = fold_ctx_new(m, &eager);
     const fold_node x = fold_zeros(f, fold_shape1(4)), y = fold_tanh(f, x), three = fold_slice(f, y, 0, 0, 3);
-    to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", x, three };
-    to_c_desc desc = to_c_desc_default();
-    CHECK(to_c(NULL, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
-    CHECK(to_c(f, NULL, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
+    fold_to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", x, three };
+    fold_to_c_desc desc = fold_to_c_desc_default();
+    CHECK(fold_to_c(NULL, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
+    CHECK(fold_to_c(f, NULL, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
     desc.in = &in;
     desc.out = &out;
     desc.n_in = desc.n_out = 1;
-    CHECK(to_c(f, &desc, NULL, NULL).status == FOLD_IO);
-    CHECK(to_c(f, &desc, stops, NULL).status == FOLD_IO);
+    CHECK(fold_to_c(f, &desc, NULL, NULL).status == FOLD_IO);
+    CHECK(fold_to_c(f, &desc, stops, NULL).status == FOLD_IO);
     in.name = "no name";
-    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'no name' is no name of C") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'no name' is no name of C") != NULL);
     in.name = "unit"; /* of bytes */
-    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "'unit' is no name of C, or one that the printed code uses") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'unit' is no name of C, or one that the printed code uses") != NULL);
     static const char *const words[] = { "int", "class", "xor", "inline", "t0", "m1", "own_in0", "NAN", "memcpy", "uint32_t" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         out.name = words[i];
-        CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "is no name of C, or one that the printed code uses") != NULL);
+        CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "is no name of C, or one that the printed code uses") != NULL);
     }
     in.name = out.name = "twice";
-    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "two ports have the name 'twice'") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "two ports have the name 'twice'") != NULL);
     in.name = NULL;
-    CHECK(to_c(f, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
+    CHECK(fold_to_c(f, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
     desc.n_in = 0;
     desc.n_state = 1;
     desc.state = &state;
-    CHECK(strstr(to_c(f, &desc, nowhere, NULL).message, "state 'h' has 4 floats, and the next 3") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "state 'h' has 4 floats, and the next 3") != NULL);
     fold_ctx_free(f);
     fold_model_free(m);
 }
@@ -843,15 +843,15 @@ static void print_numbers(printed_text *to)
     const fold_node clipped = fold_clip(f, fold_scale(f, x, -(float)HUGE_VAL), 0, (float)HUGE_VAL);
     const fold_node shifted = fold_shift(f, clipped, (float)NAN), mask = fold_input(f, masked, 4), constant = fold_input(f, masked, 4);
     const fold_node y = fold_add(f, shifted, line), sum = fold_add(f, x, mask), share = fold_softmax(f, sum);
-    const to_c_port in = { "x", x, { 0, 0 } }, state = { "h", line, clipped };
-    const to_c_port out[3] = { { "y", y, { 0, 0 } }, { "mask", share, { 0, 0 } }, { "constant", constant, { 0, 0 } } };
-    to_c_desc desc = to_c_desc_default();
+    const fold_to_c_port in = { "x", x, { 0, 0 } }, state = { "h", line, clipped };
+    const fold_to_c_port out[3] = { { "y", y, { 0, 0 } }, { "mask", share, { 0, 0 } }, { "constant", constant, { 0, 0 } } };
+    fold_to_c_desc desc = fold_to_c_desc_default();
     desc.in = &in;
     desc.out = out;
     desc.state = &state;
     desc.n_in = desc.n_state = 1;
     desc.n_out = 3;
-    const to_c_result printed = to_c(f, &desc, into_text, to);
+    const fold_to_c_result printed = fold_to_c(f, &desc, into_text, to);
     CHECK_SAYS(!printed.status, "%s", printed.message);
     fold_ctx_free(f);
     fold_model_free(m);
@@ -878,12 +878,12 @@ static void sizes(void)
 {
     fold_model *m = fold_model_new(NULL);
     const single_net net = single_new(m, 2);
-    const to_c_result printed = single_print(&net, m, net.name, 1, 0, nowhere, NULL);
+    const fold_to_c_result printed = single_print(&net, m, net.name, 1, 0, nowhere, NULL);
     CHECK(printed.status == FOLD_OK);
     CHECK(printed.weight_bytes == sizeof(float) * (17 * 64 + 64 + 16 + 1));
     CHECK(printed.state_bytes == sizeof(float) * 32);
     CHECK(printed.work_bytes <= sizeof(float) * (64 + 16 + 1));
-    const to_c_result in_bytes = single_print(&net, m, net.name, 1, 1, nowhere, NULL); /* but for the head of one column */
+    const fold_to_c_result in_bytes = single_print(&net, m, net.name, 1, 1, nowhere, NULL); /* but for the head of one column */
     CHECK(in_bytes.weight_bytes == 17 * 64 + sizeof(float) * (64 + 64 + 16 + 1));
     CHECK(single_print(&net, m, net.name, 1, 17 * 64 + 1, nowhere, NULL).weight_bytes == printed.weight_bytes);
     fold_model_free(m);

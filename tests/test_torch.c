@@ -5,8 +5,8 @@
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define TORCH_IMPLEMENTATION
-#include "../examples/torch.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "../examples/fold_torch.h"
 #include "check.h"
 #include "models.h"
 #include <limits.h>

@@ -2,8 +2,8 @@
        python3 tests/train_onnx.py write FOLDER && ./train_onnx FOLDER && python3 tests/train_onnx.py back FOLDER */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define ONNX_IMPLEMENTATION
-#include "../examples/onnx.h"
+#define FOLD_ONNX_IMPLEMENTATION
+#include "../examples/fold_onnx.h"
 
 enum { SAMPLES = 2, STEPS = 20, MOST = 256 };
 static int fails(const char *name, const char *why)

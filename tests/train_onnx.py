@@ -1,5 +1,5 @@
 """Networks of PyTorch as ONNX files, trained for 20 steps there and by tests/train_onnx.c here: python3 tests/train_onnx.py write FOLDER,
-then train_onnx FOLDER, then python3 tests/train_onnx.py back FOLDER, which loads what onnx.h saved and compares."""
+then train_onnx FOLDER, then python3 tests/train_onnx.py back FOLDER, which loads what fold_onnx.h saved and compares."""
 
 import random
 import struct

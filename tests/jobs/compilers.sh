@@ -154,14 +154,14 @@ unfused() { # compiler of C, of C++: no example and no companion lets a compiler
         step "$source rounded apart by $2" not_fused "$source" $2 -std=c++20
     done
 }
-not_fused() { # source, compile command…: it has no multiply-adds but to_c__plan's, of whole numbers
+not_fused() { # source, compile command…: it has no multiply-adds but fold_to_c__plan's, of whole numbers
     source=$1; shift
     speed=-O1 # where gcc fuses nothing without the second flag
     case $1 in g*) speed="-O1 -fexpensive-optimizations -finline-small-functions" ;; esac
     "$@" $speed -mfma -w $declarations -I. -S -o "$out/own.s" "$source" || return
     awk -v source="$source" '
         /^[A-Za-z_]/ { name = $1 }
-        /vfn?m(add|sub)/ && name !~ /^to_c__plan/ { print source, name; exit 1 }' "$out/own.s"
+        /vfn?m(add|sub)/ && name !~ /^fold_to_c__plan/ { print source, name; exit 1 }' "$out/own.s"
 }
 
 # -- in cl.exe's shape: its macros, no names of GNU ------------------------------------------------------

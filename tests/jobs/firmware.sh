@@ -1,4 +1,4 @@
-# The policy of examples/firmware.c on emulated processors that have no system, and as examples/to_c.h prints
+# The policy of examples/firmware.c on emulated processors that have no system, and as examples/fold_to_c.h prints
 # it: the desktop's bits; sizes, stack and instructions at most so many.
 
 . tests/jobs/machines.sh # on_board

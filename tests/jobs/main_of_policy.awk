@@ -1,4 +1,4 @@
-# A main for a policy.c that examples/to_c.h printed, whose first comment names its arrays, each on a line of
+# A main for a policy.c that examples/fold_to_c.h printed, whose first comment names its arrays, each on a line of
 # its own: "reads NAME[ROWS][COLUMNS] …" or "writes …". It reads numbers until there are no more, and prints
 # what the policy makes of them.
 BEGIN { print "#include <stdio.h>\n#include \"policy.c\"" }

@@ -39,7 +39,7 @@ linked() { # any, sharing, apart or blocks; source
     apart) ! sanitizing || objects="build/second.o build/by_hand.o" ;;
     esac
     case $objects in
-    *second*) grep -q 'define RL_IMPLEMENTATION' "$2" || objects="$objects build/rl.o" ;;
+    *second*) grep -q 'define FOLD_RL_IMPLEMENTATION' "$2" || objects="$objects build/rl.o" ;;
     esac
     own_line "$2" "$(level "$2") $declarations" "$objects -lpthread"
 }
@@ -79,7 +79,7 @@ hostile() { # program, what it does, runs: files that lie, and programs of bytes
         step "$2" "./build/$1" --runs "$3" && step "$1 refuses --seed 1x" refuses "./build/$1"
 }
 
-# -- what examples/to_c.h prints -----------------------------------------------------------------------
+# -- what examples/fold_to_c.h prints -----------------------------------------------------------------------
 printed() { # eight networks, some random recordings
     tested any test_to_c || return
     step "eight networks are printed" ./build/test_to_c --write build/printed_eight.c
@@ -127,7 +127,7 @@ synopsis() { # at the head of fold.h, and the op of its section 15
 # -- warnings and C++, as far as a syntax check shows them -----------------------------------------------
 windows="-DIN= -DOUT= -Dfar= -Dnear= -DCONST=const -Dsmall=char -Dinterface=struct"
 windows="$windows -Dmax(a,b)=((a)>(b)?(a):(b)) -Dmin(a,b)=((a)<(b)?(a):(b))"
-companions="draw.h, fit.h, onnx.h, rl.h and torch.h"
+companions="fold_draw.h, fold_fit.h, fold_onnx.h, fold_rl.h and fold_torch.h"
 no_warnings() { # others in tests/all
     [ -n "$(own_warnings)" ] || { skip "warnings" "$CC has no -fsyntax-only"; return; }
     for d in "" "$smallest"; do
@@ -147,6 +147,27 @@ cpp() {
     step "no warnings in c++17" $CXX -x c++ -std=c++17 $warnings -I. -fsyntax-only $implementation
     step "$companions, no warnings in c++17" $CXX -x c++ -std=c++17 $warnings $declarations -I. \
         -fsyntax-only tests/programs/companions.c
+}
+
+family() { # all companions, each included twice, in two files of a program that has a draw.h, fit.h and data.h of its own
+    for each in draw fit data; do
+        name=$(echo "$each" | tr a-z A-Z)
+        printf '#ifndef %s_H\n#define %s_H\n#define %s_IMPLEMENTATION\nstatic int yours_%s(void) { return 2; }\n#endif\n' \
+            "$name" "$name" "$name" "$each" >"$out/$each.h"
+    done
+    two_files "C99" "$CC -std=c99" -DIMPLEMENTS ""
+    step "all public names begin with fold_" all_begin_with_fold "$out/a.o"
+    has_cpp "companions in C++" "" || return
+    two_files "C++17, FOLD_STATIC" "$CXX -x c++ -std=c++17" "-DIMPLEMENTS -DFOLD_STATIC" "-DIMPLEMENTS -DFOLD_STATIC"
+    step "FOLD_STATIC makes all names private" test "$(nm "$out/a.o" | grep -c ' [TDBRC] ')" = 1
+}
+all_begin_with_fold() { ! nm "$1" | awk '$2 ~ /^[TDBRC]$/ && $3 !~ /^_?(fold_|main$)/' | grep .; }
+two_files() { # title, compiler, flags of the file with main, flags of the other
+    step "companions, $1: the file with main" $2 $warnings -O0 -I"$out" -I. $3 -DFAMILY_MAIN -c -o "$out/a.o" \
+        tests/programs/family.c
+    step "companions, $1: the other" $2 $warnings -O0 -I"$out" -I. $4 -c -o "$out/b.o" tests/programs/family.c
+    step "companions, $1: linked" ${2%% *} -o "$out/family" "$out/a.o" "$out/b.o" -lm
+    step "companions, $1: calls" "$out/family"
 }
 
 # -- the bench ---------------------------------------------------------------------------------------

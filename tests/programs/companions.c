@@ -1,15 +1,15 @@
 /* All headers that stand beside fold.h, for cc -I. */
 #include "fold.h"
-#define DRAW_IMPLEMENTATION
-#include "examples/draw.h"
-#define FIT_IMPLEMENTATION
-#include "examples/fit.h"
-#define ONNX_IMPLEMENTATION
-#include "examples/onnx.h"
-#define RL_IMPLEMENTATION
-#include "examples/rl.h"
-#define TORCH_IMPLEMENTATION
-#include "examples/torch.h"
-#define TO_C_IMPLEMENTATION
-#include "examples/to_c.h"
+#define FOLD_DRAW_IMPLEMENTATION
+#include "examples/fold_draw.h"
+#define FOLD_FIT_IMPLEMENTATION
+#include "examples/fold_fit.h"
+#define FOLD_ONNX_IMPLEMENTATION
+#include "examples/fold_onnx.h"
+#define FOLD_RL_IMPLEMENTATION
+#include "examples/fold_rl.h"
+#define FOLD_TORCH_IMPLEMENTATION
+#include "examples/fold_torch.h"
+#define FOLD_TO_C_IMPLEMENTATION
+#include "examples/fold_to_c.h"
 int main(void) { return 0; }

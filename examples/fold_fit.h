@@ -1,8 +1,8 @@
-/* fit.h - the usual loops over data: training, prediction, and how good results are, by the public calls of fold.h.
+/* fold_fit.h - the usual loops over data: training, prediction, and how good results are, by the public calls of fold.h.
 
-   In one C or C++ file:  #define FIT_IMPLEMENTATION
-                          #include "fit.h"                           // behind fold.h
-   Everywhere else:       #include "fit.h"
+   In one C or C++ file:  #define FOLD_FIT_IMPLEMENTATION
+                          #include "fold_fit.h"
+   Everywhere else:       #include "fold_fit.h"
 
        fold_fit_desc d = fold_fit_desc_default();
        d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
@@ -12,8 +12,15 @@
    There are no globals. The file is C99 and C++17, and works in every build of fold.h. With FOLD_INFERENCE there is no
    fold_fit, and with FOLD_NO_STDIO it writes no files. */
 
-#ifndef FIT_H
-#define FIT_H
+#ifndef FOLD_FIT_H
+#define FOLD_FIT_H
+
+#ifndef FOLD_H
+#ifndef FOLD_FILENAME
+#define FOLD_FILENAME "fold.h"
+#endif
+#include FOLD_FILENAME
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,7 +90,7 @@ typedef struct fold_fit_desc {
 #endif
     const char *config;      /* goes into both files */
 } fold_fit_desc;
-fold_fit_desc fold_fit_desc_default(void);
+FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
 /* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last state. Gradients
    that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, with keep_best the size of the values, and
@@ -93,42 +100,43 @@ fold_fit_desc fold_fit_desc_default(void);
    Those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
    So do weights that are negative, infinite or NaN, or that are all 0 in a batch.
    An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
-fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
+FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
-typedef struct fold_predict_desc {
+typedef struct fold_fit_predict_desc {
     fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
     int samples;             /* may be 0 */
     fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
     void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
     void *user;              /* handed to both */
     int batch;               /* 0: 32 */
-} fold_predict_desc;
-fold_predict_desc fold_predict_desc_default(void);
+} fold_fit_predict_desc;
+FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void);
 /* Runs all samples for inference, the twin of fold_fit. Batch by batch it resets the context, lets `record` record
    samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. It takes 8 bytes for
    each sample of a batch from the model's allocator, until it returns. It returns the context's status, whose message says
    what is wrong. Outputs taken before an error stay good. */
-fold_status fold_predict(const fold_predict_desc *desc);
+FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc);
 
 /* These tell how good n results are. They return NaN without results or an array. */
 /* Returns the share of guesses that are the labels. */
-double fold_accuracy(const int *guess, const int *label, int n);
+FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n);
 /* Returns F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean of precision
    and recall; 0 when there are neither. */
-double fold_f1(const int *guess, const int *label, int n, int positive);
+FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive);
 /* Returns e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
-double fold_perplexity(const float *loss, int n);
+FOLD_API double fold_fit_perplexity(const float *loss, int n);
 /* Returns Pearson's correlation: covariance over the product of deviations. NaN when one of them is 0. */
-double fold_pearson(const float *a, const float *b, int n);
+FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 
 #ifdef __cplusplus
 }
 #endif
 
-#endif /* FIT_H */
+#endif /* FOLD_FIT_H */
 
-#ifdef FIT_IMPLEMENTATION
+#if defined(FOLD_FIT_IMPLEMENTATION) && !defined(FOLD__FIT_IMPLEMENTED)
+#define FOLD__FIT_IMPLEMENTED
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -147,12 +155,12 @@ double fold_pearson(const float *a, const float *b, int n);
 #pragma fp_contract(off)
 #endif
 
-enum { FIT__BATCH = 32, FIT__EPOCHS = 10 }; /* where a program does not say */
+enum { FOLD_FIT__BATCH = 32, FOLD_FIT__EPOCHS = 10 }; /* where a program does not say */
 
-static int fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
+static int fold_fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
 
 /* Makes an error of the context. Returns 0. */
-static int fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
+static int fold_fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
 {
     char text[160];
     va_list args;
@@ -164,15 +172,15 @@ static int fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
 }
 
 /* Memory of the model's allocator for so many things. There is none for more than size_t counts. */
-typedef struct fit__memory { void *data; size_t size; } fit__memory;
-static fit__memory fit__take(const fold_model *m, size_t count, size_t size)
+typedef struct fold_fit__memory { void *data; size_t size; } fold_fit__memory;
+static fold_fit__memory fold_fit__take(const fold_model *m, size_t count, size_t size)
 {
     const fold_memory memory = fold_model_memory(m);
-    fit__memory taken = { NULL, count * size };
+    fold_fit__memory taken = { NULL, count * size };
     if (count && count <= SIZE_MAX / size) taken.data = (memory.alloc)(taken.size, 64, memory.user);
     return taken;
 }
-static void fit__give(const fold_model *m, fit__memory taken)
+static void fold_fit__give(const fold_model *m, fold_fit__memory taken)
 {
     const fold_memory memory = fold_model_memory(m);
     if (taken.data) (memory.free)(taken.data, taken.size, memory.user);
@@ -181,12 +189,12 @@ static void fit__give(const fold_model *m, fit__memory taken)
 /* ---- training -------------------------------------------------------------------------------- */
 
 #ifndef FOLD_INFERENCE
-typedef struct fit__training {
+typedef struct fold_fit__training {
     fold_fit_desc desc;
     fold_fit_report report;
     fold_model *model;
-    fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
-    fit__memory config;                 /* with room for a note in front */
+    fold_fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
+    fold_fit__memory config;                 /* with room for a note in front */
     int has_kept;                       /* the values are those of an epoch, whose metric is */
     double kept;
     int *order;
@@ -194,21 +202,21 @@ typedef struct fit__training {
     double sum;      /* adds up the losses of this epoch, each times its weight, */
     double weights;  /* and the weights */
     uint64_t ns;     /* spent on them */
-} fit__training;
+} fold_fit__training;
 
-fold_fit_desc fold_fit_desc_default(void)
+FOLD_API fold_fit_desc fold_fit_desc_default(void)
 {
     fold_fit_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = FIT__BATCH;
-    desc.epochs = FIT__EPOCHS;
+    desc.batch = FOLD_FIT__BATCH;
+    desc.epochs = FOLD_FIT__EPOCHS;
     return desc;
 }
 
-static int fit__is_finite(double value) { return value - value == 0; }
+static int fold_fit__is_finite(double value) { return value - value == 0; }
 
 /* Writes a text; one that is too long is cut. */
-static void fit__format(char *text, size_t size, const char *format, ...)
+static void fold_fit__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -217,38 +225,38 @@ static void fit__format(char *text, size_t size, const char *format, ...)
 }
 
 /* A setting and its range, whose upper end is out of it if open. */
-typedef struct fit__setting {
+typedef struct fold_fit__setting {
     const char *owner, *name;
     double value, low, high;
     int is_whole, is_open;
-} fit__setting;
+} fold_fit__setting;
 
-static int fit__setting_ok(fold_ctx *f, const fit__setting *it)
+static int fold_fit__setting_ok(fold_ctx *f, const fold_fit__setting *it)
 {
     char shown[32], low[32], high[32];
     const double values[3] = { it->value, it->low, it->high };
     char *const texts[3] = { shown, low, high };
     if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high)) return 1;
-    for (int i = 0; i < 3; i++) fit__format(texts[i], 32, it->is_whole && fit__is_finite(values[i]) ? "%.0f" : "%g", values[i]);
-    return fit__fail(f, FOLD_BAD_ARGUMENT, "fit: %s%s is %s, must be in [%s, %s%c", it->owner, it->name, shown, low, high, it->is_open ? ')' : ']');
+    for (int i = 0; i < 3; i++) fold_fit__format(texts[i], 32, it->is_whole && fold_fit__is_finite(values[i]) ? "%.0f" : "%g", values[i]);
+    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: %s%s is %s, must be in [%s, %s%c", it->owner, it->name, shown, low, high, it->is_open ? ')' : ']');
 }
 
-static int fit__settings_ok(fold_ctx *f, const fit__setting *settings, size_t n)
+static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!fit__setting_ok(f, &settings[i])) return 0;
+        if (!fold_fit__setting_ok(f, &settings[i])) return 0;
     return 1;
 }
 
 /* The ranges are those of fold.h, which looks at them in each step. */
-static int fit__optimiser_ok(const fold_fit_desc *desc)
+static int fold_fit__optimiser_ok(const fold_fit_desc *desc)
 {
     const double inf = (double)INFINITY;
     const fold_sgd sgd = desc->sgd ? *desc->sgd : fold_sgd_default();
     const fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
     const fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
     const fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
-    const fit__setting settings[] = {
+    const fold_fit__setting settings[] = {
         { "sgd.", "rate", (double)sgd.rate, 0, inf, 0, 1 },
         { "sgd.", "momentum", (double)sgd.momentum, 0, 1, 0, 0 },
         { "sgd.", "decay", (double)sgd.decay, 0, inf, 0, 1 },
@@ -265,13 +273,13 @@ static int fit__optimiser_ok(const fold_fit_desc *desc)
         { "adam.", "epsilon", (double)adam.epsilon, 0, inf, 0, 1 },
         { "adam.", "decay", (double)adam.decay, 0, inf, 0, 1 },
     };
-    return fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings);
+    return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings);
 }
 
-static int fit__desc_ok(const fold_fit_desc *desc)
+static int fold_fit__desc_ok(const fold_fit_desc *desc)
 {
     const double inf = (double)INFINITY;
-    const fit__setting settings[] = {
+    const fold_fit__setting settings[] = {
         { "", "samples", (double)desc->samples, 1, inf, 1, 1 },
         { "", "batch", (double)desc->batch, 0, inf, 1, 1 },
         { "", "epochs", (double)desc->epochs, 0, inf, 1, 1 },
@@ -285,10 +293,10 @@ static int fit__desc_ok(const fold_fit_desc *desc)
         { "rates.", "every", (double)desc->rates.every, 0, inf, 1, 1 },
         { "rates.", "factor", (double)desc->rates.factor, 0, inf, 0, 1 },
     };
-    if (!desc->loss) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: no function records the loss");
+    if (!desc->loss) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: no function records the loss");
     if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
-        return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one optimiser must be given");
-    return fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) && fit__optimiser_ok(desc);
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one optimiser must be given");
+    return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) && fold_fit__optimiser_ok(desc);
 }
 
 #ifndef FOLD_NO_STDIO
@@ -298,63 +306,63 @@ static int fit__desc_ok(const fold_fit_desc *desc)
    and a file must replace another as a whole. So a file is saved with a config that begins with blanks, and these are then
    written over: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, which takes as many bytes. */
 
-enum { FIT__BLANKS = 80, FIT__HEAD = 512 }; /* the metadata before config are shorter */
-static const char fit__config[] = ",\"config\":\"", fit__note[] = ",\"fit\":\"", fit__digits[] = "0123456789abcdef";
+enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* the metadata before config are shorter */
+static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"", fold_fit__digits[] = "0123456789abcdef";
 
 /* Reads the beginning of a file, up to a zero or its end. Its first 8 bytes are the header's length. */
-static void fit__read_head(FILE *file, char head[FIT__HEAD + 1])
+static void fold_fit__read_head(FILE *file, char head[FOLD_FIT__HEAD + 1])
 {
-    memset(head, 0, FIT__HEAD + 1);
-    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FIT__HEAD - 8, file)) head[8] = 0;
+    memset(head, 0, FOLD_FIT__HEAD + 1);
+    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FOLD_FIT__HEAD - 8, file)) head[8] = 0;
 }
 
 /* Writes the note over the blanks of a file. Returns 0 if that fails. */
-static int fit__write_note(const char *path, const char *note, int has_config)
+static int fold_fit__write_note(const char *path, const char *note, int has_config)
 {
-    char head[FIT__HEAD + 1], text[FIT__BLANKS + 32];
-    const size_t room = sizeof fit__config - 1 + FIT__BLANKS;
+    char head[FOLD_FIT__HEAD + 1], text[FOLD_FIT__BLANKS + 32];
+    const size_t room = sizeof fold_fit__config - 1 + FOLD_FIT__BLANKS;
     FILE *file = fopen(path, "r+b");
     if (!file) return 0;
-    fit__read_head(file, head);
-    const char *at = strstr(head + 8, fit__config);
+    fold_fit__read_head(file, head);
+    const char *at = strstr(head + 8, fold_fit__config);
     memset(text, ' ', room);
-    memcpy(text, fit__note, sizeof fit__note - 1);
-    memcpy(text + sizeof fit__note - 1, note, strlen(note));
-    if (has_config) memcpy(text + room - sizeof fit__config, "\"", 1), memcpy(text + room - sizeof fit__config + 1, fit__config, sizeof fit__config - 1);
+    memcpy(text, fold_fit__note, sizeof fold_fit__note - 1);
+    memcpy(text + sizeof fold_fit__note - 1, note, strlen(note));
+    if (has_config) memcpy(text + room - sizeof fold_fit__config, "\"", 1), memcpy(text + room - sizeof fold_fit__config + 1, fold_fit__config, sizeof fold_fit__config - 1);
     int done = at && !fseek(file, (long)(at - head), SEEK_SET) && fwrite(text, 1, room, file) == room;
     done = !fclose(file) && done;
     return done;
 }
 
 /* The note has the bits of the best metric, and the metric for people. */
-static void fit__put_note(const fold_fit_report *report, char note[FIT__BLANKS])
+static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT__BLANKS])
 {
     char bits_text[17];
     uint64_t bits;
     memcpy(&bits, &report->best, sizeof bits);
-    for (int i = 0; i < 16; i++) bits_text[i] = fit__digits[bits >> (60 - 4 * i) & 15];
+    for (int i = 0; i < 16; i++) bits_text[i] = fold_fit__digits[bits >> (60 - 4 * i) & 15];
     bits_text[16] = 0;
-    fit__format(note, FIT__BLANKS - 24, "epoch %d, %s, %g", report->best_epoch, bits_text, report->best);
+    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %s, %g", report->best_epoch, bits_text, report->best);
 }
 
 /* Reads it. Returns 0 if the file has none. */
-static int fit__read_note(const char *path, fold_fit_report *report)
+static int fold_fit__read_note(const char *path, fold_fit_report *report)
 {
-    char head[FIT__HEAD + 1];
+    char head[FOLD_FIT__HEAD + 1];
     FILE *file = fopen(path, "rb");
     uint64_t bits = 0;
     int epoch = 0, digits = 0;
     if (!file) return 0;
-    fit__read_head(file, head);
+    fold_fit__read_head(file, head);
     fclose(file);
-    const char *at = strstr(head + 8, fit__note);
-    if (!at || strncmp(at += sizeof fit__note - 1, "epoch ", 6)) return 0;
+    const char *at = strstr(head + 8, fold_fit__note);
+    if (!at || strncmp(at += sizeof fold_fit__note - 1, "epoch ", 6)) return 0;
     for (at += 6; *at >= '0' && *at <= '9' && epoch < INT_MAX / 10; at++) epoch = 10 * epoch + (*at - '0');
     if (strncmp(at, ", ", 2)) return 0;
     for (at += 2; digits < 16; digits++, at++) {
-        const char *digit = *at ? strchr(fit__digits, *at) : NULL;
+        const char *digit = *at ? strchr(fold_fit__digits, *at) : NULL;
         if (!digit) return 0;
-        bits = bits << 4 | (uint64_t)(digit - fit__digits);
+        bits = bits << 4 | (uint64_t)(digit - fold_fit__digits);
     }
     memcpy(&report->best, &bits, sizeof bits);
     report->best_epoch = epoch;
@@ -362,7 +370,7 @@ static int fit__read_note(const char *path, fold_fit_report *report)
 }
 
 /* Reads the values of the best epoch, so that they can be put back. They are not kept if the file lacks one. */
-static void fit__read_best(fit__training *training)
+static void fold_fit__read_best(fold_fit__training *training)
 {
     fold_model *m = training->model;
     fold_tensors *file = fold_tensors_open(m, training->desc.best_path);
@@ -385,44 +393,44 @@ static void fit__read_best(fit__training *training)
 }
 
 /* Makes room for the config of files, and takes the best of the run that goes on from them. */
-static int fit__start_files(fit__training *training)
+static int fold_fit__start_files(fold_fit__training *training)
 {
     const fold_fit_desc *desc = &training->desc;
     const char *path = desc->best_path ? desc->best_path : desc->last_path, *config = desc->config ? desc->config : "";
     if (!path) return 1;
-    training->config = fit__take(training->model, strlen(config) + FIT__BLANKS + 1, 1);
-    if (!training->config.data) return fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
-    memset(training->config.data, ' ', FIT__BLANKS);
-    memcpy((char *)training->config.data + FIT__BLANKS, config, strlen(config) + 1);
-    if (desc->first_epoch && fit__read_note(path, &training->report) && desc->best_path && training->values.data) fit__read_best(training);
-    return !fit__broken(desc->ctx);
+    training->config = fold_fit__take(training->model, strlen(config) + FOLD_FIT__BLANKS + 1, 1);
+    if (!training->config.data) return fold_fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
+    memset(training->config.data, ' ', FOLD_FIT__BLANKS);
+    memcpy((char *)training->config.data + FOLD_FIT__BLANKS, config, strlen(config) + 1);
+    if (desc->first_epoch && fold_fit__read_note(path, &training->report) && desc->best_path && training->values.data) fold_fit__read_best(training);
+    return !fold_fit__broken(desc->ctx);
 }
 #endif
 
-static int fit__start(fit__training *training)
+static int fold_fit__start(fold_fit__training *training)
 {
     fold_ctx *f = training->desc.ctx;
     fold_model *m = training->model;
     const int samples = training->desc.samples, batch = training->desc.batch;
     int values = 0;
     fold_ctx_reset(f);
-    if (fit__broken(f) || !fit__desc_ok(&training->desc)) return 0;
+    if (fold_fit__broken(f) || !fold_fit__desc_ok(&training->desc)) return 0;
     if (training->desc.keep_best) fold_model_values(m, &values);
-    training->orders = fit__take(m, (size_t)samples, sizeof *training->order);
-    training->losses = fit__take(m, (size_t)(batch < samples ? batch : samples), sizeof *training->loss);
-    training->values = fit__take(m, (size_t)values, sizeof(float));
+    training->orders = fold_fit__take(m, (size_t)samples, sizeof *training->order);
+    training->losses = fold_fit__take(m, (size_t)(batch < samples ? batch : samples), sizeof *training->loss);
+    training->values = fold_fit__take(m, (size_t)values, sizeof(float));
     if (!training->orders.data || !training->losses.data || (values && !training->values.data))
-        return fit__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
+        return fold_fit__fail(f, FOLD_NO_MEMORY, "fit: out of memory");
     training->order = (int *)training->orders.data;
     training->loss = (fold_node *)training->losses.data;
 #ifndef FOLD_NO_STDIO
-    if (!fit__start_files(training)) return 0;
+    if (!fold_fit__start_files(training)) return 0;
 #endif
     fold_grads_clear(m);
     return 1;
 }
 
-static uint64_t fit__mix(uint64_t bits) /* the finaliser of splitmix64 (Steele et al. 2014) */
+static uint64_t fold_fit__mix(uint64_t bits) /* the finaliser of splitmix64 (Steele et al. 2014) */
 {
     bits ^= bits >> 30;
     bits *= UINT64_C(0xbf58476d1ce4e5b9);
@@ -431,14 +439,14 @@ static uint64_t fit__mix(uint64_t bits) /* the finaliser of splitmix64 (Steele e
     return bits ^ (bits >> 31);
 }
 
-static void fit__shuffle(fit__training *training)
+static void fold_fit__shuffle(fold_fit__training *training)
 {
-    fold_random random = { training->desc.seed ^ fit__mix((uint64_t)training->report.epoch + 1), 0 };
+    fold_random random = { training->desc.seed ^ fold_fit__mix((uint64_t)training->report.epoch + 1), 0 };
     for (int i = 0; i < training->desc.samples; i++) training->order[i] = i;
     if (!training->desc.in_order) fold_random_shuffle(&random, training->desc.samples, training->order);
 }
 
-static uint64_t fit__now(void)
+static uint64_t fold_fit__now(void)
 {
 #ifdef FOLD_HAS_CLOCK
     return fold_clock_monotonic(NULL);
@@ -448,7 +456,7 @@ static uint64_t fit__now(void)
 }
 
 /* Returns the factor of the rate at the step of a batch that begins with sample `first` of the order. */
-static float fit__factor(const fit__training *training, int first)
+static float fold_fit__factor(const fold_fit__training *training, int first)
 {
     const int batch = training->desc.batch;
     const uint64_t batches = ((uint64_t)training->desc.samples - 1) / (uint64_t)batch + 1;
@@ -460,31 +468,31 @@ static float fit__factor(const fit__training *training, int first)
 }
 
 /* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
-static void fit__diverged(fit__training *training, int first, int count, const char *what)
+static void fold_fit__diverged(fold_fit__training *training, int first, int count, const char *what)
 {
     fold_ctx *f = training->desc.ctx;
     const int epoch = training->report.epoch;
     training->report.ended = FOLD_FIT_DIVERGED;
     fold_grads_clear(training->model);
     fold_run(f, training->loss, count);
-    for (int i = 0; i < count && !fit__broken(f); i++) {
+    for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         const float loss = fold_scalar(f, training->loss[i]);
         if (!fold_finite(&loss, 1))
-            fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s", training->order[first + i], epoch,
+            fold_fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s", training->order[first + i], epoch,
                       loss != loss ? "NaN" : "infinite");
     }
-    if (!fit__broken(f))
-        fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
+    if (!fold_fit__broken(f))
+        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
 }
 
 /* Tells whether the gradients can be stepped by. */
-static int fit__clip(fit__training *training)
+static int fold_fit__clip(fold_fit__training *training)
 {
     const float limit = training->desc.clip;
-    return !(limit > 0) || fit__is_finite(fold_grads_clip(training->model, limit));
+    return !(limit > 0) || fold_fit__is_finite(fold_grads_clip(training->model, limit));
 }
 
-static fold_status fit__step(fit__training *training, float factor)
+static fold_status fold_fit__step(fold_fit__training *training, float factor)
 {
     const fold_fit_desc *desc = &training->desc;
     fold_sgd sgd = desc->sgd ? *desc->sgd : fold_sgd_default();
@@ -501,47 +509,47 @@ static fold_status fit__step(fit__training *training, float factor)
 }
 
 /* Returns the loss of a sample times its weight, which it adds to a sum. */
-static fold_node fit__weigh(const fit__training *training, int sample, fold_node loss, double *weights)
+static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss, double *weights)
 {
     fold_ctx *f = training->desc.ctx;
     const float weight = training->desc.weight(sample, training->desc.user);
     if (!(weight >= 0) || !fold_finite(&weight, 1))
-        fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the weight of sample %d is %g", sample, (double)weight);
+        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the weight of sample %d is %g", sample, (double)weight);
     *weights += (double)weight;
     return fold_scale(f, loss, weight);
 }
 
-static int fit__batch(fit__training *training, int first, int count)
+static int fold_fit__batch(fold_fit__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
     double weights = training->desc.weight ? 0 : (double)count;
-    const uint64_t start = fit__now(), salt = fit__mix(training->desc.seed + fit__mix((uint64_t)training->report.epoch));
+    const uint64_t start = fold_fit__now(), salt = fold_fit__mix(training->desc.seed + fold_fit__mix((uint64_t)training->report.epoch));
     fold_ctx_reset(f);
-    for (int i = 0; i < count && !fit__broken(f); i++) {
+    for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         const int sample = training->order[first + i];
-        fold_dropout_seed(f, salt ^ fit__mix((uint64_t)sample));
+        fold_dropout_seed(f, salt ^ fold_fit__mix((uint64_t)sample));
         training->loss[i] = training->desc.loss(f, sample, training->desc.user);
         if (fold_node_is_null(training->loss[i]))
-            fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %d is the null node", sample);
+            fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: the loss of sample %d is the null node", sample);
         else if (training->desc.weight)
-            training->loss[i] = fit__weigh(training, sample, training->loss[i], &weights);
+            training->loss[i] = fold_fit__weigh(training, sample, training->loss[i], &weights);
     }
-    if (!fit__broken(f) && !(weights > 0))
-        fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d of epoch %d are 0", first, first + count - 1,
+    if (!fold_fit__broken(f) && !(weights > 0))
+        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d of epoch %d are 0", first, first + count - 1,
                   training->report.epoch);
-    if (fit__broken(f)) return 0;
+    if (fold_fit__broken(f)) return 0;
     const fold_node mean = training->desc.weight ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
                                                  : fold_mean_n(f, training->loss, count);
     if (fold_backward(f, mean)) return 0;
     const double loss = (double)fold_scalar(f, mean);
     training->sum += loss * weights;
     training->weights += weights;
-    if (!fit__is_finite(loss) || !fit__clip(training)) {
-        fit__diverged(training, first, count, fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
+    if (!fold_fit__is_finite(loss) || !fold_fit__clip(training)) {
+        fold_fit__diverged(training, first, count, fold_fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
         return 0;
     }
-    if (fit__step(training, fit__factor(training, first))) return 0;
-    training->ns += fit__now() - start;
+    if (fold_fit__step(training, fold_fit__factor(training, first))) return 0;
+    training->ns += fold_fit__now() - start;
     training->report.trained = first + count;
     training->report.loss = training->sum / training->weights;
     training->report.per_second = training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
@@ -549,7 +557,7 @@ static int fit__batch(fit__training *training, int first, int count)
 }
 
 #ifndef FOLD_NO_STDIO
-static fold_status fit__save_with(const fit__training *training, const char *path, int state, const char *config)
+static fold_status fold_fit__save_with(const fold_fit__training *training, const char *path, int state, const char *config)
 {
     fold_save_desc desc = fold_save_desc_default();
     desc.state = state;
@@ -559,106 +567,106 @@ static fold_status fit__save_with(const fit__training *training, const char *pat
 }
 
 /* A file that cannot be opened again, such as one that stdio knows by no name, has no note. */
-static void fit__save(const fit__training *training, const char *path, int state)
+static void fold_fit__save(const fold_fit__training *training, const char *path, int state)
 {
     const char *config = training->desc.config;
     const int has_best = training->report.best_epoch >= 0;
-    char note[FIT__BLANKS];
-    if (!path || fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) || !has_best) return;
-    fit__put_note(&training->report, note);
-    if (!fit__write_note(path, note, config && *config)) fit__save_with(training, path, state, config);
+    char note[FOLD_FIT__BLANKS];
+    if (!path || fold_fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) || !has_best) return;
+    fold_fit__put_note(&training->report, note);
+    if (!fold_fit__write_note(path, note, config && *config)) fold_fit__save_with(training, path, state, config);
 }
 #endif
 
 /* Whether the last epoch's metric is better than another. */
-static int fit__is_better(const fit__training *training, double than)
+static int fold_fit__is_better(const fold_fit__training *training, double than)
 {
     const double metric = training->report.metric;
     return !training->desc.metric || training->desc.smaller_is_better ? metric < than : metric > than;
 }
 
-static void fit__keep(fit__training *training)
+static void fold_fit__keep(fold_fit__training *training)
 {
     const double metric = training->report.metric;
-    if (!training->values.data || (training->has_kept ? !fit__is_better(training, training->kept) : metric != metric)) return;
+    if (!training->values.data || (training->has_kept ? !fold_fit__is_better(training, training->kept) : metric != metric)) return;
     memcpy(training->values.data, fold_model_values(training->model, NULL), training->values.size);
     training->has_kept = 1;
     training->kept = metric;
 }
 
 /* Measures the metric, keeps what is kept for it, and tells whether to go on. */
-static int fit__epoch_end(fit__training *training)
+static int fold_fit__epoch_end(fold_fit__training *training)
 {
     fold_fit_report *report = &training->report;
     report->metric = training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
     report->epoch_end = 1;
-    if (fit__broken(training->desc.ctx)) return 0;
-    const int better = report->best_epoch < 0 ? report->metric == report->metric : fit__is_better(training, report->best);
+    if (fold_fit__broken(training->desc.ctx)) return 0;
+    const int better = report->best_epoch < 0 ? report->metric == report->metric : fold_fit__is_better(training, report->best);
     if (better) report->best = report->metric;
     if (better) report->best_epoch = report->epoch;
-    fit__keep(training);
+    fold_fit__keep(training);
 #ifndef FOLD_NO_STDIO
-    if (better) fit__save(training, training->desc.best_path, 0);
-    if (!fit__broken(training->desc.ctx)) fit__save(training, training->desc.last_path, 1);
+    if (better) fold_fit__save(training, training->desc.best_path, 0);
+    if (!fold_fit__broken(training->desc.ctx)) fold_fit__save(training, training->desc.last_path, 1);
 #endif
-    if (fit__broken(training->desc.ctx)) return 0;
+    if (fold_fit__broken(training->desc.ctx)) return 0;
     const int since = report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
     if (training->desc.patience && since >= training->desc.patience) report->ended = FOLD_FIT_PATIENCE;
     if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended) report->ended = FOLD_FIT_PROGRESS;
     return !report->ended;
 }
 
-static int fit__epoch(fit__training *training)
+static int fold_fit__epoch(fold_fit__training *training)
 {
     const int samples = training->desc.samples, batch = training->desc.batch;
     training->sum = training->weights = 0;
     training->ns = 0;
     training->report.epoch_end = 0;
-    fit__shuffle(training);
+    fold_fit__shuffle(training);
     for (int first = 0, count; first < samples; first += count) {
         count = batch < samples - first ? batch : samples - first;
-        if (!fit__batch(training, first, count)) return 0;
+        if (!fold_fit__batch(training, first, count)) return 0;
         if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user)) continue;
         training->report.ended = FOLD_FIT_PROGRESS;
         return 0;
     }
-    return fit__epoch_end(training);
+    return fold_fit__epoch_end(training);
 }
 
 /* Puts the best values back, and gives all memory back. */
-static void fit__end(fit__training *training)
+static void fold_fit__end(fold_fit__training *training)
 {
     const fold_param all = { 0, 0 };
     if (training->has_kept) {
         memcpy(fold_values_write_begin(training->model, all), training->values.data, training->values.size);
         fold_values_write_end(training->model, all);
     }
-    fit__give(training->model, training->config);
-    fit__give(training->model, training->values);
-    fit__give(training->model, training->losses);
-    fit__give(training->model, training->orders);
+    fold_fit__give(training->model, training->config);
+    fold_fit__give(training->model, training->values);
+    fold_fit__give(training->model, training->losses);
+    fold_fit__give(training->model, training->orders);
 }
 
-fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
+FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
 {
-    fit__training training;
+    fold_fit__training training;
     if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
     memset(&training, 0, sizeof training);
     training.desc = *desc;
-    if (!training.desc.batch) training.desc.batch = FIT__BATCH;
-    if (!training.desc.epochs) training.desc.epochs = FIT__EPOCHS;
+    if (!training.desc.batch) training.desc.batch = FOLD_FIT__BATCH;
+    if (!training.desc.epochs) training.desc.epochs = FOLD_FIT__EPOCHS;
     training.model = fold_ctx_model(desc->ctx);
     training.report.epoch = training.desc.first_epoch;
     training.report.best_epoch = -1;
     training.report.metric = training.report.best = (double)NAN;
-    const int started = fit__start(&training);
+    const int started = fold_fit__start(&training);
     for (int i = 0; started && i < training.desc.epochs; i++) {
         training.report.epoch = training.desc.first_epoch + i;
-        if (!fit__epoch(&training)) break;
+        if (!fold_fit__epoch(&training)) break;
     }
-    if (fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED) training.report.ended = FOLD_FIT_ERROR;
-    if (fit__broken(desc->ctx) && started && desc->progress) desc->progress(&training.report, desc->user);
-    fit__end(&training);
+    if (fold_fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED) training.report.ended = FOLD_FIT_ERROR;
+    if (fold_fit__broken(desc->ctx) && started && desc->progress) desc->progress(&training.report, desc->user);
+    fold_fit__end(&training);
     if (report) *report = training.report;
     return fold_ctx_status(desc->ctx);
 }
@@ -666,55 +674,55 @@ fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-fold_predict_desc fold_predict_desc_default(void)
+FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void)
 {
-    fold_predict_desc desc;
+    fold_fit_predict_desc desc;
     memset(&desc, 0, sizeof desc);
     return desc;
 }
 
-static int fit__predict_ok(const fold_predict_desc *desc)
+static int fold_fit__predict_ok(const fold_fit_predict_desc *desc)
 {
-    if (!desc->record) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function records the samples");
-    if (!desc->take) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function takes the outputs");
-    if (desc->samples < 0) return fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)", desc->samples);
-    return desc->batch >= 0 || fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: batch is %d, must be in [0, inf)", desc->batch);
+    if (!desc->record) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function records the samples");
+    if (!desc->take) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function takes the outputs");
+    if (desc->samples < 0) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)", desc->samples);
+    return desc->batch >= 0 || fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: batch is %d, must be in [0, inf)", desc->batch);
 }
 
-static int fit__predict_batch(const fold_predict_desc *desc, int first, int count, fold_node *output)
+static int fold_fit__predict_batch(const fold_fit_predict_desc *desc, int first, int count, fold_node *output)
 {
     fold_ctx *f = desc->ctx;
     fold_ctx_reset(f);
-    for (int i = 0; i < count && !fit__broken(f); i++) {
+    for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         output[i] = desc->record(f, first + i, desc->user);
         if (fold_node_is_null(output[i]))
-            fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
+            fold_fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
     }
     if (fold_run(f, output, count)) return 0;
-    for (int i = 0; i < count && !fit__broken(f); i++) desc->take(f, first + i, output[i], desc->user);
-    return !fit__broken(f);
+    for (int i = 0; i < count && !fold_fit__broken(f); i++) desc->take(f, first + i, output[i], desc->user);
+    return !fold_fit__broken(f);
 }
 
-fold_status fold_predict(const fold_predict_desc *desc)
+FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc)
 {
     if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
     fold_ctx *f = desc->ctx;
-    const int batch = desc->batch ? desc->batch : FIT__BATCH;
+    const int batch = desc->batch ? desc->batch : FOLD_FIT__BATCH;
     fold_ctx_reset(f);
-    if (fit__broken(f) || !fit__predict_ok(desc) || !desc->samples) return fold_ctx_status(f);
-    const fit__memory outputs = fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples), sizeof(fold_node));
-    if (!outputs.data) fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
+    if (fold_fit__broken(f) || !fold_fit__predict_ok(desc) || !desc->samples) return fold_ctx_status(f);
+    const fold_fit__memory outputs = fold_fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples), sizeof(fold_node));
+    if (!outputs.data) fold_fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
     for (int first = 0, count; outputs.data && first < desc->samples; first += count) {
         count = batch < desc->samples - first ? batch : desc->samples - first;
-        if (!fit__predict_batch(desc, first, count, (fold_node *)outputs.data)) break;
+        if (!fold_fit__predict_batch(desc, first, count, (fold_node *)outputs.data)) break;
     }
-    fit__give(fold_ctx_model(f), outputs);
+    fold_fit__give(fold_ctx_model(f), outputs);
     return fold_ctx_status(f);
 }
 
 /* ---- how good results are -------------------------------------------------------------------- */
 
-double fold_accuracy(const int *guess, const int *label, int n)
+FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n)
 {
     double hits = 0;
     if (!guess || !label || n < 1) return (double)NAN;
@@ -722,7 +730,7 @@ double fold_accuracy(const int *guess, const int *label, int n)
     return hits / n;
 }
 
-double fold_f1(const int *guess, const int *label, int n, int positive)
+FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive)
 {
     double hits = 0, named = 0;
     if (!guess || !label || n < 1) return (double)NAN;
@@ -733,20 +741,20 @@ double fold_f1(const int *guess, const int *label, int n, int positive)
     return named > 0 ? 2 * hits / named : 0;
 }
 
-static double fit__mean(const float *values, int count)
+static double fold_fit__mean(const float *values, int count)
 {
     double sum = 0;
     for (int i = 0; i < count; i++) sum += (double)values[i];
     return sum / count;
 }
 
-double fold_perplexity(const float *loss, int n) { return loss && n > 0 ? exp(fit__mean(loss, n)) : (double)NAN; }
+FOLD_API double fold_fit_perplexity(const float *loss, int n) { return loss && n > 0 ? exp(fold_fit__mean(loss, n)) : (double)NAN; }
 
-double fold_pearson(const float *a, const float *b, int n)
+FOLD_API double fold_fit_pearson(const float *a, const float *b, int n)
 {
     double square_a = 0, square_b = 0, product = 0;
     if (!a || !b || n < 1) return (double)NAN;
-    const double mean_a = fit__mean(a, n), mean_b = fit__mean(b, n);
+    const double mean_a = fold_fit__mean(a, n), mean_b = fold_fit__mean(b, n);
     for (int i = 0; i < n; i++) {
         const double from_a = (double)a[i] - mean_a, from_b = (double)b[i] - mean_b;
         square_a += from_a * from_a;
@@ -759,4 +767,4 @@ double fold_pearson(const float *a, const float *b, int n)
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
-#endif /* FIT_IMPLEMENTATION */
+#endif /* FOLD_FIT_IMPLEMENTATION */

@@ -1,17 +1,24 @@
-/* rl.h - what learning by doing needs beside fold.h: advantages, the loss of PPO, policies, log-probabilities of actions in
+/* fold_rl.h - what learning by doing needs beside fold.h: advantages, the loss of PPO, policies, log-probabilities of actions in
    plain floats, and the mean and deviation of observations. It is made of public calls of fold.h.
 
-   In one C or C++ file:  #define RL_IMPLEMENTATION
-                          #include "rl.h"                            // behind fold.h
-   Everywhere else:       #include "rl.h"
+   In one C or C++ file:  #define FOLD_RL_IMPLEMENTATION
+                          #include "fold_rl.h"
+   Everywhere else:       #include "fold_rl.h"
 
    examples/ppo.c learns a game by it, and examples/cartpole.cpp to balance a pole.
 
    Errors are those of the model or context, and say what is wrong. It takes no memory of its own. There are no globals. The
    file is C99 and C++17, and works in every build of fold.h; what trains is not declared with FOLD_INFERENCE. */
 
-#ifndef RL_H
-#define RL_H
+#ifndef FOLD_RL_H
+#define FOLD_RL_H
+
+#ifndef FOLD_H
+#ifndef FOLD_FILENAME
+#define FOLD_FILENAME "fold.h"
+#endif
+#include FOLD_FILENAME
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,25 +40,25 @@ typedef struct fold_rl_step { fold_node actor, critic; fold_state state; } fold_
 
 /* Adds a dense layer whose W begins orthogonal times `scale`: 0.01 lets an actor begin with nearly equal chances, 1 suits a
    critic, and the square root of 2 hidden layers. Other members are those of fold_dense_new. */
-fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale);
+FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale);
 /* Makes a policy: an encoder of one layer of tanh [inputs x width], a memory of `width` by `make`, such as fold_lstm_new, or none
    when it is NULL, an actor of scale 0.01 and a critic. Parameters are NAME.encoder.0.W, NAME.memory.W, NAME.actor.W, …. */
-fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions);
-/* Makes the cell of a policy whose other members you have set, by any calls of fold.h or torch.h. */
-fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
+FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions);
+/* Makes the cell of a policy whose other members you have set, by any calls of fold.h or fold_torch.h. */
+FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
 /* Records a step as one node. The state is not looked at without a memory. */
-fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state);
+FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state);
 
 /* ---- log-probabilities in plain floats ---- */
 
 /* Return what fold_gaussian_log_prob and fold_gaussian_entropy compute, to rounding. All arrays have n values. */
-float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
-float fold_rl_gaussian_entropy(const float *log_deviation, int n);
+FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
+FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n);
 /* Returns the log-probability of the actions tanh(x), x drawn from normal distributions: that of x less the sum of
    log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al. 2018, appendix C). There is no formula of its entropy; the
    mean of -log-probability over draws estimates it. The other records the same as a node. */
-float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
-fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
+FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
+FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
 
 /* ---- the mean and deviation of observations ---- */
 
@@ -65,16 +72,16 @@ typedef struct fold_rl_moments {
     float within, beyond, clip;
 } fold_rl_moments;
 /* Begins with mean 0 and variance 1, which count as no row, within 1e-8 and clip 10. */
-fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
+FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values, in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite, or beyond 1e18, whose
    square a float cannot hold; nothing changes. */
-fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows);
+FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows);
 /* Changes rows of observations so in place. Returns 1, or 0 if there is no array or model, or if within or beyond is negative or
    NaN, or clip NaN: then nothing changes. */
-int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
+FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
 /* Adds those of a file: NAME._mean, NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization has them. Sets `beyond` to 0.01.
    The file's count, and its _std, are not looked at: rows added later meet 2^20 rows. Errors are those of the model. */
-fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
+FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
 
 #ifndef FOLD_INFERENCE
 /* ---- what PPO learns from (Schulman et al. 2017) ---- */
@@ -90,11 +97,11 @@ typedef struct fold_rl_episodes {
        advantage[t] = d[t] + discount trace advantage[t + 1], target[t] = advantage[t] + value[t]
    target may be NULL. Errors of the model: a discount or trace outside [0, 1], a reward or value that is not finite; its message
    names the place, and nothing is written. */
-fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage,
+FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage,
                                float *target);
 /* Moves and scales n values to mean 0 and deviation 1, as PPO does advantages. One value becomes 0. Returns 1, or 0 if a value
    is infinite or NaN, or there is no array: then nothing changes. */
-int fold_rl_standardize(float *values, int n);
+FOLD_API int fold_rl_standardize(float *values, int n);
 
 /* The loss of n steps, summed: lists of n rows for what the policy says now, and arrays of n for what was. Those must stay until
    fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) it is
@@ -103,7 +110,7 @@ int fold_rl_standardize(float *values, int n);
    lists of n rows; the message names what is not. */
 typedef struct fold_rl_ppo { float clip, value_share, entropy_share; } fold_rl_ppo;
 typedef struct fold_rl_steps { const float *old_log_prob, *advantage, *target; int n; } fold_rl_steps;
-fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
+FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
                            fold_node value);
 #endif
 
@@ -111,9 +118,10 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
 }
 #endif
 
-#endif /* RL_H */
+#endif /* FOLD_RL_H */
 
-#ifdef RL_IMPLEMENTATION
+#if defined(FOLD_RL_IMPLEMENTATION) && !defined(FOLD__RL_IMPLEMENTED)
+#define FOLD__RL_IMPLEMENTED
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -130,7 +138,7 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
 #pragma fp_contract(off)
 #endif
 
-static fold_status rl__fail(fold_model *m, fold_status status, const char *format, ...)
+static fold_status fold_rl__fail(fold_model *m, fold_status status, const char *format, ...)
 {
     char message[256];
     va_list args;
@@ -140,14 +148,14 @@ static fold_status rl__fail(fold_model *m, fold_status status, const char *forma
     return fold_model_fail(m, status, message);
 }
 /* By fold_finite, since comparisons with NaN are what unsafe flags get wrong. */
-static int rl__within(float value, double low, double high)
+static int fold_rl__within(float value, double low, double high)
 {
     return fold_finite(&value, 1) && (double)value >= low && (double)value <= high;
 }
-static const char *rl__join(char joined[128], fold_model *m, const char *name, const char *part)
+static const char *fold_rl__join(char joined[128], fold_model *m, const char *name, const char *part)
 {
     if (strlen(name) + strlen(part) > 126) {
-        rl__fail(m, FOLD_BAD_ARGUMENT, "rl.h: the name '%.40s' is too long", name);
+        fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl.h: the name '%.40s' is too long", name);
         name = "";
     }
     strcpy(joined, name);
@@ -157,23 +165,23 @@ static const char *rl__join(char joined[128], fold_model *m, const char *name, c
 
 /* ---- policies ------------------------------------------------------------------------------------ */
 
-fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale)
+FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale)
 {
     char part[128];
     fold_dense layer;
     fold_param_desc d = fold_param_desc_default();
     name = name ? name : "";
-    d.name = rl__join(part, m, name, "W");
+    d.name = fold_rl__join(part, m, name, "W");
     d.shape = fold_shape2(inputs, outputs);
     d.init = FOLD_INIT_ORTHOGONAL;
     d.init_scale = scale;
     layer.W = fold_param_new(m, &d);
-    layer.b = fold_bias_new(m, rl__join(part, m, name, "b"), outputs);
+    layer.b = fold_bias_new(m, fold_rl__join(part, m, name, "b"), outputs);
     layer.activation = activation;
     return layer;
 }
 
-static void rl__body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+static void fold_rl__body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_rl_policy *p = (const fold_rl_policy *)user;
     fold_node x = p->encoder.layers ? fold_mlp_apply(f, &p->encoder, in[0]) : in[0];
@@ -188,13 +196,13 @@ static void rl__body(fold_ctx *f, const fold_node *in, fold_node *out, const voi
     out[1] = fold_dense_apply(f, &p->critic, x);
 }
 
-fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy)
+FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy)
 {
     fold_cell_desc d = fold_cell_desc_default();
-    if (!policy) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: there is no policy");
+    if (!policy) return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: there is no policy");
     const int states = policy->memory.hidden ? 1 + policy->memory.has_c : 0;
     d.name = name;
-    d.body = rl__body;
+    d.body = fold_rl__body;
     d.user = policy;
     d.user_size = sizeof *policy;
     d.n_in = 1 + states;
@@ -205,7 +213,7 @@ fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_pol
     return fold_model_status(m);
 }
 
-fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions)
+FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions)
 {
     fold_rl_policy p;
     char part[128];
@@ -213,15 +221,15 @@ fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurren
     name = name ? name : "";
     p.inputs = inputs;
     p.encoder.layers = 1;
-    p.encoder.layer[0] = fold_rl_dense_new(m, rl__join(part, m, name, "encoder.0"), inputs, width, FOLD_ACT_TANH, 1.41421356f);
-    if (make) p.memory = make(m, rl__join(part, m, name, "memory"), width, width);
-    p.actor = fold_rl_dense_new(m, rl__join(part, m, name, "actor"), width, actions, FOLD_ACT_LINEAR, 0.01f);
-    p.critic = fold_rl_dense_new(m, rl__join(part, m, name, "critic"), width, 1, FOLD_ACT_LINEAR, 1);
+    p.encoder.layer[0] = fold_rl_dense_new(m, fold_rl__join(part, m, name, "encoder.0"), inputs, width, FOLD_ACT_TANH, 1.41421356f);
+    if (make) p.memory = make(m, fold_rl__join(part, m, name, "memory"), width, width);
+    p.actor = fold_rl_dense_new(m, fold_rl__join(part, m, name, "actor"), width, actions, FOLD_ACT_LINEAR, 0.01f);
+    p.critic = fold_rl_dense_new(m, fold_rl__join(part, m, name, "critic"), width, 1, FOLD_ACT_LINEAR, 1);
     fold_rl_policy_assemble(m, name, &p);
     return p;
 }
 
-fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state)
+FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state)
 {
     const fold_node in[3] = { x, state.h, state.c };
     fold_rl_step step;
@@ -241,24 +249,24 @@ fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fol
 
 /* ---- log-probabilities --------------------------------------------------------------------------- */
 
-static const double rl__half_log_2_pi = 0.91893853320467274178;
+static const double fold_rl__half_log_2_pi = 0.91893853320467274178;
 
-float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
+FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
 {
     double sum = 0;
     for (int i = 0; i < n; i++) {
         const double s = (double)log_deviation[i], z = ((double)x[i] - (double)mean[i]) * exp(-s);
-        sum -= 0.5 * z * z + s + rl__half_log_2_pi;
+        sum -= 0.5 * z * z + s + fold_rl__half_log_2_pi;
     }
     return (float)sum;
 }
-float fold_rl_gaussian_entropy(const float *log_deviation, int n)
+FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n)
 {
     double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double)log_deviation[i] + 0.5 + rl__half_log_2_pi;
+    for (int i = 0; i < n; i++) sum += (double)log_deviation[i] + 0.5 + fold_rl__half_log_2_pi;
     return (float)sum;
 }
-float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
+FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
 {
     double sum = (double)fold_rl_gaussian_log_prob(x, mean, log_deviation, n);
     for (int i = 0; i < n; i++) {
@@ -268,7 +276,7 @@ float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *
     }
     return (float)sum;
 }
-fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
+FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
 {
     const fold_node softplus = fold_softplus(f, fold_scale(f, x, -2));
     const fold_node inner = fold_shift(f, fold_neg(f, fold_add(f, x, softplus)), 0.69314718f);
@@ -278,11 +286,11 @@ fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node l
 
 /* ---- moments ------------------------------------------------------------------------------------- */
 
-static fold_param rl__buffer(fold_model *m, const char *name, const char *part, fold_shape shape, float value)
+static fold_param fold_rl__buffer(fold_model *m, const char *name, const char *part, fold_shape shape, float value)
 {
     char joined[128];
     fold_param_desc d = fold_param_desc_default();
-    d.name = rl__join(joined, m, name ? name : "", part);
+    d.name = fold_rl__join(joined, m, name ? name : "", part);
     d.shape = shape;
     d.init = FOLD_INIT_CONSTANT;
     d.init_scale = value;
@@ -290,13 +298,13 @@ static fold_param rl__buffer(fold_model *m, const char *name, const char *part, 
     return fold_param_new(m, &d);
 }
 
-fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n)
+FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n)
 {
     fold_rl_moments moments;
-    moments.mean = rl__buffer(m, name, "mean", fold_shape1(n), 0);
-    moments.variance = rl__buffer(m, name, "variance", fold_shape1(n), 1);
-    moments.rest = rl__buffer(m, name, "rest", fold_shape2(2, n), 0);
-    moments.count = rl__buffer(m, name, "count", fold_shape1(2), 0);
+    moments.mean = fold_rl__buffer(m, name, "mean", fold_shape1(n), 0);
+    moments.variance = fold_rl__buffer(m, name, "variance", fold_shape1(n), 1);
+    moments.rest = fold_rl__buffer(m, name, "rest", fold_shape2(2, n), 0);
+    moments.count = fold_rl__buffer(m, name, "count", fold_shape1(2), 0);
     moments.n = n;
     moments.within = 1e-8f;
     moments.beyond = 0;
@@ -305,41 +313,41 @@ fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n)
 }
 
 /* The count has two floats, of multiples of 2^20 and the rest: one would stop at 2^24. */
-static double rl__count(const float *count) { return (double)count[0] * 1048576 + (double)count[1]; }
-static void rl__set_count(float *count, double rows)
+static double fold_rl__count(const float *count) { return (double)count[0] * 1048576 + (double)count[1]; }
+static void fold_rl__set_count(float *count, double rows)
 {
     count[0] = (float)floor(rows / 1048576);
     count[1] = (float)(rows - (double)count[0] * 1048576);
 }
 
 /* Splits a double into a float and what that cuts off. */
-static void rl__split(double value, float *high, float *low)
+static void fold_rl__split(double value, float *high, float *low)
 {
     *high = (float)value;
     *low = (float)(value - (double)*high);
 }
 
 /* Whether moments could be made: where values are written, the null parameter would stand for all. */
-static int rl__are_there(const fold_rl_moments *moments)
+static int fold_rl__are_there(const fold_rl_moments *moments)
 {
     return moments && !fold_param_is_null(moments->mean) && !fold_param_is_null(moments->variance) &&
            !fold_param_is_null(moments->rest) && !fold_param_is_null(moments->count);
 }
 
-fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
+FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
 {
-    if (!rl__are_there(moments) || (!values && rows > 0))
-        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
-    if (rows < 0) return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
+    if (!fold_rl__are_there(moments) || (!values && rows > 0))
+        return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
+    if (rows < 0) return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
     const size_t n = (size_t)moments->n, added = (size_t)rows;
     for (size_t i = 0; i < added * n; i++)
-        if (!rl__within(values[i], -1e18, 1e18))
-            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
+        if (!fold_rl__within(values[i], -1e18, 1e18))
+            return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
                             (int)(i % n), (int)(i / n), (double)values[i]);
     float *mean = fold_values_write_begin(m, moments->mean), *variance = fold_values_write_begin(m, moments->variance);
     float *rest = fold_values_write_begin(m, moments->rest), *count = fold_values_write_begin(m, moments->count);
     if (mean && variance && rest && count && rows > 0) {
-        const double before = rl__count(count), all = before + rows;
+        const double before = fold_rl__count(count), all = before + rows;
         for (size_t i = 0; i < n; i++) {
             const double old_mean = (double)mean[i] + (double)rest[i], old_variance = (double)variance[i] + (double)rest[n + i];
             double sum = 0, squares = 0;
@@ -349,10 +357,10 @@ fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, c
                 const double away = (double)values[row * n + i] - now;
                 squares += away * away;
             }
-            rl__split(old_mean + moved * rows / all, &mean[i], &rest[i]);
-            rl__split((old_variance * before + squares + moved * moved * before * rows / all) / all, &variance[i], &rest[n + i]);
+            fold_rl__split(old_mean + moved * rows / all, &mean[i], &rest[i]);
+            fold_rl__split((old_variance * before + squares + moved * moved * before * rows / all) / all, &variance[i], &rest[n + i]);
         }
-        rl__set_count(count, all);
+        fold_rl__set_count(count, all);
     }
     fold_values_write_end(m, moments->mean);
     fold_values_write_end(m, moments->variance);
@@ -361,12 +369,12 @@ fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, c
     return fold_model_status(m);
 }
 
-int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows)
+FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows)
 {
     const float *mean = moments ? fold_param_value(m, moments->mean) : NULL;
     const float *variance = moments ? fold_param_value(m, moments->variance) : NULL;
     if (!mean || !variance || !values) return 0;
-    if (!rl__within(moments->within, 0, HUGE_VAL) || !rl__within(moments->beyond, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
+    if (!fold_rl__within(moments->within, 0, HUGE_VAL) || !fold_rl__within(moments->beyond, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
         return 0;
     for (int i = 0; i < moments->n; i++) {
         const float factor = 1 / (sqrtf(variance[i] + moments->within) + moments->beyond), clip = moments->clip;
@@ -379,7 +387,7 @@ int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, f
     return 1;
 }
 
-fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
+FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
 {
     fold_model *m = fold_tensors_model(t);
     char joined[128];
@@ -387,7 +395,7 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
     memset(&moments, 0, sizeof moments);
     int at[2];
     for (int i = 0; i < 2; i++) {
-        rl__join(joined, m, name ? name : "", i ? "_var" : "_mean");
+        fold_rl__join(joined, m, name ? name : "", i ? "_var" : "_mean");
         at[i] = fold_tensors_find(t, joined);
         if (at[i] < 0) {
             fold_tensors_missing(t, "fold_rl_moments_read", joined);
@@ -397,12 +405,12 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
     }
     const uint64_t n = fold_tensors_at(t, at[0]).count, variances = fold_tensors_at(t, at[1]).count;
     if (n != variances || n < 1 || n > 1 << 24) {
-        rl__fail(m, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances", name ? name : "", (unsigned long)n,
+        fold_rl__fail(m, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances", name ? name : "", (unsigned long)n,
                  (unsigned long)variances);
         return moments;
     }
     for (int i = 0; i < 2; i++) {
-        const int skipped = fold_tensors_find(t, rl__join(joined, m, name ? name : "", i ? "_std" : "count"));
+        const int skipped = fold_tensors_find(t, fold_rl__join(joined, m, name ? name : "", i ? "_std" : "count"));
         if (skipped >= 0) fold_tensors_take(t, skipped);
     }
     moments = fold_rl_moments_new(m, name, (int)n);
@@ -414,7 +422,7 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
     if (mean && variance && count) {
         fold_tensors_read(t, at[0], 0, (size_t)n, mean, 1);
         fold_tensors_read(t, at[1], 0, (size_t)n, variance, 1);
-        rl__set_count(count, 1048576);
+        fold_rl__set_count(count, 1048576);
     }
     fold_values_write_end(m, moments.mean);
     fold_values_write_end(m, moments.variance);
@@ -426,31 +434,31 @@ fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
 /* ---- PPO ----------------------------------------------------------------------------------------- */
 
 /* Whether episodes can be learnt from; if not, the model has an error. */
-static int rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
+static int fold_rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
 {
     for (int episode = 0, first = 0; episode < e->episodes; episode++) {
         const int length = e->length[episode];
         if (length < 0 || length > INT_MAX - first)
-            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps, after %d", episode, length, first), 0;
+            return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps, after %d", episode, length, first), 0;
         if (e->after && !fold_finite(&e->after[episode], 1))
-            return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode,
+            return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode,
                             (double)e->after[episode]), 0;
         for (int step = 0; step < length; step++, first++)
             if (!fold_finite(&e->reward[first], 1) || !fold_finite(&e->value[first], 1))
-                return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
+                return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
                                 episode, step, (double)e->reward[first], (double)e->value[first]), 0;
     }
     return 1;
 }
 
-fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage, float *target)
+FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage, float *target)
 {
     if (!e || (e->episodes > 0 && (!e->reward || !e->value || !e->length || !advantage)))
-        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
-    if (!rl__within(discount, 0, 1) || !rl__within(trace, 0, 1))
-        return rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]", (double)discount,
+        return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
+    if (!fold_rl__within(discount, 0, 1) || !fold_rl__within(trace, 0, 1))
+        return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]", (double)discount,
                         (double)trace);
-    if (!rl__episodes_ok(m, e)) return FOLD_BAD_ARGUMENT;
+    if (!fold_rl__episodes_ok(m, e)) return FOLD_BAD_ARGUMENT;
     for (int episode = 0, first = 0; episode < e->episodes; first += e->length[episode++]) {
         float next = e->after ? e->after[episode] : 0, later = 0;
         for (int step = first + e->length[episode] - 1; step >= first; step--) {
@@ -464,7 +472,7 @@ fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float d
     return FOLD_OK;
 }
 
-int fold_rl_standardize(float *values, int n)
+FOLD_API int fold_rl_standardize(float *values, int n)
 {
     double sum = 0, squares = 0;
     if (!values || (n > 0 && !fold_finite(values, n))) return 0;
@@ -476,7 +484,7 @@ int fold_rl_standardize(float *values, int n)
     return 1;
 }
 
-static fold_node rl__fail_loss(fold_ctx *f, fold_status status, const char *format, ...)
+static fold_node fold_rl__fail_loss(fold_ctx *f, fold_status status, const char *format, ...)
 {
     char message[256];
     va_list args;
@@ -488,25 +496,25 @@ static fold_node rl__fail_loss(fold_ctx *f, fold_status status, const char *form
 }
 
 /* Whether x is a list with a row for each step; one node may stand for all where `or_one`. Otherwise the context has an error. */
-static int rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
+static int fold_rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
 {
     const int rows = fold_list_length(f, x);
     if (rows == n || (rows < 0 && or_one) || fold_node_is_null(x)) return 1; /* the op that meets null names it */
-    if (rows < 0) rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows", name, n);
-    else rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name, rows, n);
+    if (rows < 0) fold_rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows", name, n);
+    else fold_rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name, rows, n);
     return 0;
 }
 
-fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
+FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
                            fold_node value)
 {
-    if (!o || !steps) return rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps");
+    if (!o || !steps) return fold_rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps");
     const int n = steps->n;
-    if (!(o->clip > 0)) return rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0", (double)o->clip);
+    if (!(o->clip > 0)) return fold_rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0", (double)o->clip);
     if (!fold_finite(&o->value_share, 1) || !fold_finite(&o->entropy_share, 1))
-        return rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
+        return fold_rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
                              (double)o->value_share, (double)o->entropy_share);
-    const int fits = rl__fits(f, log_prob, "log_prob", n, 0) && rl__fits(f, entropy, "entropy", n, 1) && rl__fits(f, value, "value", n, 0);
+    const int fits = fold_rl__fits(f, log_prob, "log_prob", n, 0) && fold_rl__fits(f, entropy, "entropy", n, 1) && fold_rl__fits(f, value, "value", n, 0);
     if (!fits) return FOLD_NULL_NODE;
     const fold_node old = fold_list_input_ref(f, steps->old_log_prob, n, fold_shape1(1));
     const fold_node advantage = fold_list_input_ref(f, steps->advantage, n, fold_shape1(1));
@@ -523,4 +531,4 @@ fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_step
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
-#endif /* RL_IMPLEMENTATION */
+#endif /* FOLD_RL_IMPLEMENTATION */

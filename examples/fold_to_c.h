@@ -1,14 +1,14 @@
-/* to_c.h - prints a recording as one plain C file, by the visitor of fold.h (fold_ctx_visit).
+/* fold_to_c.h - prints a recording as one plain C file, by the visitor of fold.h (fold_ctx_visit).
 
-   In one C or C++ file:  #define TO_C_IMPLEMENTATION
-                          #include "to_c.h"                          // behind fold.h
+   In one C or C++ file:  #define FOLD_TO_C_IMPLEMENTATION
+                          #include "fold_to_c.h"
 
        fold_ctx *f = fold_ctx_new(m, &desc);                         // desc.eager = 1: calls of cells become their ops
        fold_node x = fold_input_ref(f, sample, fold_shape1(1)), h = fold_zeros(f, fold_shape1(16)), ...;
-       const to_c_port in = { "x", x, none }, out = { "y", y, none }, state[2] = { { "h", h, new_h }, { "c", c, new_c } };
-       to_c_desc net = to_c_desc_default();
+       const fold_to_c_port in = { "x", x, none }, out = { "y", y, none }, state[2] = { { "h", h, new_h }, { "c", c, new_c } };
+       fold_to_c_desc net = fold_to_c_desc_default();
        net.name = "lstm"; net.in = &in; net.n_in = 1; ...
-       to_c_result printed = to_c(f, &net, fold_to_file, file);
+       fold_to_c_result printed = fold_to_c(f, &net, fold_to_file, file);
        if (printed.status) puts(printed.message);
 
    The file has constant weights, a struct of states, and
@@ -26,14 +26,21 @@
 
    Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
    has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities are printed, but not in weights
-   that become bytes. Weights must be floats: print before fold_model_quantize, with to_c_desc.bytes if they should become bytes.
-   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless to_c_desc.own prints them.
+   that become bytes. Weights must be floats: print before fold_model_quantize, with fold_to_c_desc.bytes if they should become bytes.
+   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless fold_to_c_desc.own prints them.
 
    There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
    by, and it declares nothing. */
 
-#ifndef TO_C_H
-#define TO_C_H
+#ifndef FOLD_TO_C_H
+#define FOLD_TO_C_H
+
+#ifndef FOLD_H
+#ifndef FOLD_FILENAME
+#define FOLD_FILENAME "fold.h"
+#endif
+#include FOLD_FILENAME
+#endif
 #ifndef FOLD_NO_TEXT
 
 #ifdef __cplusplus
@@ -41,51 +48,52 @@ extern "C" {
 #endif
 
 /* An input, an output or a state of the network. */
-typedef struct to_c_port {
+typedef struct fold_to_c_port {
     const char *name; /* of the argument, or of the state's member: a name as C has them */
     fold_node node;   /* an input: a node of fold_input_ref or fold_input. An output: any node. A state: the input that
                          holds it; a recording's value is what lstm_reset sets */
     fold_node next;   /* of a state: what the next step begins with; else null */
-} to_c_port;
+} fold_to_c_port;
 
 /* Prints an op of your own: statements of C that compute `float *own_out` from `const float *own_in0, *own_in1, ...`.
    Returns nonzero when it cannot. `@` stands for the prefix of names and its `_`. */
-typedef int to_c_own(const fold_seen *seen, fold_writer *write, void *writer, void *user);
+typedef int fold_to_c_own(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
-typedef struct to_c_desc {
+typedef struct fold_to_c_desc {
     const char *name;   /* stands before all names that are printed, with `_`. NULL: "network" */
     const char *source; /* is said in the first comment: where the network comes from. NULL: nothing */
     int agents;         /* a step is of so many, one behind the other in arguments and in an array of states. 0: 1 */
-    const to_c_port *in, *out, *state;
+    const fold_to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
     int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Their products have
                            the bits of fold_model_quantize with that `least`, on every processor. 0: all stay floats */
-    to_c_own *own;      /* NULL: ops of your own are refused */
+    fold_to_c_own *own;      /* NULL: ops of your own are refused */
     void *own_user;
-} to_c_desc;
-to_c_desc to_c_desc_default(void); /* all zero */
+} fold_to_c_desc;
+FOLD_API fold_to_c_desc fold_to_c_desc_default(void); /* all zero */
 
-typedef struct to_c_result {
+typedef struct fold_to_c_result {
     fold_status status;   /* FOLD_OK, FOLD_IO when the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
     size_t weight_bytes;  /* of constants; all sizes are those of plain loops, without padding */
     size_t state_bytes;   /* of one agent's states */
     size_t work_bytes;    /* of values that a step keeps on its stack */
     char message[240];    /* what is wrong, with the op's name; "" if nothing is */
-} to_c_result;
+} fold_to_c_result;
 
 /* Prints what leads from inputs and states to outputs and new states. Copied inputs that are no port, and rows that
    were looked up, are constants, also if fold_index_ref names their index; a fold_input_ref that is no port is an error,
    also as an output. The context is an eager one; it is not changed. */
-to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *user);
+FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fold_writer *write, void *user);
 
 #ifdef __cplusplus
 }
 #endif
 
 #endif /* FOLD_NO_TEXT */
-#endif /* TO_C_H */
+#endif /* FOLD_TO_C_H */
 
-#if defined(TO_C_IMPLEMENTATION) && !defined(FOLD_NO_TEXT)
+#if defined(FOLD_TO_C_IMPLEMENTATION) && !defined(FOLD__TO_C_IMPLEMENTED) && !defined(FOLD_NO_TEXT)
+#define FOLD__TO_C_IMPLEMENTED
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -98,7 +106,7 @@ to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *u
 /* ---- text that every file has ------------------------------------------------------------------ */
 
 /* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I its bits. */
-static const char *const to_c__head[] = {
+static const char *const fold_to_c__head[] = {
     "#if defined(__FAST_MATH__) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)\n"
     "#error \"-ffast-math and -ffinite-math-only change the results\"\n"
     "#endif\n"
@@ -238,8 +246,8 @@ static const char *const to_c__head[] = {
 
 /* Functions that are printed where something calls them: one is found by "@name(" in a text. Every text comes behind
    those that it calls. `only` is the condition of the preprocessor under which it is there. */
-typedef struct to_c__helper { const char *name, *only, *text; } to_c__helper;
-static const to_c__helper to_c__helpers[] = {
+typedef struct fold_to_c__helper { const char *name, *only, *text; } fold_to_c__helper;
+static const fold_to_c__helper fold_to_c__helpers[] = {
     { "bits", "@WIDTH == 1",
       "@INLINE @I @bits(@V x)\n{\n    @I bits;\n    memcpy(&bits, &x, sizeof bits);\n    return bits;\n}\n" },
     { "floats", "@WIDTH == 1",
@@ -703,85 +711,85 @@ static const to_c__helper to_c__helpers[] = {
 
 /* ---- what is printed --------------------------------------------------------------------------- */
 
-enum { TO_C__PARTS = 8, TO_C__LEAST_PART = 4, TO_C__WIDTHS = 4, TO_C__NAME = 64, TO_C__AXES = FOLD_MAX_RANK };
-static const int to_c__widths[TO_C__WIDTHS] = { 1, 4, 8, 16 };
+enum { FOLD_TO_C__PARTS = 8, FOLD_TO_C__LEAST_PART = 4, FOLD_TO_C__WIDTHS = 4, FOLD_TO_C__NAME = 64, FOLD_TO_C__AXES = FOLD_MAX_RANK };
+static const int fold_to_c__widths[FOLD_TO_C__WIDTHS] = { 1, 4, 8, 16 };
 
 /* Ops are found by these. A map's text has its operands as A, B, C and its number as S. */
-typedef enum to_c__kind {
-    TO_C__MAP, TO_C__COPY, TO_C__LINEAR, TO_C__MATMUL, TO_C__CONV, TO_C__MAX_POOL, TO_C__MEAN_POOL, TO_C__DOT, TO_C__SOFTMAX,
-    TO_C__LOG_SOFTMAX, TO_C__REDUCE, TO_C__CUMSUM, TO_C__NORM, TO_C__CONCAT, TO_C__SLICE, TO_C__TRANSPOSE, TO_C__PICK, TO_C__OWN
-} to_c__kind;
-enum { TO_C__NO_NUMBER, TO_C__ATTRIBUTE, TO_C__DATA }; /* where a map's number is */
-typedef struct to_c__op { const char *name; to_c__kind kind; const char *text; int number; } to_c__op;
-static const to_c__op to_c__ops[] = {
-    { "add", TO_C__MAP, "A + B", TO_C__NO_NUMBER },
-    { "sub", TO_C__MAP, "A - B", TO_C__NO_NUMBER },
-    { "mul", TO_C__MAP, "A * B", TO_C__NO_NUMBER },
-    { "div", TO_C__MAP, "A / B", TO_C__NO_NUMBER },
-    { "minimum", TO_C__MAP, "@SAME(A, A, @MIN(A, B), A)", TO_C__NO_NUMBER },
-    { "maximum", TO_C__MAP, "@SAME(A, A, @MAX(A, B), A)", TO_C__NO_NUMBER },
-    { "scale", TO_C__MAP, "A * @ALL(S)", TO_C__DATA },
-    { "shift", TO_C__MAP, "A + @ALL(S)", TO_C__DATA },
-    { "neg", TO_C__MAP, "@negative(A)", TO_C__NO_NUMBER },
-    { "exp", TO_C__MAP, "@exp(A)", TO_C__NO_NUMBER },
-    { "log", TO_C__MAP, "@log(A)", TO_C__NO_NUMBER },
-    { "sqrt", TO_C__MAP, "@root(A)", TO_C__NO_NUMBER },
-    { "square", TO_C__MAP, "@square(A)", TO_C__NO_NUMBER },
-    { "abs", TO_C__MAP, "@magnitude(A)", TO_C__NO_NUMBER },
-    { "sigmoid", TO_C__MAP, "@sigmoid(A)", TO_C__NO_NUMBER },
-    { "tanh", TO_C__MAP, "@tanh(A)", TO_C__NO_NUMBER },
-    { "relu", TO_C__MAP, "@relu(A)", TO_C__NO_NUMBER },
-    { "leaky", TO_C__MAP, "@leaky(A, @ALL(S))", TO_C__ATTRIBUTE },
-    { "gelu_tanh", TO_C__MAP, "@gelu_tanh(A)", TO_C__NO_NUMBER },
-    { "gelu", TO_C__MAP, "@gelu(A)", TO_C__NO_NUMBER },
-    { "silu", TO_C__MAP, "@silu(A)", TO_C__NO_NUMBER },
-    { "softplus", TO_C__MAP, "@softplus(A)", TO_C__NO_NUMBER },
-    { "elu", TO_C__MAP, "@elu(A, @ALL(S))", TO_C__ATTRIBUTE },
-    { "sin", TO_C__MAP, "@sin(A)", TO_C__NO_NUMBER },
-    { "cos", TO_C__MAP, "@cos(A)", TO_C__NO_NUMBER },
-    { "pow", TO_C__MAP, "@pow(A, @ALL(S))", TO_C__ATTRIBUTE },
-    { "floor", TO_C__MAP, "@floor(A)", TO_C__NO_NUMBER },
-    { "at_least", TO_C__MAP, "@LESS(A, @ALL(S), @ALL(S), A)", TO_C__ATTRIBUTE },
-    { "at_most", TO_C__MAP, "@LESS(@ALL(S), A, @ALL(S), A)", TO_C__ATTRIBUTE },
-    { "select", TO_C__MAP, "@LESS(@ALL(0.0f), A, B, C)", TO_C__NO_NUMBER },
-    { "copy", TO_C__COPY, NULL, TO_C__NO_NUMBER },
-    { "stop", TO_C__COPY, NULL, TO_C__NO_NUMBER },
-    { "linear", TO_C__LINEAR, NULL, TO_C__NO_NUMBER },
-    { "matmul", TO_C__MATMUL, NULL, TO_C__NO_NUMBER },
-    { "conv", TO_C__CONV, NULL, TO_C__NO_NUMBER },
-    { "max_pool", TO_C__MAX_POOL, NULL, TO_C__NO_NUMBER },
-    { "mean_pool", TO_C__MEAN_POOL, NULL, TO_C__NO_NUMBER },
-    { "dot", TO_C__DOT, NULL, TO_C__NO_NUMBER },
-    { "softmax", TO_C__SOFTMAX, NULL, TO_C__NO_NUMBER },
-    { "log_softmax", TO_C__LOG_SOFTMAX, NULL, TO_C__NO_NUMBER },
-    { "sum", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "mean", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "amax", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "amin", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "variance", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "logsumexp", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "prod", TO_C__REDUCE, NULL, TO_C__NO_NUMBER },
-    { "cumsum", TO_C__CUMSUM, NULL, TO_C__NO_NUMBER },
-    { "layer_norm", TO_C__NORM, NULL, TO_C__NO_NUMBER },
-    { "rms_norm", TO_C__NORM, NULL, TO_C__NO_NUMBER },
-    { "concat", TO_C__CONCAT, NULL, TO_C__NO_NUMBER },
-    { "slice", TO_C__SLICE, NULL, TO_C__NO_NUMBER },
-    { "transpose", TO_C__TRANSPOSE, NULL, TO_C__NO_NUMBER },
-    { "pick", TO_C__PICK, NULL, TO_C__NO_NUMBER }
+typedef enum fold_to_c__kind {
+    FOLD_TO_C__MAP, FOLD_TO_C__COPY, FOLD_TO_C__LINEAR, FOLD_TO_C__MATMUL, FOLD_TO_C__CONV, FOLD_TO_C__MAX_POOL, FOLD_TO_C__MEAN_POOL, FOLD_TO_C__DOT, FOLD_TO_C__SOFTMAX,
+    FOLD_TO_C__LOG_SOFTMAX, FOLD_TO_C__REDUCE, FOLD_TO_C__CUMSUM, FOLD_TO_C__NORM, FOLD_TO_C__CONCAT, FOLD_TO_C__SLICE, FOLD_TO_C__TRANSPOSE, FOLD_TO_C__PICK, FOLD_TO_C__OWN
+} fold_to_c__kind;
+enum { FOLD_TO_C__NO_NUMBER, FOLD_TO_C__ATTRIBUTE, FOLD_TO_C__DATA }; /* where a map's number is */
+typedef struct fold_to_c__op { const char *name; fold_to_c__kind kind; const char *text; int number; } fold_to_c__op;
+static const fold_to_c__op fold_to_c__ops[] = {
+    { "add", FOLD_TO_C__MAP, "A + B", FOLD_TO_C__NO_NUMBER },
+    { "sub", FOLD_TO_C__MAP, "A - B", FOLD_TO_C__NO_NUMBER },
+    { "mul", FOLD_TO_C__MAP, "A * B", FOLD_TO_C__NO_NUMBER },
+    { "div", FOLD_TO_C__MAP, "A / B", FOLD_TO_C__NO_NUMBER },
+    { "minimum", FOLD_TO_C__MAP, "@SAME(A, A, @MIN(A, B), A)", FOLD_TO_C__NO_NUMBER },
+    { "maximum", FOLD_TO_C__MAP, "@SAME(A, A, @MAX(A, B), A)", FOLD_TO_C__NO_NUMBER },
+    { "scale", FOLD_TO_C__MAP, "A * @ALL(S)", FOLD_TO_C__DATA },
+    { "shift", FOLD_TO_C__MAP, "A + @ALL(S)", FOLD_TO_C__DATA },
+    { "neg", FOLD_TO_C__MAP, "@negative(A)", FOLD_TO_C__NO_NUMBER },
+    { "exp", FOLD_TO_C__MAP, "@exp(A)", FOLD_TO_C__NO_NUMBER },
+    { "log", FOLD_TO_C__MAP, "@log(A)", FOLD_TO_C__NO_NUMBER },
+    { "sqrt", FOLD_TO_C__MAP, "@root(A)", FOLD_TO_C__NO_NUMBER },
+    { "square", FOLD_TO_C__MAP, "@square(A)", FOLD_TO_C__NO_NUMBER },
+    { "abs", FOLD_TO_C__MAP, "@magnitude(A)", FOLD_TO_C__NO_NUMBER },
+    { "sigmoid", FOLD_TO_C__MAP, "@sigmoid(A)", FOLD_TO_C__NO_NUMBER },
+    { "tanh", FOLD_TO_C__MAP, "@tanh(A)", FOLD_TO_C__NO_NUMBER },
+    { "relu", FOLD_TO_C__MAP, "@relu(A)", FOLD_TO_C__NO_NUMBER },
+    { "leaky", FOLD_TO_C__MAP, "@leaky(A, @ALL(S))", FOLD_TO_C__ATTRIBUTE },
+    { "gelu_tanh", FOLD_TO_C__MAP, "@gelu_tanh(A)", FOLD_TO_C__NO_NUMBER },
+    { "gelu", FOLD_TO_C__MAP, "@gelu(A)", FOLD_TO_C__NO_NUMBER },
+    { "silu", FOLD_TO_C__MAP, "@silu(A)", FOLD_TO_C__NO_NUMBER },
+    { "softplus", FOLD_TO_C__MAP, "@softplus(A)", FOLD_TO_C__NO_NUMBER },
+    { "elu", FOLD_TO_C__MAP, "@elu(A, @ALL(S))", FOLD_TO_C__ATTRIBUTE },
+    { "sin", FOLD_TO_C__MAP, "@sin(A)", FOLD_TO_C__NO_NUMBER },
+    { "cos", FOLD_TO_C__MAP, "@cos(A)", FOLD_TO_C__NO_NUMBER },
+    { "pow", FOLD_TO_C__MAP, "@pow(A, @ALL(S))", FOLD_TO_C__ATTRIBUTE },
+    { "floor", FOLD_TO_C__MAP, "@floor(A)", FOLD_TO_C__NO_NUMBER },
+    { "at_least", FOLD_TO_C__MAP, "@LESS(A, @ALL(S), @ALL(S), A)", FOLD_TO_C__ATTRIBUTE },
+    { "at_most", FOLD_TO_C__MAP, "@LESS(@ALL(S), A, @ALL(S), A)", FOLD_TO_C__ATTRIBUTE },
+    { "select", FOLD_TO_C__MAP, "@LESS(@ALL(0.0f), A, B, C)", FOLD_TO_C__NO_NUMBER },
+    { "copy", FOLD_TO_C__COPY, NULL, FOLD_TO_C__NO_NUMBER },
+    { "stop", FOLD_TO_C__COPY, NULL, FOLD_TO_C__NO_NUMBER },
+    { "linear", FOLD_TO_C__LINEAR, NULL, FOLD_TO_C__NO_NUMBER },
+    { "matmul", FOLD_TO_C__MATMUL, NULL, FOLD_TO_C__NO_NUMBER },
+    { "conv", FOLD_TO_C__CONV, NULL, FOLD_TO_C__NO_NUMBER },
+    { "max_pool", FOLD_TO_C__MAX_POOL, NULL, FOLD_TO_C__NO_NUMBER },
+    { "mean_pool", FOLD_TO_C__MEAN_POOL, NULL, FOLD_TO_C__NO_NUMBER },
+    { "dot", FOLD_TO_C__DOT, NULL, FOLD_TO_C__NO_NUMBER },
+    { "softmax", FOLD_TO_C__SOFTMAX, NULL, FOLD_TO_C__NO_NUMBER },
+    { "log_softmax", FOLD_TO_C__LOG_SOFTMAX, NULL, FOLD_TO_C__NO_NUMBER },
+    { "sum", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "mean", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "amax", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "amin", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "variance", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "logsumexp", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "prod", FOLD_TO_C__REDUCE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "cumsum", FOLD_TO_C__CUMSUM, NULL, FOLD_TO_C__NO_NUMBER },
+    { "layer_norm", FOLD_TO_C__NORM, NULL, FOLD_TO_C__NO_NUMBER },
+    { "rms_norm", FOLD_TO_C__NORM, NULL, FOLD_TO_C__NO_NUMBER },
+    { "concat", FOLD_TO_C__CONCAT, NULL, FOLD_TO_C__NO_NUMBER },
+    { "slice", FOLD_TO_C__SLICE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "transpose", FOLD_TO_C__TRANSPOSE, NULL, FOLD_TO_C__NO_NUMBER },
+    { "pick", FOLD_TO_C__PICK, NULL, FOLD_TO_C__NO_NUMBER }
 };
 /* What messages say of ops that are not printed. */
-static const struct { const char *name, *why; } to_c__refused[] = {
+static const struct { const char *name, *why; } fold_to_c__refused[] = {
     { "list_take", "lists are of any length" }, { "list_attention", "lists are of any length" }, { "attention_step", "its cache grows" },
     { "dropout", "random numbers are for training" }, { "softmax_xent", "losses are for training" },
     { "softmax_kl", "losses are for training" }, { "bce", "losses are for training" }, { "squared_error", "losses are for training" },
     { "huber", "losses are for training" }, { "hinge", "losses are for training" }
 };
 
-enum { TO_C__NOTHING, TO_C__INPUT, TO_C__STATE, TO_C__CONSTANT, TO_C__MADE }; /* what a value is */
+enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE }; /* what a value is */
 
 /* A value. Its floats lie in `size / block` parts of `block`, each rounded up to whole vectors. A map whose readers see
    parts alone is one map for each part: then it is itself nothing, and its parts are values from `part` on. */
-typedef struct to_c__value {
+typedef struct fold_to_c__value {
     int is, port, size, block, part;
     int span;               /* floats of all rows of a list; else its size */
     int copy_of;            /* the operand of the copy that it is, or -1 */
@@ -797,10 +805,10 @@ typedef struct to_c__value {
     int copied;             /* an input or state that is read as vectors: it is copied to where it may be read so */
     int slot, number;       /* where it lies, and its number in names */
     char letter;            /* tells parts of a map apart in names; 0: none */
-} to_c__value;
-typedef struct to_c__operand { int value, offset, size; fold_shape shape; } to_c__operand;
-typedef struct to_c__call {
-    const to_c__op *op;
+} fold_to_c__value;
+typedef struct fold_to_c__operand { int value, offset, size; fold_shape shape; } fold_to_c__operand;
+typedef struct fold_to_c__call {
+    const fold_to_c__op *op;
     const char *name, *cell;
     int value, first, n_in, needed, stage;
     int broadcasts;         /* a map whose operands repeat along axes */
@@ -809,46 +817,46 @@ typedef struct to_c__call {
     int attr[4];
     float number;
     fold_seen seen;         /* of an op of your own: shapes are those of operands */
-} to_c__call;
-typedef struct to_c__stage { to_c__kind kind; int size, call, part; } to_c__stage; /* maps: of one loop */
-typedef struct to_c__item { int call, part, stage; } to_c__item;
-typedef struct to_c__slot { int count, block, slack, value; } to_c__slot; /* value: the last that it was given to */
+} fold_to_c__call;
+typedef struct fold_to_c__stage { fold_to_c__kind kind; int size, call, part; } fold_to_c__stage; /* maps: of one loop */
+typedef struct fold_to_c__item { int call, part, stage; } fold_to_c__item;
+typedef struct fold_to_c__slot { int count, block, slack, value; } fold_to_c__slot; /* value: the last that it was given to */
 /* Weights as they are printed: in a form, in parts of so many columns. Bytes lie column by column, and have units: what 1
    stands for in each column. */
-enum { TO_C__AS_IS, TO_C__ROWS, TO_C__COLUMNS, TO_C__BYTES, TO_C__UNITS };
-typedef struct to_c__weight {
+enum { FOLD_TO_C__AS_IS, FOLD_TO_C__ROWS, FOLD_TO_C__COLUMNS, FOLD_TO_C__BYTES, FOLD_TO_C__UNITS };
+typedef struct fold_to_c__weight {
     int form, block, from, inner, columns, transposed, value;
     fold_param param;
-} to_c__weight;
+} fold_to_c__weight;
 
-typedef struct to_c__printer {
+typedef struct fold_to_c__printer {
     fold_ctx *f;
     const fold_model *m;
-    const to_c_desc *desc;
+    const fold_to_c_desc *desc;
     const char *name;
     fold_writer *write;
     void *user;
     size_t count;
     int stopped, scanning, widest;
-    unsigned char wanted[sizeof to_c__helpers / sizeof *to_c__helpers];
-    to_c_result result;
+    unsigned char wanted[sizeof fold_to_c__helpers / sizeof *fold_to_c__helpers];
+    fold_to_c_result result;
     size_t n_values, values_room, n_calls, calls_room, n_operands, operands_room, n_ids, ids_room;
-    to_c__operand *end;     /* what outputs are, then new states */
+    fold_to_c__operand *end;     /* what outputs are, then new states */
     size_t n_stages, stages_room, n_items, items_room, n_slots, slots_room, n_weights, weights_room;
-    to_c__value *value;
-    to_c__call *call;
-    to_c__operand *operand;
+    fold_to_c__value *value;
+    fold_to_c__call *call;
+    fold_to_c__operand *operand;
     int *id;                /* 1 + the value that a node's id has */
-    to_c__stage *stage;
-    to_c__item *item;
-    to_c__slot *slot;
-    to_c__weight *weight;
+    fold_to_c__stage *stage;
+    fold_to_c__item *item;
+    fold_to_c__slot *slot;
+    fold_to_c__weight *weight;
     int not_eager; /* the context: what cannot be printed says so first */
     char buffer[400];
-} to_c__printer;
+} fold_to_c__printer;
 
 /* Keeps the first error. */
-static void to_c__fail(to_c__printer *p, fold_status status, const char *format, ...)
+static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const char *format, ...)
 {
     va_list args;
     if (p->result.status) return;
@@ -860,7 +868,7 @@ static void to_c__fail(to_c__printer *p, fold_status status, const char *format,
 }
 
 /* Makes room for more items, which are zero. */
-static int to_c__grow(to_c__printer *p, void *items, size_t *room, size_t wanted, size_t size)
+static int fold_to_c__grow(fold_to_c__printer *p, void *items, size_t *room, size_t wanted, size_t size)
 {
     void *old = NULL, *grown;
     size_t more = *room ? *room : 16;
@@ -868,15 +876,15 @@ static int to_c__grow(to_c__printer *p, void *items, size_t *room, size_t wanted
     if (wanted <= *room) return 1;
     while (more < wanted) more *= 2;
     grown = realloc(old, more * size);
-    if (!grown) return to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory"), 0;
+    if (!grown) return fold_to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory"), 0;
     memset((char *)grown + *room * size, 0, (more - *room) * size);
     memcpy(items, &grown, sizeof grown);
     *room = more;
     return 1;
 }
-#define TO_C__ADD(p, array, n, room) (to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
+#define FOLD_TO_C__ADD(p, array, n, room) (fold_to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
 
-static int to_c__size(const fold_shape *shape)
+static int fold_to_c__size(const fold_shape *shape)
 {
     int size = 1;
     for (int k = 0; k < shape->rank; k++) size *= shape->dim[k];
@@ -885,33 +893,33 @@ static int to_c__size(const fold_shape *shape)
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-static void to_c__flush(to_c__printer *p)
+static void fold_to_c__flush(fold_to_c__printer *p)
 {
     if (p->count && !p->stopped) p->stopped = (p->write)(p->buffer, p->count, p->user) != 0;
     p->count = 0;
 }
 
 /* Marks what a text calls, and what that calls. */
-static void to_c__scan(to_c__printer *p, const char *text)
+static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 {
     for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
         for (size_t i = 0; i < sizeof p->wanted; i++) {
-            const size_t length = strlen(to_c__helpers[i].name);
-            if (p->wanted[i] || strncmp(at + 1, to_c__helpers[i].name, length) != 0 || at[1 + length] != '(') continue;
+            const size_t length = strlen(fold_to_c__helpers[i].name);
+            if (p->wanted[i] || strncmp(at + 1, fold_to_c__helpers[i].name, length) != 0 || at[1 + length] != '(') continue;
             p->wanted[i] = 1;
-            to_c__scan(p, to_c__helpers[i].text);
+            fold_to_c__scan(p, fold_to_c__helpers[i].text);
         }
 }
 
-static void to_c__text(to_c__printer *p, const char *text)
+static void fold_to_c__text(fold_to_c__printer *p, const char *text)
 {
     if (p->scanning) {
-        to_c__scan(p, text);
+        fold_to_c__scan(p, text);
         return;
     }
     for (; *text && !p->stopped; text++) {
         const size_t length = strlen(p->name);
-        if (p->count + length + 2 > sizeof p->buffer) to_c__flush(p);
+        if (p->count + length + 2 > sizeof p->buffer) fold_to_c__flush(p);
         if (*text == '@') {
             memcpy(p->buffer + p->count, p->name, length);
             p->count += length;
@@ -921,27 +929,27 @@ static void to_c__text(to_c__printer *p, const char *text)
 }
 
 /* Writes text of up to 400 bytes, `@` being the prefix of names. */
-static void to_c__put(to_c__printer *p, const char *format, ...)
+static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
 {
     char text[400];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    to_c__text(p, text);
+    fold_to_c__text(p, text);
 }
 
 /* A name in a comment: what would end the comment, or is no plain letter, is '?'. */
-static void to_c__comment(to_c__printer *p, const char *name)
+static void fold_to_c__comment(fold_to_c__printer *p, const char *name)
 {
     for (; name && *name; name++) {
         const int ends = name[0] == '*' || name[0] == '/' || name[0] == '@' || name[0] == '\\';
-        to_c__put(p, "%c", ends || (unsigned char)*name < ' ' || (unsigned char)*name > '~' ? '?' : *name);
+        fold_to_c__put(p, "%c", ends || (unsigned char)*name < ' ' || (unsigned char)*name > '~' ? '?' : *name);
     }
 }
 
 /* The shortest text that is the same float, with a point whatever the locale has. */
-static const char *to_c__float(float value, char text[32])
+static const char *fold_to_c__float(float value, char text[32])
 {
     const char *point = localeconv()->decimal_point;
     if (value != value || fabsf(value) > FLT_MAX) return strcpy(text, value != value ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
@@ -958,47 +966,47 @@ static const char *to_c__float(float value, char text[32])
 
 /* ---- a copy of what is visited ----------------------------------------------------------------- */
 
-static int to_c__value_of(to_c__printer *p, uint32_t id, const fold_shape *shape, int is)
+static int fold_to_c__value_of(fold_to_c__printer *p, uint32_t id, const fold_shape *shape, int is)
 {
-    const int value = TO_C__ADD(p, value, n_values, values_room);
-    if (value < 0 || !to_c__grow(p, &p->id, &p->ids_room, (size_t)id + 1, sizeof *p->id)) return -1;
-    to_c__value *v = &p->value[value];
+    const int value = FOLD_TO_C__ADD(p, value, n_values, values_room);
+    if (value < 0 || !fold_to_c__grow(p, &p->id, &p->ids_room, (size_t)id + 1, sizeof *p->id)) return -1;
+    fold_to_c__value *v = &p->value[value];
     p->id[id] = value + 1;
     v->is = is;
     v->shape = *shape;
-    v->size = v->block = v->span = to_c__size(shape);
+    v->size = v->block = v->span = fold_to_c__size(shape);
     v->copy_of = v->port = v->part = v->call = v->made = v->last = v->slot = -1;
     v->number = (int)id;
     return value;
 }
 
-static const to_c__op *to_c__find(const char *name)
+static const fold_to_c__op *fold_to_c__find(const char *name)
 {
-    for (size_t i = 0; i < sizeof to_c__ops / sizeof *to_c__ops; i++)
-        if (!strcmp(to_c__ops[i].name, name)) return &to_c__ops[i];
+    for (size_t i = 0; i < sizeof fold_to_c__ops / sizeof *fold_to_c__ops; i++)
+        if (!strcmp(fold_to_c__ops[i].name, name)) return &fold_to_c__ops[i];
     return NULL;
 }
 
-static void to_c__refuse(to_c__printer *p, const fold_seen *seen)
+static void fold_to_c__refuse(fold_to_c__printer *p, const fold_seen *seen)
 {
-    const char *why = seen->own ? "it is an op of your own" : "to_c.h does not know it";
+    const char *why = seen->own ? "it is an op of your own" : "fold_to_c.h does not know it";
     if (seen->rows >= 0 || seen->n_list) why = "lists are of any length";
-    for (size_t i = 0; i < sizeof to_c__refused / sizeof *to_c__refused; i++)
-        if (!strcmp(to_c__refused[i].name, seen->name)) why = to_c__refused[i].why;
+    for (size_t i = 0; i < sizeof fold_to_c__refused / sizeof *fold_to_c__refused; i++)
+        if (!strcmp(fold_to_c__refused[i].name, seen->name)) why = fold_to_c__refused[i].why;
     if (seen->is_cell)
-        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s is a cell: record in an eager context, where its ops are calls", seen->name);
-    else to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, why);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s is a cell: record in an eager context, where its ops are calls", seen->name);
+    else fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, why);
 }
 
-static void to_c__see_call(to_c__printer *p, const fold_seen *seen)
+static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
 {
-    static const to_c__op own = { "", TO_C__OWN, NULL, TO_C__NO_NUMBER };
-    const to_c__op *op = seen->own ? p->desc->own ? &own : NULL : to_c__find(seen->name);
+    static const fold_to_c__op own = { "", FOLD_TO_C__OWN, NULL, FOLD_TO_C__NO_NUMBER };
+    const fold_to_c__op *op = seen->own ? p->desc->own ? &own : NULL : fold_to_c__find(seen->name);
     const uint32_t bits = (uint32_t)seen->data;
-    const int value = to_c__value_of(p, seen->node.id, seen->out[0], TO_C__MADE);
-    const int made = value < 0 ? -1 : TO_C__ADD(p, call, n_calls, calls_room);
-    if (made < 0 || !to_c__grow(p, &p->operand, &p->operands_room, p->n_operands + (size_t)seen->n_operands, sizeof *p->operand)) return;
-    to_c__call *call = &p->call[made];
+    const int value = fold_to_c__value_of(p, seen->node.id, seen->out[0], FOLD_TO_C__MADE);
+    const int made = value < 0 ? -1 : FOLD_TO_C__ADD(p, call, n_calls, calls_room);
+    if (made < 0 || !fold_to_c__grow(p, &p->operand, &p->operands_room, p->n_operands + (size_t)seen->n_operands, sizeof *p->operand)) return;
+    fold_to_c__call *call = &p->call[made];
     p->value[value].call = made;
     if (seen->rows > 0) p->value[value].span *= seen->rows;
     call->op = seen->is_cell || seen->n_list || seen->rows >= 0 || seen->n_out != 1 ? NULL : op;
@@ -1011,29 +1019,29 @@ static void to_c__see_call(to_c__printer *p, const fold_seen *seen)
     call->seen = *seen;
     memcpy(call->param, seen->param, sizeof call->param);
     memcpy(&call->number, &bits, sizeof bits);
-    if (op && op->number == TO_C__ATTRIBUTE) call->number = (float)seen->attr[0];
+    if (op && op->number == FOLD_TO_C__ATTRIBUTE) call->number = (float)seen->attr[0];
     for (int i = 0; i < seen->n_attr; i++) call->attr[i] = seen->float_attr ? 0 : (int)seen->attr[i];
     if (seen->float_attr) call->number = (float)seen->attr[0];
     for (int i = 0; i < seen->n_operands; i++) {
-        to_c__operand *operand = &p->operand[p->n_operands++];
+        fold_to_c__operand *operand = &p->operand[p->n_operands++];
         operand->value = (int)seen->operand[i]; /* an id, until all are known */
         operand->offset = (int)(seen->offset[i] & 0x7fffffffu);
         if (i >= seen->n_in) continue;
         operand->shape = *seen->in[i];
-        operand->size = to_c__size(seen->in[i]);
+        operand->size = fold_to_c__size(seen->in[i]);
     }
 }
 
 /* The visitor. */
-static int to_c__see(const fold_seen *seen, void *user)
+static int fold_to_c__see(const fold_seen *seen, void *user)
 {
-    to_c__printer *p = (to_c__printer *)user;
+    fold_to_c__printer *p = (fold_to_c__printer *)user;
     if (seen->what == FOLD_SEEN_RUN) p->not_eager = !seen->name || strcmp(seen->name, "eager") != 0;
-    if (seen->what == FOLD_SEEN_CALL) to_c__see_call(p, seen);
+    if (seen->what == FOLD_SEEN_CALL) fold_to_c__see_call(p, seen);
     if (seen->what == FOLD_SEEN_LEAF) {
-        const int value = to_c__value_of(p, seen->node.id, seen->out[0], TO_C__CONSTANT);
+        const int value = fold_to_c__value_of(p, seen->node.id, seen->out[0], FOLD_TO_C__CONSTANT);
         if (value >= 0 && seen->row < 0) p->value[value].param = seen->param[0];
-        if (value >= 0 && seen->rows >= 0) p->value[value].is = TO_C__NOTHING, p->value[value].span *= seen->rows;
+        if (value >= 0 && seen->rows >= 0) p->value[value].is = FOLD_TO_C__NOTHING, p->value[value].span *= seen->rows;
         if (value >= 0) {
             p->value[value].node = seen->node;
             p->value[value].is_ref = !strcmp(seen->name, "input_ref");
@@ -1046,67 +1054,67 @@ static int to_c__see(const fold_seen *seen, void *user)
 
 /* Tells whether products with a weight of so many rows and columns take sixteen chains for each column, along the inputs;
    else a column is one chain. This is fold.h's order of sums (fold__is_narrow). */
-static int to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
+static int fold_to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
 
 /* fold.h's attributes of a linear op and of windows. */
-enum { TO_C__TRANSPOSED, TO_C__STARTS, TO_C__FIRST_ROW, TO_C__OUTPUTS };
+enum { FOLD_TO_C__TRANSPOSED, FOLD_TO_C__STARTS, FOLD_TO_C__FIRST_ROW, FOLD_TO_C__OUTPUTS };
 
-static const to_c__operand *to_c__in(const to_c__printer *p, const to_c__call *call, int i) { return &p->operand[call->first + i]; }
+static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call, int i) { return &p->operand[call->first + i]; }
 
-static int to_c__by_number(const void *one, const void *other)
+static int fold_to_c__by_number(const void *one, const void *other)
 {
-    const uint32_t a = ((const to_c__call *)one)->seen.node.id, b = ((const to_c__call *)other)->seen.node.id;
+    const uint32_t a = ((const fold_to_c__call *)one)->seen.node.id, b = ((const fold_to_c__call *)other)->seen.node.id;
     return a < b ? -1 : a > b;
 }
 
 /* What a copy gives lies where its operand lies. A call comes behind those that it reads, so one step is enough. */
-static void to_c__behind_copy(const to_c__printer *p, to_c__operand *operand)
+static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__operand *operand)
 {
     if (operand->value < 0 || p->value[operand->value].copy_of < 0) return;
-    const to_c__operand *from = &p->operand[p->value[operand->value].copy_of];
+    const fold_to_c__operand *from = &p->operand[p->value[operand->value].copy_of];
     operand->offset += from->offset;
     operand->value = from->value;
 }
 
 /* Finds the value of a node, which may be a window: then its floats lie among those of another. */
-static int to_c__locate(to_c__printer *p, fold_node node, const char *what, const char *name, to_c__operand *found)
+static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *what, const char *name, fold_to_c__operand *found)
 {
     const float *at = fold_value(p->f, node);
     const fold_shape shape = fold_node_shape(p->f, node);
     memset(found, 0, sizeof *found);
     found->shape = shape;
-    found->size = to_c__size(&shape);
+    found->size = fold_to_c__size(&shape);
     found->value = (size_t)node.id < p->ids_room ? p->id[node.id] - 1 : -1;
     for (size_t i = 0; at && found->value < 0 && i < p->n_values; i++)
         if (p->value[i].constant && at >= p->value[i].constant && at + found->size <= p->value[i].constant + p->value[i].span) {
             found->value = (int)i;
             found->offset = (int)(at - p->value[i].constant);
         }
-    to_c__behind_copy(p, found);
+    fold_to_c__behind_copy(p, found);
     if (at && shape.rank && found->value < 0 && fold_list_length(p->f, node) < 0) { /* no call reads it: a parameter, a constant */
-        found->value = to_c__value_of(p, node.id, &shape, TO_C__CONSTANT);
+        found->value = fold_to_c__value_of(p, node.id, &shape, FOLD_TO_C__CONSTANT);
         if (found->value >= 0) p->value[found->value].constant = at;
         if (found->value >= 0) p->value[found->value].node = node;
     }
-    const to_c__value *v = found->value < 0 ? NULL : &p->value[found->value];
-    if (v && v->is == TO_C__CONSTANT && v->is_ref) {
-        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is a fold_input_ref that is neither input nor state", what, name ? name : "");
+    const fold_to_c__value *v = found->value < 0 ? NULL : &p->value[found->value];
+    if (v && v->is == FOLD_TO_C__CONSTANT && v->is_ref) {
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is a fold_input_ref that is neither input nor state", what, name ? name : "");
         return 0;
     }
-    if (at && shape.rank && v && v->is != TO_C__NOTHING) return 1;
-    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
+    if (at && shape.rank && v && v->is != FOLD_TO_C__NOTHING) return 1;
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
     return 0;
 }
 
 /* An input or a state; one that nothing reads is no leaf of the recording. */
-static void to_c__port(to_c__printer *p, const to_c_port *port, int is, int index)
+static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, int is, int index)
 {
-    const char *what = is == TO_C__INPUT ? "input" : "state", *name = port->name ? port->name : "";
+    const char *what = is == FOLD_TO_C__INPUT ? "input" : "state", *name = port->name ? port->name : "";
     const fold_shape shape = fold_node_shape(p->f, port->node);
     int value = (size_t)port->node.id < p->ids_room ? p->id[port->node.id] - 1 : -1;
-    if (value < 0 && shape.rank) value = to_c__value_of(p, port->node.id, &shape, TO_C__CONSTANT);
-    if (value < 0 || p->value[value].is != TO_C__CONSTANT || p->value[value].param.id) {
-        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is no node of fold_input_ref or fold_input", what, name);
+    if (value < 0 && shape.rank) value = fold_to_c__value_of(p, port->node.id, &shape, FOLD_TO_C__CONSTANT);
+    if (value < 0 || p->value[value].is != FOLD_TO_C__CONSTANT || p->value[value].param.id) {
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is no node of fold_input_ref or fold_input", what, name);
         return;
     }
     p->value[value].is = is;
@@ -1114,7 +1122,7 @@ static void to_c__port(to_c__printer *p, const to_c_port *port, int is, int inde
     p->value[value].constant = fold_value(p->f, port->node);
 }
 
-static int to_c__is_name(const char *name)
+static int fold_to_c__is_name(const char *name)
 {
     static const char used[] =
         " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
@@ -1125,97 +1133,97 @@ static int to_c__is_name(const char *name)
         "namespace new operator private protected public reinterpret_cast static_cast template this throw try typeid typename using "
         "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq char8_t char16_t char32_t concept consteval "
         "constinit co_await co_return co_yield decltype noexcept requires INFINITY NAN linux unix ";
-    char word[TO_C__NAME];
+    char word[FOLD_TO_C__NAME];
     const char *at = name;
     if (!name || !*name || (*name >= '0' && *name <= '9')) return 0;
     for (; *at; at++)
         if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_')) return 0;
     snprintf(word, sizeof word, " %.40s ", name);
     if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9') return 0; /* values and their room */
-    return at - name < TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) && strncmp(name, "__", 2);
+    return at - name < FOLD_TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) && strncmp(name, "__", 2);
 }
 
-static void to_c__check_names(to_c__printer *p)
+static void fold_to_c__check_names(fold_to_c__printer *p)
 {
-    const to_c_desc *desc = p->desc;
-    const to_c_port *all[3] = { desc->in, desc->out, desc->state };
+    const fold_to_c_desc *desc = p->desc;
+    const fold_to_c_port *all[3] = { desc->in, desc->out, desc->state };
     const int count[3] = { desc->n_in, desc->n_out, desc->n_state };
-    if (!to_c__is_name(p->name)) to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C", p->name);
+    if (!fold_to_c__is_name(p->name)) fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C", p->name);
     for (int which = 0; which < 3; which++)
         for (int i = 0; i < count[which]; i++)
-            if (!to_c__is_name(all[which][i].name))
-                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses",
+            if (!fold_to_c__is_name(all[which][i].name))
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses",
                            all[which][i].name ? all[which][i].name : "");
             else
                 for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++) /* states are members, apart from arguments */
                     if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
-                        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: two ports have the name '%.60s'", all[which][i].name);
+                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: two ports have the name '%.60s'", all[which][i].name);
 }
 
 /* Makes operands values, and finds what ports need. */
-static void to_c__resolve(to_c__printer *p)
+static void fold_to_c__resolve(fold_to_c__printer *p)
 {
     for (size_t i = 0; i < p->n_calls && !p->result.status; i++) {
-        to_c__call *call = &p->call[i];
+        fold_to_c__call *call = &p->call[i];
         p->value[call->value].constant = fold_value(p->f, call->seen.node);
         for (int k = 0; k < call->n_in; k++) {
-            to_c__operand *operand = &p->operand[call->first + k];
+            fold_to_c__operand *operand = &p->operand[call->first + k];
             operand->value = (size_t)operand->value < p->ids_room ? p->id[operand->value] - 1 : -1;
         }
     }
     for (size_t i = 0; i < p->n_values; i++) {
-        to_c__value *v = &p->value[i];
-        if (v->is == TO_C__NOTHING) v->constant = fold_value(p->f, v->node);
-        if (v->is != TO_C__CONSTANT) continue;
+        fold_to_c__value *v = &p->value[i];
+        if (v->is == FOLD_TO_C__NOTHING) v->constant = fold_value(p->f, v->node);
+        if (v->is != FOLD_TO_C__CONSTANT) continue;
         v->constant = v->param.id ? fold_param_value(p->m, v->param) : fold_value(p->f, v->node);
-        if (!v->constant) v->is = TO_C__NOTHING;
+        if (!v->constant) v->is = FOLD_TO_C__NOTHING;
     }
-    for (int i = 0; i < p->desc->n_in; i++) to_c__port(p, &p->desc->in[i], TO_C__INPUT, i);
-    for (int i = 0; i < p->desc->n_state; i++) to_c__port(p, &p->desc->state[i], TO_C__STATE, i);
-    if (p->n_calls) qsort(p->call, p->n_calls, sizeof *p->call, to_c__by_number);
+    for (int i = 0; i < p->desc->n_in; i++) fold_to_c__port(p, &p->desc->in[i], FOLD_TO_C__INPUT, i);
+    for (int i = 0; i < p->desc->n_state; i++) fold_to_c__port(p, &p->desc->state[i], FOLD_TO_C__STATE, i);
+    if (p->n_calls) qsort(p->call, p->n_calls, sizeof *p->call, fold_to_c__by_number);
     for (size_t i = 0; i < p->n_calls; i++) {
-        to_c__call *call = &p->call[i];
+        fold_to_c__call *call = &p->call[i];
         p->value[call->value].call = (int)i;
-        for (int k = 0; k < call->n_in; k++) to_c__behind_copy(p, &p->operand[call->first + k]);
-        if (call->op && call->op->kind == TO_C__COPY) p->value[call->value].copy_of = call->first;
+        for (int k = 0; k < call->n_in; k++) fold_to_c__behind_copy(p, &p->operand[call->first + k]);
+        if (call->op && call->op->kind == FOLD_TO_C__COPY) p->value[call->value].copy_of = call->first;
     }
 }
 
 /* Marks what outputs and new states need, from the last call to the first, and refuses what cannot be printed. */
-static void to_c__mark(to_c__printer *p)
+static void fold_to_c__mark(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
         const int call = p->value[p->end[i].value].call;
         if (call >= 0) p->call[call].needed = 1;
     }
     for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
-        to_c__call *call = &p->call[i];
+        fold_to_c__call *call = &p->call[i];
         if (!call->needed) continue;
-        if (!call->op) to_c__refuse(p, &call->seen);
+        if (!call->op) fold_to_c__refuse(p, &call->seen);
         for (int k = 0; k < call->n_in && !p->result.status; k++) {
-            const to_c__operand *operand = to_c__in(p, call, k);
-            const to_c__value *from = operand->value < 0 ? NULL : &p->value[operand->value];
-            if (!from || from->is == TO_C__NOTHING)
-                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a list: lists are of any length", call->name);
-            else if (from->is == TO_C__CONSTANT && from->is_ref)
-                to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a fold_input_ref that is neither input nor state", call->name);
+            const fold_to_c__operand *operand = fold_to_c__in(p, call, k);
+            const fold_to_c__value *from = operand->value < 0 ? NULL : &p->value[operand->value];
+            if (!from || from->is == FOLD_TO_C__NOTHING)
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a list: lists are of any length", call->name);
+            else if (from->is == FOLD_TO_C__CONSTANT && from->is_ref)
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a fold_input_ref that is neither input nor state", call->name);
             else if (from->call >= 0) p->call[from->call].needed = 1;
-            if (call->op->kind != TO_C__MAP) continue;
-            call->broadcasts |= operand->size != 1 && operand->size != to_c__size(&call->out);
+            if (call->op->kind != FOLD_TO_C__MAP) continue;
+            call->broadcasts |= operand->size != 1 && operand->size != fold_to_c__size(&call->out);
         }
     }
 }
 
-static int to_c__reads_vectors(const to_c__printer *p, const to_c__call *call, int i);
+static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i);
 
 /* Counts the operands that read a value, or -1 when one reads whole vectors. */
-static int to_c__count_readers(const to_c__printer *p, int value)
+static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
 {
     int readers = 0;
     for (size_t c = 0; c < p->n_calls; c++)
         for (int i = 0; i < p->call[c].n_in && p->call[c].needed; i++) {
-            if (to_c__in(p, &p->call[c], i)->value != value) continue;
-            if (to_c__reads_vectors(p, &p->call[c], i)) return -1;
+            if (fold_to_c__in(p, &p->call[c], i)->value != value) continue;
+            if (fold_to_c__reads_vectors(p, &p->call[c], i)) return -1;
             readers++;
         }
     return readers;
@@ -1223,59 +1231,59 @@ static int to_c__count_readers(const to_c__printer *p, int value)
 
 /* Finds states that move on, such as the lines of a TCN: the next is the state and what comes in behind it, but for the
    first. They stay where they are, in twice the room, and are moved back when they reach its end. */
-static void to_c__find_lines(to_c__printer *p)
+static void fold_to_c__find_lines(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_state; i++) {
-        const to_c__operand *next = &p->end[p->desc->n_out + i];
-        to_c__value *whole = &p->value[next->value], *state;
-        const to_c__call *call = whole->call < 0 ? NULL : &p->call[whole->call];
+        const fold_to_c__operand *next = &p->end[p->desc->n_out + i];
+        fold_to_c__value *whole = &p->value[next->value], *state;
+        const fold_to_c__call *call = whole->call < 0 ? NULL : &p->call[whole->call];
         int ends = 0;
-        if (!call || call->op->kind != TO_C__CONCAT || call->n_in != 2) continue;
-        const to_c__operand *first = to_c__in(p, call, 0), *second = to_c__in(p, call, 1);
+        if (!call || call->op->kind != FOLD_TO_C__CONCAT || call->n_in != 2) continue;
+        const fold_to_c__operand *first = fold_to_c__in(p, call, 0), *second = fold_to_c__in(p, call, 1);
         state = &p->value[first->value];
         for (int k = 0; k < call->attr[0]; k++) ends |= call->out.dim[k] != 1; /* rows that do not lie end to end */
         for (int k = 0; k < p->desc->n_out + p->desc->n_state; k++)
             ends |= p->end[k].value == first->value || (k != p->desc->n_out + i && p->end[k].value == next->value);
-        if (ends || state->is != TO_C__STATE || state->port != i || first->size != state->size || next->size != state->size ||
-            next->offset != second->size || to_c__count_readers(p, first->value) != 1 || to_c__count_readers(p, next->value) < 0) continue;
+        if (ends || state->is != FOLD_TO_C__STATE || state->port != i || first->size != state->size || next->size != state->size ||
+            next->offset != second->size || fold_to_c__count_readers(p, first->value) != 1 || fold_to_c__count_readers(p, next->value) < 0) continue;
         state->line = whole->line = second->size;
         whole->port = i;
     }
 }
 
-static int to_c__is_loop(const to_c__call *call) { return call->op->kind == TO_C__MAP && !call->broadcasts; }
+static int fold_to_c__is_loop(const fold_to_c__call *call) { return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts; }
 
 /* The same of a linear op. */
-static int to_c__has_lanes(const to_c__printer *p, const to_c__call *call)
+static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape shape = fold_param_shape(p->m, call->param[0]);
-    return to_c__is_narrow(to_c__size(&shape) / call->attr[TO_C__OUTPUTS], call->attr[TO_C__OUTPUTS]);
+    return fold_to_c__is_narrow(fold_to_c__size(&shape) / call->attr[FOLD_TO_C__OUTPUTS], call->attr[FOLD_TO_C__OUTPUTS]);
 }
 
 /* Tells whether a call reads an operand by whole vectors. */
-static int to_c__reads_vectors(const to_c__printer *p, const to_c__call *call, int i)
+static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
-    const int starts = call->op->kind == TO_C__LINEAR && call->attr[TO_C__STARTS] && i + 1 == call->n_in;
-    return starts ? !to_c__has_lanes(p, call) : to_c__is_loop(call) && to_c__in(p, call, i)->size > 1;
+    const int starts = call->op->kind == FOLD_TO_C__LINEAR && call->attr[FOLD_TO_C__STARTS] && i + 1 == call->n_in;
+    return starts ? !fold_to_c__has_lanes(p, call) : fold_to_c__is_loop(call) && fold_to_c__in(p, call, i)->size > 1;
 }
 
 /* Finds the parts that all readers of a value see, such as the gates of an LSTM. Returns its size if there are none. */
-static int to_c__find_parts(const to_c__printer *p, int value)
+static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
 {
-    const to_c__value *v = &p->value[value];
-    const to_c__call *maker = &p->call[v->call];
+    const fold_to_c__value *v = &p->value[value];
+    const fold_to_c__call *maker = &p->call[v->call];
     int part = 0;
-    if (maker->op->kind == TO_C__LINEAR ? to_c__has_lanes(p, maker) || maker->attr[TO_C__STARTS] || maker->out.rank > 1
-                                        : !to_c__is_loop(maker)) return v->size;
+    if (maker->op->kind == FOLD_TO_C__LINEAR ? fold_to_c__has_lanes(p, maker) || maker->attr[FOLD_TO_C__STARTS] || maker->out.rank > 1
+                                        : !fold_to_c__is_loop(maker)) return v->size;
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++)
         if (p->end[i].value == value) return v->size;
     for (int pass = 0; pass < 2; pass++) /* those that read vectors say how large parts are; the others must fit */
         for (size_t c = (size_t)v->call + 1; c < p->n_calls; c++) {
-            const to_c__call *call = &p->call[c];
+            const fold_to_c__call *call = &p->call[c];
             for (int i = 0; i < call->n_in && call->needed; i++) {
-                const to_c__operand *operand = to_c__in(p, call, i);
-                const int vectors = to_c__reads_vectors(p, call, i);
-                const int size = vectors && to_c__is_loop(call) ? p->value[call->value].block : operand->size;
+                const fold_to_c__operand *operand = fold_to_c__in(p, call, i);
+                const int vectors = fold_to_c__reads_vectors(p, call, i);
+                const int size = vectors && fold_to_c__is_loop(call) ? p->value[call->value].block : operand->size;
                 if (operand->value != value) continue;
                 if (!pass && vectors) {
                     if ((part && part != size) || operand->offset % size || v->size % size) return v->size;
@@ -1283,20 +1291,20 @@ static int to_c__find_parts(const to_c__printer *p, int value)
                 } else if (pass && part && !vectors && operand->offset / part != (operand->offset + size - 1) / part) return v->size;
             }
         }
-    return part < TO_C__LEAST_PART || v->size / part > TO_C__PARTS ? v->size : part;
+    return part < FOLD_TO_C__LEAST_PART || v->size / part > FOLD_TO_C__PARTS ? v->size : part;
 }
 
 /* Gives parts to values, the last first. A map in parts becomes values of its own. */
-static void to_c__cut(to_c__printer *p)
+static void fold_to_c__cut(fold_to_c__printer *p)
 {
     for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
-        const to_c__call *call = &p->call[i];
+        const fold_to_c__call *call = &p->call[i];
         if (!call->needed) continue;
-        const int block = to_c__find_parts(p, call->value), parts = p->value[call->value].size / block;
+        const int block = fold_to_c__find_parts(p, call->value), parts = p->value[call->value].size / block;
         p->value[call->value].block = block;
-        if (!to_c__is_loop(call) || parts == 1) continue;
+        if (!fold_to_c__is_loop(call) || parts == 1) continue;
         for (int k = 0; k < parts; k++) {
-            const int part = TO_C__ADD(p, value, n_values, values_room);
+            const int part = FOLD_TO_C__ADD(p, value, n_values, values_room);
             if (part < 0) return;
             p->value[part] = p->value[call->value];
             p->value[part].size = block;
@@ -1308,9 +1316,9 @@ static void to_c__cut(to_c__printer *p)
 }
 
 /* Says where an operand of a map's part is: in a value, or in one of its parts. */
-static to_c__operand to_c__at(const to_c__printer *p, to_c__operand operand, int part, int block)
+static fold_to_c__operand fold_to_c__at(const fold_to_c__printer *p, fold_to_c__operand operand, int part, int block)
 {
-    const to_c__value *v;
+    const fold_to_c__value *v;
     if (operand.size > 1) {
         operand.offset += part * block;
         operand.size = block;
@@ -1322,49 +1330,49 @@ static to_c__operand to_c__at(const to_c__printer *p, to_c__operand operand, int
     }
     return operand;
 }
-static to_c__operand to_c__operand_of(const to_c__printer *p, const to_c__call *call, int i, int part)
+static fold_to_c__operand fold_to_c__operand_of(const fold_to_c__printer *p, const fold_to_c__call *call, int i, int part)
 {
-    return to_c__at(p, *to_c__in(p, call, i), part, to_c__is_loop(call) ? p->value[call->value].block : 0);
+    return fold_to_c__at(p, *fold_to_c__in(p, call, i), part, fold_to_c__is_loop(call) ? p->value[call->value].block : 0);
 }
-static int to_c__made_by(const to_c__printer *p, const to_c__item *item)
+static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item *item)
 {
-    const to_c__value *v = &p->value[p->call[item->call].value];
+    const fold_to_c__value *v = &p->value[p->call[item->call].value];
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
 /* Tells whether a map can be in the loop that makes its operand: it reads the same element. */
-static int to_c__is_beside(const to_c__printer *p, const to_c__operand *operand, int size)
+static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
 }
 
 /* Finds the loop for a map, or -1: the first behind what it reads that has its size. */
-static int to_c__find_loop(const to_c__printer *p, const to_c__call *call, int part, int size)
+static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__call *call, int part, int size)
 {
     int from = 0;
     for (int i = 0; i < call->n_in; i++) {
-        const to_c__operand operand = to_c__operand_of(p, call, i, part);
+        const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, part);
         const int made = p->value[operand.value].made;
         const int within =
-            made >= 0 && p->stage[made].kind == TO_C__MAP && p->stage[made].size == size && to_c__is_beside(p, &operand, size);
+            made >= 0 && p->stage[made].kind == FOLD_TO_C__MAP && p->stage[made].size == size && fold_to_c__is_beside(p, &operand, size);
         if (made + !within > from) from = made + !within;
     }
     for (; from < (int)p->n_stages; from++)
-        if (p->stage[from].kind == TO_C__MAP && p->stage[from].size == size && p->stage[from].part) return from;
+        if (p->stage[from].kind == FOLD_TO_C__MAP && p->stage[from].size == size && p->stage[from].part) return from;
     return -1;
 }
 
 /* Deals calls out to stages: a loop for maps of one size, a stage for any other call. */
-static void to_c__stages(to_c__printer *p)
+static void fold_to_c__stages(fold_to_c__printer *p)
 {
     for (size_t c = 0; c < p->n_calls && !p->result.status; c++) {
-        const to_c__call *call = &p->call[c];
+        const fold_to_c__call *call = &p->call[c];
         if (!call->needed) continue;
-        const int loop = to_c__is_loop(call), block = p->value[call->value].block, parts = loop ? p->value[call->value].size / block : 1;
+        const int loop = fold_to_c__is_loop(call), block = p->value[call->value].block, parts = loop ? p->value[call->value].size / block : 1;
         for (int part = 0; part < parts; part++) {
-            int stage = loop ? to_c__find_loop(p, call, part, block) : -1;
-            const int item = TO_C__ADD(p, item, n_items, items_room);
-            if (item >= 0 && stage < 0 && (stage = TO_C__ADD(p, stage, n_stages, stages_room)) >= 0) {
+            int stage = loop ? fold_to_c__find_loop(p, call, part, block) : -1;
+            const int item = FOLD_TO_C__ADD(p, item, n_items, items_room);
+            if (item >= 0 && stage < 0 && (stage = FOLD_TO_C__ADD(p, stage, n_stages, stages_room)) >= 0) {
                 p->stage[stage].kind = call->op->kind;
                 p->stage[stage].size = block;
                 p->stage[stage].call = (int)c;
@@ -1374,65 +1382,65 @@ static void to_c__stages(to_c__printer *p)
             p->item[item].call = (int)c;
             p->item[item].part = part;
             p->item[item].stage = stage;
-            p->value[to_c__made_by(p, &p->item[item])].made = stage;
+            p->value[fold_to_c__made_by(p, &p->item[item])].made = stage;
         }
     }
 }
 
 /* A stage reads a value from memory, maybe by whole vectors. */
-static void to_c__read(to_c__printer *p, const to_c__operand *operand, int stage, int vectors)
+static void fold_to_c__read(fold_to_c__printer *p, const fold_to_c__operand *operand, int stage, int vectors)
 {
-    to_c__value *v = &p->value[operand->value];
+    fold_to_c__value *v = &p->value[operand->value];
     const int whole = operand->offset % v->block == 0 && (operand->size == v->block || operand->size == v->size);
     if (stage > v->last) v->last = stage;
     v->in_memory = 1;
     if (vectors) {
         v->slack |= !whole;
-        if (v->is != TO_C__MADE) v->copied |= v->size % 16 || operand->size % 16 || operand->offset % 16;
+        if (v->is != FOLD_TO_C__MADE) v->copied |= v->size % 16 || operand->size % 16 || operand->offset % 16;
     }
 }
 
 /* Finds what is read from memory, and until when; the last first, so that what only unused parts read is unused too. */
-static void to_c__readers(to_c__printer *p)
+static void fold_to_c__readers(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
-        to_c__read(p, &p->end[i], (int)p->n_stages, 0);
-        p->value[p->end[i].value].copied |= p->value[p->end[i].value].is == TO_C__STATE;
+        fold_to_c__read(p, &p->end[i], (int)p->n_stages, 0);
+        p->value[p->end[i].value].copied |= p->value[p->end[i].value].is == FOLD_TO_C__STATE;
     }
     for (size_t i = p->n_items; i-- > 0;) {
-        const to_c__item *item = &p->item[i];
-        const to_c__call *call = &p->call[item->call];
-        to_c__value *made = &p->value[to_c__made_by(p, item)];
-        if (!to_c__is_loop(call)) made->in_memory = 1;
+        const fold_to_c__item *item = &p->item[i];
+        const fold_to_c__call *call = &p->call[item->call];
+        fold_to_c__value *made = &p->value[fold_to_c__made_by(p, item)];
+        if (!fold_to_c__is_loop(call)) made->in_memory = 1;
         if (!made->in_memory && !made->is_read) continue;
         for (int k = 0; k < call->n_in; k++) {
-            const to_c__operand operand = to_c__operand_of(p, call, k, item->part);
-            if (p->value[operand.value].made == item->stage && to_c__is_loop(call)) p->value[operand.value].is_read = 1;
-            else to_c__read(p, &operand, item->stage, to_c__reads_vectors(p, call, k));
+            const fold_to_c__operand operand = fold_to_c__operand_of(p, call, k, item->part);
+            if (p->value[operand.value].made == item->stage && fold_to_c__is_loop(call)) p->value[operand.value].is_read = 1;
+            else fold_to_c__read(p, &operand, item->stage, fold_to_c__reads_vectors(p, call, k));
         }
-        if (call->op->kind == TO_C__CONV || (call->op->kind == TO_C__LINEAR && call->out.rank > 1))
+        if (call->op->kind == FOLD_TO_C__CONV || (call->op->kind == FOLD_TO_C__LINEAR && call->out.rank > 1))
             made->slack = 1; /* lines end in vectors */
     }
 }
 
-static int to_c__room(int count, int block, int slack, int width)
+static int fold_to_c__room(int count, int block, int slack, int width)
 {
     return count * ((block + width - 1) / width * width) + slack * (width - 1);
 }
 
 /* Tells whether one room is as large as another for vectors of any width. */
-static int to_c__holds(const to_c__slot *slot, const to_c__value *v)
+static int fold_to_c__holds(const fold_to_c__slot *slot, const fold_to_c__value *v)
 {
-    for (int w = 0; w < TO_C__WIDTHS; w++)
-        if (to_c__room(slot->count, slot->block, slot->slack, to_c__widths[w]) <
-            to_c__room(v->size / v->block, v->block, v->slack, to_c__widths[w]))
+    for (int w = 0; w < FOLD_TO_C__WIDTHS; w++)
+        if (fold_to_c__room(slot->count, slot->block, slot->slack, fold_to_c__widths[w]) <
+            fold_to_c__room(v->size / v->block, v->block, v->slack, fold_to_c__widths[w]))
             return 0;
     return 1;
 }
 
-static to_c__value to_c__value_like(const to_c__slot *slot)
+static fold_to_c__value fold_to_c__value_like(const fold_to_c__slot *slot)
 {
-    to_c__value v;
+    fold_to_c__value v;
     memset(&v, 0, sizeof v);
     v.size = slot->count * slot->block;
     v.block = slot->block;
@@ -1442,39 +1450,39 @@ static to_c__value to_c__value_like(const to_c__slot *slot)
 
 /* Tells whether a loop may write a value over one that it is the last to read. Later vectors are read before they are written.
    The one that is written must be read before, and an element that all of them read must stay. */
-static int to_c__overwrites(const to_c__printer *p, int value, int read)
+static int fold_to_c__overwrites(const fold_to_c__printer *p, int value, int read)
 {
     const int stage = p->value[value].made, block = p->value[read].block;
     int is_made = 0;
     if (stage < 0 || !p->stage[stage].part || p->value[read].last != stage) return 0;
     for (size_t i = 0; i < p->n_items; i++) {
-        const to_c__item *item = &p->item[i];
+        const fold_to_c__item *item = &p->item[i];
         if (item->stage != stage) continue;
         for (int k = 0; k < p->call[item->call].n_in; k++) {
-            const to_c__operand operand = to_c__operand_of(p, &p->call[item->call], k, item->part);
+            const fold_to_c__operand operand = fold_to_c__operand_of(p, &p->call[item->call], k, item->part);
             const int is_later = operand.offset >= block || operand.offset >= 16;
             if (operand.value == read && (operand.size == 1 || (is_made && !is_later))) return 0;
         }
-        is_made |= to_c__made_by(p, item) == value;
+        is_made |= fold_to_c__made_by(p, item) == value;
     }
     return is_made;
 }
 
 /* Gives a value a slot of which no other value is in use: the smallest that holds it, else one that grows, else a new one. */
-static void to_c__place(to_c__printer *p, int value)
+static void fold_to_c__place(fold_to_c__printer *p, int value)
 {
-    to_c__value *v = &p->value[value];
+    fold_to_c__value *v = &p->value[value];
     int best = -1, grows = -1;
     for (int i = 0; i < (int)p->n_slots; i++) {
-        const to_c__slot *slot = &p->slot[i];
-        const to_c__value as_slot = to_c__value_like(slot);
-        const to_c__slot as_value = { v->size / v->block, v->block, v->slack, 0 };
-        if (p->value[slot->value].last >= v->made && !to_c__overwrites(p, value, slot->value)) continue;
-        if (to_c__holds(slot, v)) best = best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
-        else if (to_c__holds(&as_value, &as_slot))
+        const fold_to_c__slot *slot = &p->slot[i];
+        const fold_to_c__value as_slot = fold_to_c__value_like(slot);
+        const fold_to_c__slot as_value = { v->size / v->block, v->block, v->slack, 0 };
+        if (p->value[slot->value].last >= v->made && !fold_to_c__overwrites(p, value, slot->value)) continue;
+        if (fold_to_c__holds(slot, v)) best = best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
+        else if (fold_to_c__holds(&as_value, &as_slot))
             grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block ? i : grows;
     }
-    if (best < 0 && grows < 0) grows = TO_C__ADD(p, slot, n_slots, slots_room);
+    if (best < 0 && grows < 0) grows = FOLD_TO_C__ADD(p, slot, n_slots, slots_room);
     if (best < 0 && grows < 0) return;
     v->slot = best < 0 ? grows : best;
     if (best < 0) {
@@ -1485,44 +1493,44 @@ static void to_c__place(to_c__printer *p, int value)
     p->slot[v->slot].value = value;
 }
 
-static int to_c__needs_slot(const to_c__value *v)
+static int fold_to_c__needs_slot(const fold_to_c__value *v)
 {
     return v->part < 0 && !v->line &&
-           (v->is == TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != TO_C__CONSTANT && v->in_memory && v->copied);
+           (v->is == FOLD_TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != FOLD_TO_C__CONSTANT && v->in_memory && v->copied);
 }
 
-static void to_c__slots(to_c__printer *p)
+static void fold_to_c__slots(fold_to_c__printer *p)
 {
     for (int stage = -1; stage < (int)p->n_stages; stage++)
         for (size_t i = 0; i < p->n_values; i++)
-            if (p->value[i].made == stage && to_c__needs_slot(&p->value[i])) to_c__place(p, (int)i);
+            if (p->value[i].made == stage && fold_to_c__needs_slot(&p->value[i])) fold_to_c__place(p, (int)i);
     for (size_t i = 0; i < p->n_slots; i++)
         p->result.work_bytes += sizeof(float) * (size_t)(p->slot[i].count * p->slot[i].block);
 }
 
 /* Chooses the widest vector that pays: half as wide is better where vectors would be half empty. */
-static void to_c__choose_width(to_c__printer *p)
+static void fold_to_c__choose_width(fold_to_c__printer *p)
 {
-    double cost[TO_C__WIDTHS] = { 0, 0, 0, 0 };
+    double cost[FOLD_TO_C__WIDTHS] = { 0, 0, 0, 0 };
     for (size_t i = 0; i < p->n_items; i++) {
-        const to_c__call *call = &p->call[p->item[i].call];
-        const to_c__value *v = &p->value[call->value];
-        const int is_product = call->op->kind == TO_C__LINEAR;
-        const double each = is_product ? 1.0 + to_c__in(p, call, 0)->size : 20.0;
-        if (!is_product && !to_c__is_loop(call)) continue;
-        for (int w = 1; w < TO_C__WIDTHS; w++)
-            cost[w] += each * to_c__room(is_product ? v->size / v->block : 1, v->block, 0, to_c__widths[w]) / to_c__widths[w];
+        const fold_to_c__call *call = &p->call[p->item[i].call];
+        const fold_to_c__value *v = &p->value[call->value];
+        const int is_product = call->op->kind == FOLD_TO_C__LINEAR;
+        const double each = is_product ? 1.0 + fold_to_c__in(p, call, 0)->size : 20.0;
+        if (!is_product && !fold_to_c__is_loop(call)) continue;
+        for (int w = 1; w < FOLD_TO_C__WIDTHS; w++)
+            cost[w] += each * fold_to_c__room(is_product ? v->size / v->block : 1, v->block, 0, fold_to_c__widths[w]) / fold_to_c__widths[w];
     }
     p->widest = cost[3] < 0.85 * cost[2] ? 16 : cost[2] < 0.85 * cost[1] ? 8 : 4;
 }
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
-typedef struct to_c__string { char text[160]; } to_c__string;
+typedef struct fold_to_c__string { char text[160]; } fold_to_c__string;
 
-static to_c__string to_c__format(const char *format, ...)
+static fold_to_c__string fold_to_c__format(const char *format, ...)
 {
-    to_c__string s;
+    fold_to_c__string s;
     va_list args;
     va_start(args, format);
     vsnprintf(s.text, sizeof s.text, format, args);
@@ -1530,28 +1538,28 @@ static to_c__string to_c__format(const char *format, ...)
     return s;
 }
 
-static to_c__string to_c__name_of(const to_c__value *v)
+static fold_to_c__string fold_to_c__name_of(const fold_to_c__value *v)
 {
-    return to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
+    return fold_to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
 }
 
 /* Finds the weights of a form, or adds them. Those of rows and columns are a part of a parameter. */
-static int to_c__weight_of(to_c__printer *p, const to_c__weight *wanted)
+static int fold_to_c__weight_of(fold_to_c__printer *p, const fold_to_c__weight *wanted)
 {
     for (size_t i = 0; i < p->n_weights; i++) {
-        const to_c__weight *w = &p->weight[i];
+        const fold_to_c__weight *w = &p->weight[i];
         if (w->form == wanted->form && w->block == wanted->block && w->from == wanted->from && w->inner == wanted->inner &&
             w->columns == wanted->columns && w->transposed == wanted->transposed && w->value == wanted->value &&
             w->param.id == wanted->param.id) return (int)i;
     }
-    const int added = TO_C__ADD(p, weight, n_weights, weights_room);
+    const int added = FOLD_TO_C__ADD(p, weight, n_weights, weights_room);
     if (added >= 0) p->weight[added] = *wanted;
     return added < 0 ? 0 : added;
 }
 /* Weights of a parameter: rows of so many columns. */
-static int to_c__param_weight(to_c__printer *p, fold_param param, int form, int from, int inner, int columns, int transposed, int block)
+static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int form, int from, int inner, int columns, int transposed, int block)
 {
-    to_c__weight w;
+    fold_to_c__weight w;
     memset(&w, 0, sizeof w);
     w.form = form;
     w.block = block;
@@ -1562,524 +1570,524 @@ static int to_c__param_weight(to_c__printer *p, fold_param param, int form, int 
     w.value = -1;
     w.param = param;
     if (!fold_param_value(p->m, param))
-        to_c__fail(p, FOLD_BAD_ARGUMENT,
-                   "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize (to_c_desc.bytes makes bytes)",
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
+                   "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize (fold_to_c_desc.bytes makes bytes)",
                    fold_param_name(p->m, param));
-    return to_c__weight_of(p, &w);
+    return fold_to_c__weight_of(p, &w);
 }
 
 /* Where an operand's floats are, as an expression. */
-static to_c__string to_c__address(to_c__printer *p, const to_c__operand *operand)
+static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to_c__operand *operand)
 {
-    const to_c__value *v = &p->value[operand->value];
+    const fold_to_c__value *v = &p->value[operand->value];
     const int part = operand->offset / v->block, rest = operand->offset % v->block;
-    to_c__string at, more = to_c__format("%s", "");
-    if (v->is == TO_C__CONSTANT) {
-        to_c__weight w;
+    fold_to_c__string at, more = fold_to_c__format("%s", "");
+    if (v->is == FOLD_TO_C__CONSTANT) {
+        fold_to_c__weight w;
         memset(&w, 0, sizeof w);
         w.block = w.columns = v->size;
         w.inner = 1;
         w.value = operand->value;
         w.param = v->param;
-        at = to_c__format("@w%d", to_c__weight_of(p, &w));
-    } else if (v->is == TO_C__MADE || (v->copied && v->in_memory)) at = to_c__name_of(v);
-    else if (v->is == TO_C__STATE) at = to_c__format("s->%s", p->desc->state[v->port].name);
-    else at = to_c__format("%s", p->desc->in[v->port].name);
-    if (part && v->block % 16) more = to_c__format(" + %d * @PAD(%d)", part, v->block);
-    else if (part) more = to_c__format(" + %d", part * v->block);
-    return rest ? to_c__format("%s%s + %d", at.text, more.text, rest) : to_c__format("%s%s", at.text, more.text);
+        at = fold_to_c__format("@w%d", fold_to_c__weight_of(p, &w));
+    } else if (v->is == FOLD_TO_C__MADE || (v->copied && v->in_memory)) at = fold_to_c__name_of(v);
+    else if (v->is == FOLD_TO_C__STATE) at = fold_to_c__format("s->%s", p->desc->state[v->port].name);
+    else at = fold_to_c__format("%s", p->desc->in[v->port].name);
+    if (part && v->block % 16) more = fold_to_c__format(" + %d * @PAD(%d)", part, v->block);
+    else if (part) more = fold_to_c__format(" + %d", part * v->block);
+    return rest ? fold_to_c__format("%s%s + %d", at.text, more.text, rest) : fold_to_c__format("%s%s", at.text, more.text);
 }
 
 /* An operand's place, of a call that is no loop. */
-static to_c__string to_c__place_of(to_c__printer *p, const to_c__call *call, int i)
+static fold_to_c__string fold_to_c__place_of(fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
-    const to_c__operand operand = to_c__operand_of(p, call, i, 0);
-    return to_c__address(p, &operand);
+    const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, 0);
+    return fold_to_c__address(p, &operand);
 }
-static int to_c__in_size(const to_c__printer *p, const to_c__call *call, int i) { return to_c__in(p, call, i)->size; }
+static int fold_to_c__in_size(const fold_to_c__printer *p, const fold_to_c__call *call, int i) { return fold_to_c__in(p, call, i)->size; }
 
 /* "@PAD(20)", or the number where it is whole vectors of any width. */
-static to_c__string to_c__padded(int count, int block)
+static fold_to_c__string fold_to_c__padded(int count, int block)
 {
-    if (block % 16 == 0) return to_c__format("%d", count * block);
-    return count > 1 ? to_c__format("%d * @PAD(%d)", count, block) : to_c__format("@PAD(%d)", block);
+    if (block % 16 == 0) return fold_to_c__format("%d", count * block);
+    return count > 1 ? fold_to_c__format("%d * @PAD(%d)", count, block) : fold_to_c__format("@PAD(%d)", block);
 }
-static to_c__string to_c__padded_value(const to_c__value *v)
+static fold_to_c__string fold_to_c__padded_value(const fold_to_c__value *v)
 {
-    return to_c__padded(v->size / v->block, v->block);
+    return fold_to_c__padded(v->size / v->block, v->block);
 }
 
-static void to_c__put_shape(to_c__printer *p, const fold_shape *shape)
+static void fold_to_c__put_shape(fold_to_c__printer *p, const fold_shape *shape)
 {
-    for (int k = 0; k < shape->rank; k++) to_c__put(p, k ? " x %d" : "[%d", shape->dim[k]);
-    to_c__put(p, "]");
+    for (int k = 0; k < shape->rank; k++) fold_to_c__put(p, k ? " x %d" : "[%d", shape->dim[k]);
+    fold_to_c__put(p, "]");
 }
 
 /* "/" "* t5 [64]: linear of lstm.W, in lstm *" "/" */
-static void to_c__put_comment(to_c__printer *p, const to_c__call *call, int value)
+static void fold_to_c__put_comment(fold_to_c__printer *p, const fold_to_c__call *call, int value)
 {
-    to_c__put(p, "    /* %s ", to_c__name_of(&p->value[value]).text);
-    to_c__put_shape(p, &call->out);
-    to_c__put(p, ": ");
-    to_c__comment(p, call->name);
+    fold_to_c__put(p, "    /* %s ", fold_to_c__name_of(&p->value[value]).text);
+    fold_to_c__put_shape(p, &call->out);
+    fold_to_c__put(p, ": ");
+    fold_to_c__comment(p, call->name);
     for (int i = 0; i < 2 && call->param[i].id; i++) {
-        to_c__put(p, i ? ", " : " of ");
-        to_c__comment(p, fold_param_name(p->m, call->param[i]));
+        fold_to_c__put(p, i ? ", " : " of ");
+        fold_to_c__comment(p, fold_param_name(p->m, call->param[i]));
     }
-    if (call->cell) to_c__put(p, ", in ");
-    to_c__comment(p, call->cell);
-    to_c__put(p, " */\n");
+    if (call->cell) fold_to_c__put(p, ", in ");
+    fold_to_c__comment(p, call->cell);
+    fold_to_c__put(p, " */\n");
 }
 
 /* The pointer by which a value is named. */
-static void to_c__declare(to_c__printer *p, int value)
+static void fold_to_c__declare(fold_to_c__printer *p, int value)
 {
-    const to_c__value *v = &p->value[value];
-    if (v->slot >= 0) to_c__put(p, "    float *const %s = m%d;\n", to_c__name_of(v).text, v->slot);
-    if (v->is == TO_C__MADE && v->line)
-        to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", to_c__name_of(v).text, p->desc->state[v->port].name,
+    const fold_to_c__value *v = &p->value[value];
+    if (v->slot >= 0) fold_to_c__put(p, "    float *const %s = m%d;\n", fold_to_c__name_of(v).text, v->slot);
+    if (v->is == FOLD_TO_C__MADE && v->line)
+        fold_to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", fold_to_c__name_of(v).text, p->desc->state[v->port].name,
                   p->desc->state[v->port].name);
 }
 
 /* Zeros behind what was written, where whole vectors are read. */
-static void to_c__put_rest(to_c__printer *p, const to_c__value *v, int whole)
+static void fold_to_c__put_rest(fold_to_c__printer *p, const fold_to_c__value *v, int whole)
 {
     if (v->line) return;
     if (!whole && v->size % 16)
-        to_c__put(p, "    @zeros(%s, %d, %s%s);\n", to_c__name_of(v).text, v->size, to_c__padded_value(v).text,
+        fold_to_c__put(p, "    @zeros(%s, %d, %s%s);\n", fold_to_c__name_of(v).text, v->size, fold_to_c__padded_value(v).text,
                   v->slack ? " + @WIDTH - 1" : "");
     else if (v->slack)
-        to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", to_c__name_of(v).text, to_c__padded_value(v).text,
-                  to_c__padded_value(v).text);
+        fold_to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", fold_to_c__name_of(v).text, fold_to_c__padded_value(v).text,
+                  fold_to_c__padded_value(v).text);
 }
 
 /* -- loops of maps -- */
 
 /* An operand of a map as an expression. */
-static to_c__string to_c__lane(to_c__printer *p, const to_c__call *call, int i, int part, int stage)
+static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c__call *call, int i, int part, int stage)
 {
-    const to_c__operand operand = to_c__operand_of(p, call, i, part);
-    const to_c__value *v = &p->value[operand.value];
-    if (v->made == stage && v->is == TO_C__MADE) return to_c__format("v%s", to_c__name_of(v).text + 1);
+    const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, part);
+    const fold_to_c__value *v = &p->value[operand.value];
+    if (v->made == stage && v->is == FOLD_TO_C__MADE) return fold_to_c__format("v%s", fold_to_c__name_of(v).text + 1);
     if (operand.size == 1) {
-        to_c__operand whole = operand;
+        fold_to_c__operand whole = operand;
         whole.offset = 0;
-        return to_c__format("@ALL((%s)[%d])", to_c__address(p, &whole).text, operand.offset);
+        return fold_to_c__format("@ALL((%s)[%d])", fold_to_c__address(p, &whole).text, operand.offset);
     }
-    return to_c__format("@LOAD(%s + i)", to_c__address(p, &operand).text);
+    return fold_to_c__format("@LOAD(%s + i)", fold_to_c__address(p, &operand).text);
 }
 
 /* Writes a map's text with its operands. */
-static void to_c__put_map(to_c__printer *p, const to_c__op *op, const to_c__string in[3], float number)
+static void fold_to_c__put_map(fold_to_c__printer *p, const fold_to_c__op *op, const fold_to_c__string in[3], float number)
 {
     char text[32];
-    if (p->scanning) to_c__scan(p, op->text);
+    if (p->scanning) fold_to_c__scan(p, op->text);
     for (const char *at = op->text; *at; at++) {
         const int is_word = at > op->text && ((at[-1] >= 'A' && at[-1] <= 'Z') || at[-1] == '@');
         const int goes_on = at[1] >= 'A' && at[1] <= 'Z';
-        if (*at >= 'A' && *at <= 'C' && !is_word && !goes_on) to_c__put(p, "%s", in[*at - 'A'].text);
-        else if (*at == 'S' && !is_word && !goes_on) to_c__put(p, "%s", to_c__float(number, text));
-        else to_c__put(p, "%c", *at);
+        if (*at >= 'A' && *at <= 'C' && !is_word && !goes_on) fold_to_c__put(p, "%s", in[*at - 'A'].text);
+        else if (*at == 'S' && !is_word && !goes_on) fold_to_c__put(p, "%s", fold_to_c__float(number, text));
+        else fold_to_c__put(p, "%c", *at);
     }
 }
 
-static void to_c__put_loop(to_c__printer *p, int stage)
+static void fold_to_c__put_loop(fold_to_c__printer *p, int stage)
 {
     for (size_t i = 0; i < p->n_items; i++)
         if (p->item[i].stage == stage) {
-            const int value = to_c__made_by(p, &p->item[i]);
-            if (p->value[value].in_memory) to_c__declare(p, value);
+            const int value = fold_to_c__made_by(p, &p->item[i]);
+            if (p->value[value].in_memory) fold_to_c__declare(p, value);
         }
-    to_c__put(p, "    for (i = 0; i < %s; i += @WIDTH) {\n", to_c__padded(1, p->stage[stage].size).text);
+    fold_to_c__put(p, "    for (i = 0; i < %s; i += @WIDTH) {\n", fold_to_c__padded(1, p->stage[stage].size).text);
     for (size_t i = 0; i < p->n_items; i++) {
-        const to_c__item *item = &p->item[i];
-        const to_c__call *call = &p->call[item->call];
-        to_c__string in[3];
+        const fold_to_c__item *item = &p->item[i];
+        const fold_to_c__call *call = &p->call[item->call];
+        fold_to_c__string in[3];
         if (item->stage != stage) continue;
-        const to_c__value *v = &p->value[to_c__made_by(p, item)];
+        const fold_to_c__value *v = &p->value[fold_to_c__made_by(p, item)];
         if (!v->in_memory && !v->is_read) continue;
-        for (int k = 0; k < call->n_in && k < 3; k++) in[k] = to_c__lane(p, call, k, item->part, stage);
-        to_c__put(p, "        const @V v%s = ", to_c__name_of(v).text + 1);
-        to_c__put_map(p, call->op, in, call->number);
-        to_c__put(p, ";");
-        if (call->cell) to_c__put(p, " /* ");
-        to_c__comment(p, call->cell);
-        if (call->cell) to_c__put(p, " */");
-        to_c__put(p, "\n");
-        if (v->in_memory) to_c__put(p, "        @STORE(%s + i, v%s);\n", to_c__name_of(v).text, to_c__name_of(v).text + 1);
+        for (int k = 0; k < call->n_in && k < 3; k++) in[k] = fold_to_c__lane(p, call, k, item->part, stage);
+        fold_to_c__put(p, "        const @V v%s = ", fold_to_c__name_of(v).text + 1);
+        fold_to_c__put_map(p, call->op, in, call->number);
+        fold_to_c__put(p, ";");
+        if (call->cell) fold_to_c__put(p, " /* ");
+        fold_to_c__comment(p, call->cell);
+        if (call->cell) fold_to_c__put(p, " */");
+        fold_to_c__put(p, "\n");
+        if (v->in_memory) fold_to_c__put(p, "        @STORE(%s + i, v%s);\n", fold_to_c__name_of(v).text, fold_to_c__name_of(v).text + 1);
     }
-    to_c__put(p, "    }\n");
+    fold_to_c__put(p, "    }\n");
     for (size_t i = 0; i < p->n_items; i++)
-        if (p->item[i].stage == stage && p->value[to_c__made_by(p, &p->item[i])].in_memory)
-            to_c__put_rest(p, &p->value[to_c__made_by(p, &p->item[i])], 1);
+        if (p->item[i].stage == stage && p->value[fold_to_c__made_by(p, &p->item[i])].in_memory)
+            fold_to_c__put_rest(p, &p->value[fold_to_c__made_by(p, &p->item[i])], 1);
 }
 
 /* -- products -- */
 
 /* A segment of a product: columns of `to`, in blocks, are `from` and what `inner` values of x add to it, by weights from a
    row on. */
-typedef struct to_c__segment {
+typedef struct fold_to_c__segment {
     fold_param param;
     int transposed, row, inner, columns, block;
     int is_narrow, in_bytes;
     const char *to, *from, *x;
-} to_c__segment;
+} fold_to_c__segment;
 
 /* Tells whether fold_model_quantize makes bytes of a weight of a linear op, or of a filter of several channels. */
-static int to_c__becomes_bytes(const to_c__printer *p, fold_param param, int columns)
+static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param param, int columns)
 {
     const fold_shape shape = fold_param_shape(p->m, param);
-    const int size = to_c__size(&shape);
+    const int size = fold_to_c__size(&shape);
     return p->desc->bytes && size >= p->desc->bytes && columns >= 16 && size / columns <= 131072;
 }
 
-static int to_c__segment_weight(to_c__printer *p, const to_c__segment *s, int form)
+static int fold_to_c__segment_weight(fold_to_c__printer *p, const fold_to_c__segment *s, int form)
 {
-    const int whole = form == TO_C__UNITS;
-    return to_c__param_weight(p, s->param, form, whole ? 0 : s->row, whole ? 1 : s->inner, s->columns, s->transposed, s->block);
+    const int whole = form == FOLD_TO_C__UNITS;
+    return fold_to_c__param_weight(p, s->param, form, whole ? 0 : s->row, whole ? 1 : s->inner, s->columns, s->transposed, s->block);
 }
 
 /* A few columns: each input is followed by zeros up to a multiple of sixteen. */
-static void to_c__put_few(to_c__printer *p, const to_c__segment *s)
+static void fold_to_c__put_few(fold_to_c__printer *p, const fold_to_c__segment *s)
 {
-    const int room = (s->inner + 15) / 16 * 16, weight = to_c__segment_weight(p, s, TO_C__COLUMNS);
+    const int room = (s->inner + 15) / 16 * 16, weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__COLUMNS);
     if (room == s->inner) {
-        to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", s->to, s->from, s->columns, s->x, room, weight);
+        fold_to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", s->to, s->from, s->columns, s->x, room, weight);
         return;
     }
-    to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room, s->x, s->inner, room);
-    to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", s->to, s->from, s->columns, room, weight);
+    fold_to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room, s->x, s->inner, room);
+    fold_to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", s->to, s->from, s->columns, room, weight);
 }
 
 /* Weights in bytes. Without `is_padded` nothing is written behind the columns: other lines lie there. */
-static void to_c__put_bytes(to_c__printer *p, const to_c__segment *s, int is_padded)
+static void fold_to_c__put_bytes(fold_to_c__printer *p, const fold_to_c__segment *s, int is_padded)
 {
-    const int weight = to_c__segment_weight(p, s, TO_C__BYTES), units = to_c__segment_weight(p, s, TO_C__UNITS);
-    const to_c__string room = is_padded ? to_c__padded(1, s->block) : to_c__format("%d", s->block);
-    to_c__put(p, "    {\n        signed char bytes[%d];\n        const float unit = @to_bytes(bytes, %s, %d);\n", s->inner, s->x, s->inner);
+    const int weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__BYTES), units = fold_to_c__segment_weight(p, s, FOLD_TO_C__UNITS);
+    const fold_to_c__string room = is_padded ? fold_to_c__padded(1, s->block) : fold_to_c__format("%d", s->block);
+    fold_to_c__put(p, "    {\n        signed char bytes[%d];\n        const float unit = @to_bytes(bytes, %s, %d);\n", s->inner, s->x, s->inner);
     for (int block = 0; block < s->columns / s->block; block++) {
-        const to_c__string at = block ? to_c__format(" + %s", to_c__padded(block, s->block).text) : to_c__format("%s", "");
-        to_c__put(p, "        @bytes(%s%s, %s%s, ", s->to, at.text, s->from, strcmp(s->from, "0") ? at.text : "");
-        to_c__put(p, "%d, %s, bytes, unit, %d, @w%d + %d, ", s->block, room.text, s->inner, weight, block * s->block * s->inner);
-        to_c__put(p, "@w%d%s);\n", units, at.text);
+        const fold_to_c__string at = block ? fold_to_c__format(" + %s", fold_to_c__padded(block, s->block).text) : fold_to_c__format("%s", "");
+        fold_to_c__put(p, "        @bytes(%s%s, %s%s, ", s->to, at.text, s->from, strcmp(s->from, "0") ? at.text : "");
+        fold_to_c__put(p, "%d, %s, bytes, unit, %d, @w%d + %d, ", s->block, room.text, s->inner, weight, block * s->block * s->inner);
+        fold_to_c__put(p, "@w%d%s);\n", units, at.text);
     }
-    to_c__put(p, "    }\n");
+    fold_to_c__put(p, "    }\n");
 }
 
-static void to_c__put_segment(to_c__printer *p, const to_c__segment *s, int is_padded)
+static void fold_to_c__put_segment(fold_to_c__printer *p, const fold_to_c__segment *s, int is_padded)
 {
-    if (s->in_bytes) to_c__put_bytes(p, s, is_padded);
-    else if (s->is_narrow) to_c__put_few(p, s);
+    if (s->in_bytes) fold_to_c__put_bytes(p, s, is_padded);
+    else if (s->is_narrow) fold_to_c__put_few(p, s);
     else
-        to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from, to_c__padded(s->columns / s->block, s->block).text, s->x,
-                  s->inner, to_c__segment_weight(p, s, TO_C__ROWS));
+        fold_to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from, fold_to_c__padded(s->columns / s->block, s->block).text, s->x,
+                  s->inner, fold_to_c__segment_weight(p, s, FOLD_TO_C__ROWS));
 }
 
-static void to_c__put_linear(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_linear(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__value *v = &p->value[call->value];
-    const int columns = call->attr[TO_C__OUTPUTS], starts = call->attr[TO_C__STARTS], segments = call->n_in - starts;
-    const int inner = to_c__in(p, call, 0)->shape.dim[to_c__in(p, call, 0)->shape.rank - 1], lines = to_c__in_size(p, call, 0) / inner;
+    const fold_to_c__value *v = &p->value[call->value];
+    const int columns = call->attr[FOLD_TO_C__OUTPUTS], starts = call->attr[FOLD_TO_C__STARTS], segments = call->n_in - starts;
+    const int inner = fold_to_c__in(p, call, 0)->shape.dim[fold_to_c__in(p, call, 0)->shape.rank - 1], lines = fold_to_c__in_size(p, call, 0) / inner;
     const int block = lines > 1 ? columns : v->block;
-    const to_c__string name = to_c__name_of(v), to = lines > 1 ? to_c__format("%s + i * %d", name.text, columns) : name;
-    to_c__string from = to_c__format("0"), x;
-    to_c__segment segment = { call->param[0], call->attr[TO_C__TRANSPOSED], call->attr[TO_C__FIRST_ROW], 0, columns, block,
-                              to_c__has_lanes(p, call), to_c__becomes_bytes(p, call->param[0], columns), to.text, from.text, NULL };
-    if (starts) from = to_c__place_of(p, call, segments);
-    if (starts && lines > 1) from = to_c__format("%s + i * %d", to_c__place_of(p, call, segments).text, columns);
-    if (call->param[1].id) from = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, columns, 0, block));
-    if (lines > 1) to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
+    const fold_to_c__string name = fold_to_c__name_of(v), to = lines > 1 ? fold_to_c__format("%s + i * %d", name.text, columns) : name;
+    fold_to_c__string from = fold_to_c__format("0"), x;
+    fold_to_c__segment segment = { call->param[0], call->attr[FOLD_TO_C__TRANSPOSED], call->attr[FOLD_TO_C__FIRST_ROW], 0, columns, block,
+                              fold_to_c__has_lanes(p, call), fold_to_c__becomes_bytes(p, call->param[0], columns), to.text, from.text, NULL };
+    if (starts) from = fold_to_c__place_of(p, call, segments);
+    if (starts && lines > 1) from = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, segments).text, columns);
+    if (call->param[1].id) from = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, columns, 0, block));
+    if (lines > 1) fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
     for (int s = 0; s < segments; s++, segment.row += segment.inner, segment.from = to.text) {
-        segment.inner = lines > 1 ? inner : to_c__in_size(p, call, s);
-        x = to_c__place_of(p, call, s);
-        if (lines > 1) x = to_c__format("%s + i * %d", to_c__place_of(p, call, s).text, inner);
+        segment.inner = lines > 1 ? inner : fold_to_c__in_size(p, call, s);
+        x = fold_to_c__place_of(p, call, s);
+        if (lines > 1) x = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, s).text, inner);
         segment.x = x.text;
-        to_c__put_segment(p, &segment, lines == 1);
+        fold_to_c__put_segment(p, &segment, lines == 1);
     }
-    if (lines > 1) to_c__put(p, "    }\n");
-    to_c__put_rest(p, v, !segment.is_narrow && lines == 1);
+    if (lines > 1) fold_to_c__put(p, "    }\n");
+    fold_to_c__put_rest(p, v, !segment.is_narrow && lines == 1);
 }
 
 /* -- other ops: plain loops over values in memory -- */
 
 /* A value seen as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
-typedef struct to_c__axis { int outer, length, inner; } to_c__axis;
-static to_c__axis to_c__around(const fold_shape *shape, int axis)
+typedef struct fold_to_c__axis { int outer, length, inner; } fold_to_c__axis;
+static fold_to_c__axis fold_to_c__around(const fold_shape *shape, int axis)
 {
-    to_c__axis around = { 1, 1, 1 };
-    if (axis == FOLD_ALL) around.length = to_c__size(shape);
+    fold_to_c__axis around = { 1, 1, 1 };
+    if (axis == FOLD_ALL) around.length = fold_to_c__size(shape);
     for (int k = 0; k < shape->rank && axis != FOLD_ALL; k++)
         *(k < axis ? &around.outer : k == axis ? &around.length : &around.inner) *= shape->dim[k];
     return around;
 }
 
 /* A sum of values that lie side by side: blocks of 512 at most, joined by pairs. `x` names their first. */
-static void to_c__put_sum(to_c__printer *p, const char *x, int from, int count)
+static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, int count)
 {
     int left = 512;
     if (count <= 512) {
-        to_c__put(p, "@sum(%s + %d, %d)", x, from, count);
+        fold_to_c__put(p, "@sum(%s + %d, %d)", x, from, count);
         return;
     }
     while (left < count - left) left *= 2;
-    to_c__put(p, "(");
-    to_c__put_sum(p, x, from, left);
-    to_c__put(p, " + ");
-    to_c__put_sum(p, x, from + left, count - left);
-    to_c__put(p, ")");
+    fold_to_c__put(p, "(");
+    fold_to_c__put_sum(p, x, from, left);
+    fold_to_c__put(p, " + ");
+    fold_to_c__put_sum(p, x, from + left, count - left);
+    fold_to_c__put(p, ")");
 }
 
 /* A sum of values `inner` apart, from `first` on, 32 at most one after the other. */
-static void to_c__put_apart_sum(to_c__printer *p, const char *x, int first, int count, int inner)
+static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int first, int count, int inner)
 {
     int left = 32;
     if (count <= 32) {
-        to_c__put(p, "@apart(%s + %d, %d, %d)", x, first * inner, count, inner);
+        fold_to_c__put(p, "@apart(%s + %d, %d, %d)", x, first * inner, count, inner);
         return;
     }
     while (left < count - left) left *= 2;
-    to_c__put(p, "(");
-    to_c__put_apart_sum(p, x, first, left, inner);
-    to_c__put(p, " + ");
-    to_c__put_apart_sum(p, x, first + left, count - left, inner);
-    to_c__put(p, ")");
+    fold_to_c__put(p, "(");
+    fold_to_c__put_apart_sum(p, x, first, left, inner);
+    fold_to_c__put(p, " + ");
+    fold_to_c__put_apart_sum(p, x, first + left, count - left, inner);
+    fold_to_c__put(p, ")");
 }
 
 /* The sum of a line: `x` names its first value. */
-static void to_c__put_line_sum(to_c__printer *p, const char *x, const to_c__axis *axis)
+static void fold_to_c__put_line_sum(fold_to_c__printer *p, const char *x, const fold_to_c__axis *axis)
 {
-    if (axis->inner == 1) to_c__put_sum(p, x, 0, axis->length);
-    else to_c__put_apart_sum(p, x, 0, axis->length, axis->inner);
+    if (axis->inner == 1) fold_to_c__put_sum(p, x, 0, axis->length);
+    else fold_to_c__put_apart_sum(p, x, 0, axis->length, axis->inner);
 }
 
-static void to_c__put_concat(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_concat(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__axis whole = to_c__around(&call->out, call->attr[0]);
-    const to_c__string to = to_c__name_of(&p->value[call->value]);
+    const fold_to_c__axis whole = fold_to_c__around(&call->out, call->attr[0]);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
     for (int i = 0, at = 0; i < call->n_in; i++) {
-        const int part = to_c__in_size(p, call, i) / whole.outer, is_there = p->value[call->value].line && !i;
+        const int part = fold_to_c__in_size(p, call, i) / whole.outer, is_there = p->value[call->value].line && !i;
         if (is_there) {
             at += part;
             continue;
         }
         if (whole.outer == 1)
-            to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, to_c__place_of(p, call, i).text, part);
+            fold_to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, fold_to_c__place_of(p, call, i).text, part);
         else
-            to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text,
-                      at, whole.length * whole.inner, to_c__place_of(p, call, i).text, part, part);
+            fold_to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text,
+                      at, whole.length * whole.inner, fold_to_c__place_of(p, call, i).text, part, part);
         at += part;
     }
 }
 
-static void to_c__put_slice(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_slice(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__axis whole = to_c__around(&to_c__in(p, call, 0)->shape, call->attr[0]);
+    const fold_to_c__axis whole = fold_to_c__around(&fold_to_c__in(p, call, 0)->shape, call->attr[0]);
     const int part = call->attr[2] * whole.inner;
-    to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n", whole.outer,
-              to_c__name_of(&p->value[call->value]).text, part, to_c__place_of(p, call, 0).text, call->attr[1] * whole.inner,
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n", whole.outer,
+              fold_to_c__name_of(&p->value[call->value]).text, part, fold_to_c__place_of(p, call, 0).text, call->attr[1] * whole.inner,
               whole.length * whole.inner, part);
 }
 
 /* Loops over all elements of a shape, with an index i0, i1, ... for each axis. */
-static void to_c__put_nest(to_c__printer *p, const fold_shape *shape)
+static void fold_to_c__put_nest(fold_to_c__printer *p, const fold_shape *shape)
 {
-    to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "",
+    fold_to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "",
               shape->rank > 3 ? ", i3" : "");
-    for (int k = 0; k < shape->rank; k++) to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
+    for (int k = 0; k < shape->rank; k++) fold_to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
 }
 /* An element's index, from steps for each axis. */
-static to_c__string to_c__index(const fold_shape *shape, const int step[TO_C__AXES])
+static fold_to_c__string fold_to_c__index(const fold_shape *shape, const int step[FOLD_TO_C__AXES])
 {
-    to_c__string index = to_c__format("0");
+    fold_to_c__string index = fold_to_c__format("0");
     for (int k = 0; k < shape->rank; k++)
-        if (step[k]) index = to_c__format("%s + i%d * %d", index.text, k, step[k]);
+        if (step[k]) index = fold_to_c__format("%s + i%d * %d", index.text, k, step[k]);
     return index;
 }
-static void to_c__steps(const fold_shape *shape, int step[TO_C__AXES])
+static void fold_to_c__steps(const fold_shape *shape, int step[FOLD_TO_C__AXES])
 {
     for (int k = shape->rank, at = 1; k-- > 0; at *= shape->dim[k]) step[k] = at;
 }
 
-static void to_c__put_transpose(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_transpose(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    int to[TO_C__AXES], from[TO_C__AXES];
-    to_c__steps(&call->out, to);
-    to_c__steps(&to_c__in(p, call, 0)->shape, from);
+    int to[FOLD_TO_C__AXES], from[FOLD_TO_C__AXES];
+    fold_to_c__steps(&call->out, to);
+    fold_to_c__steps(&fold_to_c__in(p, call, 0)->shape, from);
     const int swapped = from[call->attr[0]];
     from[call->attr[0]] = from[call->attr[1]];
     from[call->attr[1]] = swapped;
-    to_c__put_nest(p, &call->out);
-    to_c__put(p, "            %s[%s] = (%s)[", to_c__name_of(&p->value[call->value]).text, to_c__index(&call->out, to).text,
-              to_c__place_of(p, call, 0).text);
-    to_c__put(p, "%s];\n    }\n", to_c__index(&call->out, from).text);
+    fold_to_c__put_nest(p, &call->out);
+    fold_to_c__put(p, "            %s[%s] = (%s)[", fold_to_c__name_of(&p->value[call->value]).text, fold_to_c__index(&call->out, to).text,
+              fold_to_c__place_of(p, call, 0).text);
+    fold_to_c__put(p, "%s];\n    }\n", fold_to_c__index(&call->out, from).text);
 }
 
 /* A map whose operands repeat along axes. */
-static void to_c__put_broadcast(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_broadcast(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     static const struct { const char *name, *text; } plain[] = {
         { "minimum", "a < b || a != a ? a : b" }, { "maximum", "a > b || a != a ? a : b" }
     };
     const char *text = call->op->text;
-    int step[TO_C__AXES];
-    to_c__put_nest(p, &call->out);
-    to_c__put(p, "        {\n");
+    int step[FOLD_TO_C__AXES];
+    fold_to_c__put_nest(p, &call->out);
+    fold_to_c__put(p, "        {\n");
     for (int i = 0; i < call->n_in; i++) {
-        const fold_shape *shape = &to_c__in(p, call, i)->shape;
+        const fold_shape *shape = &fold_to_c__in(p, call, i)->shape;
         for (int k = call->out.rank, at = 1; k-- > 0;) {
             const int axis = k - (call->out.rank - shape->rank), dim = axis < 0 ? 1 : shape->dim[axis];
             step[k] = dim == 1 ? 0 : at;
             at *= dim;
         }
-        to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i], to_c__place_of(p, call, i).text,
-                  to_c__index(&call->out, step).text);
+        fold_to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i], fold_to_c__place_of(p, call, i).text,
+                  fold_to_c__index(&call->out, step).text);
     }
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (!strcmp(plain[i].name, call->op->name)) text = plain[i].text;
-    to_c__steps(&call->out, step);
-    to_c__put(p, "            %s[%s] = ", to_c__name_of(&p->value[call->value]).text, to_c__index(&call->out, step).text);
-    for (; *text; text++) to_c__put(p, "%c", *text == 'A' ? 'a' : *text == 'B' ? 'b' : *text);
-    to_c__put(p, ";\n        }\n    }\n");
+    fold_to_c__steps(&call->out, step);
+    fold_to_c__put(p, "            %s[%s] = ", fold_to_c__name_of(&p->value[call->value]).text, fold_to_c__index(&call->out, step).text);
+    for (; *text; text++) fold_to_c__put(p, "%c", *text == 'A' ? 'a' : *text == 'B' ? 'b' : *text);
+    fold_to_c__put(p, ";\n        }\n    }\n");
 }
 
-static void to_c__put_softmax(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_softmax(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__axis axis = to_c__around(&call->out, call->out.rank - 1);
-    const to_c__string to = to_c__name_of(&p->value[call->value]), from = to_c__place_of(p, call, 0);
-    const int log = call->op->kind == TO_C__LOG_SOFTMAX;
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n",
+    const fold_to_c__axis axis = fold_to_c__around(&call->out, call->out.rank - 1);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]), from = fold_to_c__place_of(p, call, 0);
+    const int log = call->op->kind == FOLD_TO_C__LOG_SOFTMAX;
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n",
               axis.outer, from.text, axis.length, to.text, axis.length);
-    to_c__put(p, "        const float most = @largest(source, %d), sum = @exp_sum(target, source, most, %d);\n", axis.length, axis.length);
-    to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n"
+    fold_to_c__put(p, "        const float most = @largest(source, %d), sum = @exp_sum(target, source, most, %d);\n", axis.length, axis.length);
+    fold_to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n"
                      : "        const float factor = 1.0f / sum;\n        int k;\n");
-    to_c__put(p,
+    fold_to_c__put(p,
               log ? "        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n    }\n"
                   : "        for (k = 0; k < %d; k++) target[k] *= factor;\n    }\n",
               axis.length);
 }
 
 /* What a line gives: `x` names its first value, `y` its result. */
-static void to_c__put_line(to_c__printer *p, const char *name, const to_c__axis *axis)
+static void fold_to_c__put_line(fold_to_c__printer *p, const char *name, const fold_to_c__axis *axis)
 {
     const int length = axis->length, inner = axis->inner;
     char text[32];
-    const char *share = to_c__float(1.0f / (float)length, text);
+    const char *share = fold_to_c__float(1.0f / (float)length, text);
     if (!strcmp(name, "amax") || !strcmp(name, "amin")) {
-        to_c__put(p, "            target[j] = @first_of(source, %d, %d, %s);\n", length, inner, strcmp(name, "amax") ? "-1.0f" : "1.0f");
+        fold_to_c__put(p, "            target[j] = @first_of(source, %d, %d, %s);\n", length, inner, strcmp(name, "amax") ? "-1.0f" : "1.0f");
     } else if (!strcmp(name, "prod")) {
-        to_c__put(p, "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] *= source[k * %d];\n", length,
+        fold_to_c__put(p, "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] *= source[k * %d];\n", length,
                   inner);
     } else if (!strcmp(name, "logsumexp")) {
-        to_c__put(p, "            const float most = @first_of(source, %d, %d, 1.0f);\n", length, inner);
-        to_c__put(p, "            const float shift = most - most == 0.0f ? most : most != most ? most : 0.0f;\n");
-        to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - shift)));\n", length, inner);
-        to_c__put(p, "            target[j] = @first(@log(@ALL(");
-        if (inner == 1) to_c__put_sum(p, "line", 0, length);
-        else to_c__put_apart_sum(p, "line", 0, length, 1);
-        to_c__put(p, "))) + shift;\n");
+        fold_to_c__put(p, "            const float most = @first_of(source, %d, %d, 1.0f);\n", length, inner);
+        fold_to_c__put(p, "            const float shift = most - most == 0.0f ? most : most != most ? most : 0.0f;\n");
+        fold_to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - shift)));\n", length, inner);
+        fold_to_c__put(p, "            target[j] = @first(@log(@ALL(");
+        if (inner == 1) fold_to_c__put_sum(p, "line", 0, length);
+        else fold_to_c__put_apart_sum(p, "line", 0, length, 1);
+        fold_to_c__put(p, "))) + shift;\n");
     } else {
-        to_c__put(p, "            target[j] = ");
-        to_c__put_line_sum(p, "source", axis);
-        to_c__put(p, ";\n");
-        if (strcmp(name, "sum") != 0) to_c__put(p, "            target[j] *= %s;\n", share);
+        fold_to_c__put(p, "            target[j] = ");
+        fold_to_c__put_line_sum(p, "source", axis);
+        fold_to_c__put(p, ";\n");
+        if (strcmp(name, "sum") != 0) fold_to_c__put(p, "            target[j] *= %s;\n", share);
     }
     if (strcmp(name, "variance") != 0) return;
-    to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= line[k];\n            target[j] = ",
+    fold_to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= line[k];\n            target[j] = ",
               length, inner);
-    if (inner == 1) to_c__put_sum(p, "line", 0, length);
-    else to_c__put_apart_sum(p, "line", 0, length, 1);
-    to_c__put(p, ";\n            target[j] *= %s;\n", share);
+    if (inner == 1) fold_to_c__put_sum(p, "line", 0, length);
+    else fold_to_c__put_apart_sum(p, "line", 0, length, 1);
+    fold_to_c__put(p, ";\n            target[j] *= %s;\n", share);
 }
 
-static void to_c__put_reduce(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_reduce(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const char *name = call->op->name;
-    const to_c__axis axis = to_c__around(&to_c__in(p, call, 0)->shape, call->attr[0]);
+    const fold_to_c__axis axis = fold_to_c__around(&fold_to_c__in(p, call, 0)->shape, call->attr[0]);
     const int has_line = !strcmp(name, "variance") || !strcmp(name, "logsumexp"), counts = has_line || !strcmp(name, "prod");
-    if (has_line) to_c__put(p, "    {\n    float line[%d];\n", axis.length);
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n", axis.outer,
-              to_c__name_of(&p->value[call->value]).text, axis.inner, counts ? ", k" : "");
-    to_c__put(p, "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n", axis.inner,
-              to_c__place_of(p, call, 0).text, axis.length * axis.inner);
-    to_c__put_line(p, name, &axis);
-    to_c__put(p, "        }\n    }\n%s", has_line ? "    }\n" : "");
+    if (has_line) fold_to_c__put(p, "    {\n    float line[%d];\n", axis.length);
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n", axis.outer,
+              fold_to_c__name_of(&p->value[call->value]).text, axis.inner, counts ? ", k" : "");
+    fold_to_c__put(p, "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n", axis.inner,
+              fold_to_c__place_of(p, call, 0).text, axis.length * axis.inner);
+    fold_to_c__put_line(p, name, &axis);
+    fold_to_c__put(p, "        }\n    }\n%s", has_line ? "    }\n" : "");
 }
 
-static void to_c__put_cumsum(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_cumsum(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__axis axis = to_c__around(&call->out, call->attr[0]);
+    const fold_to_c__axis axis = fold_to_c__around(&call->out, call->attr[0]);
     const char *text =
         "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n        int k;\n";
     const int size = axis.length * axis.inner;
-    to_c__put(p, text, axis.outer, to_c__place_of(p, call, 0).text, size, to_c__name_of(&p->value[call->value]).text, size);
-    to_c__put(p, "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + source[k];\n    }\n", size, axis.inner,
+    fold_to_c__put(p, text, axis.outer, fold_to_c__place_of(p, call, 0).text, size, fold_to_c__name_of(&p->value[call->value]).text, size);
+    fold_to_c__put(p, "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + source[k];\n    }\n", size, axis.inner,
               axis.inner);
 }
 
 /* Prints what makes `factor` the mean square of a row, and `source` the row, without its mean if that is subtracted. A row whose
    sum or squares leave the range of floats goes through it again, times a power of two, as in fold__standardise of fold.h. */
-static void to_c__put_deviation(to_c__printer *p, int count, int centred, const char *share, const char *epsilon)
+static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share, const char *epsilon)
 {
-    to_c__put(p, "        {\n        float power = 1.0f;\n        const float *const row = source;\n        for (;;) {\n");
-    if (centred) to_c__put(p, "            float shift;\n");
-    to_c__put(p, "            if (power != 1.0f) {\n                for (k = 0; k < %d; k++) target[k] = row[k] * power;\n"
+    fold_to_c__put(p, "        {\n        float power = 1.0f;\n        const float *const row = source;\n        for (;;) {\n");
+    if (centred) fold_to_c__put(p, "            float shift;\n");
+    fold_to_c__put(p, "            if (power != 1.0f) {\n                for (k = 0; k < %d; k++) target[k] = row[k] * power;\n"
                  "                source = target;\n            }\n", count);
     if (centred) {
-        to_c__put(p, "            shift = -(");
-        to_c__put_sum(p, "source", 0, count);
-        to_c__put(p, " * %s);\n            for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n            source = target;\n", share, count);
+        fold_to_c__put(p, "            shift = -(");
+        fold_to_c__put_sum(p, "source", 0, count);
+        fold_to_c__put(p, " * %s);\n            for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n            source = target;\n", share, count);
     }
-    to_c__put(p, "            factor = @dot_of(source, source, %d) * %s + %s * power * power;\n", count, share, epsilon);
-    to_c__put(p, "            if (power != 1.0f || (factor > 0x1p-100f && factor <= 0x1.fffffep+127f)) break;\n"
+    fold_to_c__put(p, "            factor = @dot_of(source, source, %d) * %s + %s * power * power;\n", count, share, epsilon);
+    fold_to_c__put(p, "            if (power != 1.0f || (factor > 0x1p-100f && factor <= 0x1.fffffep+127f)) break;\n"
                  "            power = factor < 1.0f ? 0x1p+80f : 0x1p-80f;\n        }\n"
                  "        if (factor == 0.0f) factor = %s; /* all values are equal */\n        }\n", epsilon);
 }
 
-static void to_c__put_norm(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_norm(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     char share[32], epsilon[32];
     const int centred = call->n_in > 2, count = call->out.dim[call->out.rank - 1];
-    to_c__float(1.0f / (float)count, share);
-    to_c__float(call->number, epsilon);
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *gain = %s;\n", to_c__size(&call->out) / count,
-              to_c__place_of(p, call, 0).text, count, to_c__place_of(p, call, 1).text);
-    if (centred) to_c__put(p, "        const float *bias = %s;\n", to_c__place_of(p, call, 2).text);
-    to_c__put(p, "        float *target = %s + i * %d, factor;\n        int k;\n", to_c__name_of(&p->value[call->value]).text, count);
-    to_c__put_deviation(p, count, centred, share, epsilon);
-    to_c__put(p, "        factor = 1.0f / @first(@root(@ALL(factor)));\n");
-    to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n", count);
-    to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n"
+    fold_to_c__float(1.0f / (float)count, share);
+    fold_to_c__float(call->number, epsilon);
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *gain = %s;\n", fold_to_c__size(&call->out) / count,
+              fold_to_c__place_of(p, call, 0).text, count, fold_to_c__place_of(p, call, 1).text);
+    if (centred) fold_to_c__put(p, "        const float *bias = %s;\n", fold_to_c__place_of(p, call, 2).text);
+    fold_to_c__put(p, "        float *target = %s + i * %d, factor;\n        int k;\n", fold_to_c__name_of(&p->value[call->value]).text, count);
+    fold_to_c__put_deviation(p, count, centred, share, epsilon);
+    fold_to_c__put(p, "        factor = 1.0f / @first(@root(@ALL(factor)));\n");
+    fold_to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n", count);
+    fold_to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n"
                          : "            target[k] = target[k] * gain[k];\n        }\n    }\n");
 }
 
-static void to_c__put_matmul(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_matmul(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const fold_shape *left = &to_c__in(p, call, 0)->shape, *right = &to_c__in(p, call, 1)->shape;
+    const fold_shape *left = &fold_to_c__in(p, call, 0)->shape, *right = &fold_to_c__in(p, call, 1)->shape;
     const int count = left->rank == 3 ? left->dim[0] : 1, rows = left->rank == 1 ? 1 : left->dim[left->rank - 2];
     const int inner = left->dim[left->rank - 1], columns = right->rank == 1 ? 1 : right->dim[right->rank - 1];
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *factors = %s + i / %d * %d;\n", count * rows,
-              to_c__place_of(p, call, 0).text, inner, to_c__place_of(p, call, 1).text, rows, inner * columns);
-    to_c__put(p, "        float *target = %s + i * %d;\n        int j, k;\n", to_c__name_of(&p->value[call->value]).text, columns);
-    if (to_c__is_narrow(inner, columns)) {
-        to_c__put(p, "        float column[%d];\n        for (j = 0; j < %d; j++) {\n", inner, columns);
-        to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n", inner, columns);
-        to_c__put(p, "            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n", inner);
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *factors = %s + i / %d * %d;\n", count * rows,
+              fold_to_c__place_of(p, call, 0).text, inner, fold_to_c__place_of(p, call, 1).text, rows, inner * columns);
+    fold_to_c__put(p, "        float *target = %s + i * %d;\n        int j, k;\n", fold_to_c__name_of(&p->value[call->value]).text, columns);
+    if (fold_to_c__is_narrow(inner, columns)) {
+        fold_to_c__put(p, "        float column[%d];\n        for (j = 0; j < %d; j++) {\n", inner, columns);
+        fold_to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n", inner, columns);
+        fold_to_c__put(p, "            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n", inner);
         return;
     }
-    to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = 0.0f;\n        for (k = 0; k < %d; k++)\n", columns, inner);
-    to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], target[j]);\n    }\n", columns,
+    fold_to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = 0.0f;\n        for (k = 0; k < %d; k++)\n", columns, inner);
+    fold_to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], target[j]);\n    }\n", columns,
               columns);
 }
 
 /* -- windows that move over a grid or a line -- */
 
-typedef struct to_c__filter {
+typedef struct fold_to_c__filter {
     int height, width, channels, tall, wide, stride, dilation, above, left, lines, columns, outputs;
-} to_c__filter;
-static to_c__filter to_c__filter_of(const fold_shape *in, const to_c__call *call)
+} fold_to_c__filter;
+static fold_to_c__filter fold_to_c__filter_of(const fold_shape *in, const fold_to_c__call *call)
 {
     const int grid = in->rank == 3, *attr = call->attr;
-    to_c__filter filter;
+    fold_to_c__filter filter;
     filter.height = grid ? in->dim[0] : 1;
     filter.width = in->dim[in->rank - 2];
     filter.channels = in->dim[in->rank - 1];
@@ -2096,418 +2104,418 @@ static to_c__filter to_c__filter_of(const fold_shape *in, const to_c__call *call
 }
 
 /* Taps of one position that lie in x, for filters and pools of single channels. */
-static void to_c__put_taps(to_c__printer *p, const to_c__call *call, const to_c__filter *filter, const char *begin, const char *tap,
+static void fold_to_c__put_taps(fold_to_c__printer *p, const fold_to_c__call *call, const fold_to_c__filter *filter, const char *begin, const char *tap,
                            const char *end)
 {
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target = %s + i * %d;\n",
-              filter->lines * filter->columns, to_c__place_of(p, call, 0).text, to_c__name_of(&p->value[call->value]).text,
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target = %s + i * %d;\n",
+              filter->lines * filter->columns, fold_to_c__place_of(p, call, 0).text, fold_to_c__name_of(&p->value[call->value]).text,
               filter->channels);
-    to_c__put(p, "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, seen = 0;\n", filter->columns,
+    fold_to_c__put(p, "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, seen = 0;\n", filter->columns,
               filter->stride, filter->above, filter->columns, filter->stride, filter->left);
-    to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) {\n", filter->channels, begin,
+    fold_to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) {\n", filter->channels, begin,
               filter->tall * filter->wide);
-    to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n", filter->wide, filter->dilation,
+    fold_to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n", filter->wide, filter->dilation,
               filter->wide, filter->dilation);
-    to_c__put(p, "            const float *from = source + (row * %d + column) * %d;\n", filter->width, filter->channels);
-    to_c__put(p, "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n            seen++;\n", filter->height,
+    fold_to_c__put(p, "            const float *from = source + (row * %d + column) * %d;\n", filter->width, filter->channels);
+    fold_to_c__put(p, "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n            seen++;\n", filter->height,
               filter->width);
-    to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = %s;\n        }\n        %s\n    }\n", filter->channels, tap, end);
+    fold_to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = %s;\n        }\n        %s\n    }\n", filter->channels, tap, end);
 }
 
-static void to_c__put_pool(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_pool(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__filter filter = to_c__filter_of(&to_c__in(p, call, 0)->shape, call);
-    const int mean = call->op->kind == TO_C__MEAN_POOL;
-    const to_c__string end = to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
-    to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)",
+    const fold_to_c__filter filter = fold_to_c__filter_of(&fold_to_c__in(p, call, 0)->shape, call);
+    const int mean = call->op->kind == FOLD_TO_C__MEAN_POOL;
+    const fold_to_c__string end = fold_to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
+    fold_to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)",
                    mean ? "from[j] + target[j]" : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
                    mean ? end.text : "(void)seen;");
 }
 
 /* A filter that mixes channels: products of patches of x, whose padding is copied. */
-static void to_c__put_filter(to_c__printer *p, const to_c__call *call, const to_c__filter *filter)
+static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *call, const fold_to_c__filter *filter)
 {
     const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across,
               length = across * filter->channels;
     const int copied = runs > 1 && length < 16, whole = runs * length, outputs = filter->outputs,
-              is_narrow = to_c__is_narrow(whole, outputs);
-    const int in_bytes = filter->channels > 1 && to_c__becomes_bytes(p, call->param[0], outputs);
+              is_narrow = fold_to_c__is_narrow(whole, outputs);
+    const int in_bytes = filter->channels > 1 && fold_to_c__becomes_bytes(p, call->param[0], outputs);
     const int pitch = (filter->width + 2 * filter->left) * filter->channels, padded = (filter->height + 2 * filter->above) * pitch;
-    const to_c__string to = to_c__name_of(&p->value[call->value]);
-    to_c__string bias = to_c__format("0");
-    if (call->param[1].id) bias = to_c__format("@w%d", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, outputs, 0, outputs));
-    to_c__put(p, "    {\n    const float *source = %s;\n", to_c__place_of(p, call, 0).text);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
+    fold_to_c__string bias = fold_to_c__format("0");
+    if (call->param[1].id) bias = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, outputs, 0, outputs));
+    fold_to_c__put(p, "    {\n    const float *source = %s;\n", fold_to_c__place_of(p, call, 0).text);
     if (filter->left) {
-        to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded, filter->height);
-        to_c__put(p, "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n    source = padded;\n",
+        fold_to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded, filter->height);
+        fold_to_c__put(p, "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n    source = padded;\n",
                   filter->above, pitch, filter->left * filter->channels, filter->width * filter->channels,
                   filter->width * filter->channels);
     }
-    to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n",
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n",
               filter->lines * filter->columns, filter->columns, filter->stride * pitch, filter->columns, filter->stride * filter->channels);
-    to_c__put(p, "        float *target = %s + i * %d;\n", to.text, outputs);
+    fold_to_c__put(p, "        float *target = %s + i * %d;\n", to.text, outputs);
     const int patches = (is_narrow || in_bytes) && (copied || runs == 1);
-    to_c__segment segment = {call->param[0], 0,         0,   patches ? whole : length, outputs, outputs, is_narrow, in_bytes,
+    fold_to_c__segment segment = {call->param[0], 0,         0,   patches ? whole : length, outputs, outputs, is_narrow, in_bytes,
                              "target",       bias.text, NULL};
-    if (patches) to_c__put(p, "        float patch[%d];\n", whole);
+    if (patches) fold_to_c__put(p, "        float patch[%d];\n", whole);
     for (int run = 0; run < runs; run++) {
-        const to_c__string from = to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch +
+        const fold_to_c__string from = fold_to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch +
                                                               run % (runs / filter->tall) * filter->dilation * filter->channels);
         if (patches) {
-            to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length, from.text, length);
+            fold_to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length, from.text, length);
             if (run + 1 < runs) continue;
         }
         segment.x = patches ? "patch" : from.text;
-        to_c__put_segment(p, &segment, 0);
+        fold_to_c__put_segment(p, &segment, 0);
         segment.row += length;
         segment.from = "target";
     }
-    to_c__put(p, "    }\n    }\n");
+    fold_to_c__put(p, "    }\n    }\n");
 }
 
-static void to_c__put_conv(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_conv(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__filter filter = to_c__filter_of(&to_c__in(p, call, 0)->shape, call);
-    to_c__string begin = to_c__format("0.0f"), tap;
+    const fold_to_c__filter filter = fold_to_c__filter_of(&fold_to_c__in(p, call, 0)->shape, call);
+    fold_to_c__string begin = fold_to_c__format("0.0f"), tap;
     if (call->attr[3]) {
-        to_c__put_filter(p, call, &filter);
+        fold_to_c__put_filter(p, call, &filter);
         return;
     }
     if (call->param[1].id)
-        begin = to_c__format("@w%d[j]", to_c__param_weight(p, call->param[1], TO_C__ROWS, 0, 1, filter.channels, 0, filter.channels));
-    tap = to_c__format("@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
-                       to_c__param_weight(p, call->param[0], TO_C__ROWS, 0, filter.tall * filter.wide, filter.channels, 0, filter.channels),
+        begin = fold_to_c__format("@w%d[j]", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, filter.channels, 0, filter.channels));
+    tap = fold_to_c__format("@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
+                       fold_to_c__param_weight(p, call->param[0], FOLD_TO_C__ROWS, 0, filter.tall * filter.wide, filter.channels, 0, filter.channels),
                        filter.channels);
-    to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
+    fold_to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
 }
 
 /* -- ops of your own -- */
 
-static int to_c__write_own(const void *bytes, size_t size, void *user)
+static int fold_to_c__write_own(const void *bytes, size_t size, void *user)
 {
-    to_c__printer *p = (to_c__printer *)user;
+    fold_to_c__printer *p = (fold_to_c__printer *)user;
     char text[2] = { 0, 0 };
     for (size_t i = 0; i < size; i++) {
         text[0] = ((const char *)bytes)[i];
-        to_c__text(p, text);
+        fold_to_c__text(p, text);
     }
     return p->stopped;
 }
 
-static void to_c__put_own(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     fold_seen seen = call->seen;
     seen.out[0] = &call->out;
-    to_c__put(p, "    {\n");
+    fold_to_c__put(p, "    {\n");
     for (int i = 0; i < call->n_in; i++) {
-        seen.in[i] = &to_c__in(p, call, i)->shape;
-        to_c__put(p, "        const float *own_in%d = %s;\n", i, to_c__place_of(p, call, i).text);
+        seen.in[i] = &fold_to_c__in(p, call, i)->shape;
+        fold_to_c__put(p, "        const float *own_in%d = %s;\n", i, fold_to_c__place_of(p, call, i).text);
     }
-    to_c__put(p, "        float *own_out = %s;\n", to_c__name_of(&p->value[call->value]).text);
-    if (p->desc->own(&seen, to_c__write_own, p, p->desc->own_user))
-        to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: to_c_desc.own does not know it", call->name);
-    to_c__put(p, "    }\n");
+    fold_to_c__put(p, "        float *own_out = %s;\n", fold_to_c__name_of(&p->value[call->value]).text);
+    if (p->desc->own(&seen, fold_to_c__write_own, p, p->desc->own_user))
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: fold_to_c_desc.own does not know it", call->name);
+    fold_to_c__put(p, "    }\n");
 }
 
-static void to_c__put_call(to_c__printer *p, const to_c__call *call)
+static void fold_to_c__put_call(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    const to_c__string to = to_c__name_of(&p->value[call->value]);
-    to_c__put_comment(p, call, call->value);
-    to_c__declare(p, call->value);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
+    fold_to_c__put_comment(p, call, call->value);
+    fold_to_c__declare(p, call->value);
     switch (call->op->kind) {
-    case TO_C__LINEAR: to_c__put_linear(p, call); return;
-    case TO_C__MAP: to_c__put_broadcast(p, call); break;
-    case TO_C__MATMUL: to_c__put_matmul(p, call); break;
-    case TO_C__CONV: to_c__put_conv(p, call); break;
-    case TO_C__MAX_POOL:
-    case TO_C__MEAN_POOL: to_c__put_pool(p, call); break;
-    case TO_C__DOT:
-        to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, to_c__place_of(p, call, 0).text, to_c__place_of(p, call, 1).text,
-                  to_c__in_size(p, call, 0));
+    case FOLD_TO_C__LINEAR: fold_to_c__put_linear(p, call); return;
+    case FOLD_TO_C__MAP: fold_to_c__put_broadcast(p, call); break;
+    case FOLD_TO_C__MATMUL: fold_to_c__put_matmul(p, call); break;
+    case FOLD_TO_C__CONV: fold_to_c__put_conv(p, call); break;
+    case FOLD_TO_C__MAX_POOL:
+    case FOLD_TO_C__MEAN_POOL: fold_to_c__put_pool(p, call); break;
+    case FOLD_TO_C__DOT:
+        fold_to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, fold_to_c__place_of(p, call, 0).text, fold_to_c__place_of(p, call, 1).text,
+                  fold_to_c__in_size(p, call, 0));
         break;
-    case TO_C__SOFTMAX:
-    case TO_C__LOG_SOFTMAX: to_c__put_softmax(p, call); break;
-    case TO_C__REDUCE: to_c__put_reduce(p, call); break;
-    case TO_C__CUMSUM: to_c__put_cumsum(p, call); break;
-    case TO_C__NORM: to_c__put_norm(p, call); break;
-    case TO_C__CONCAT: to_c__put_concat(p, call); break;
-    case TO_C__SLICE: to_c__put_slice(p, call); break;
-    case TO_C__TRANSPOSE: to_c__put_transpose(p, call); break;
-    case TO_C__PICK: to_c__put(p, "    %s[0] = (%s)[%d];\n", to.text, to_c__place_of(p, call, 0).text, (int)call->seen.data); break;
-    default: to_c__put_own(p, call); break;
+    case FOLD_TO_C__SOFTMAX:
+    case FOLD_TO_C__LOG_SOFTMAX: fold_to_c__put_softmax(p, call); break;
+    case FOLD_TO_C__REDUCE: fold_to_c__put_reduce(p, call); break;
+    case FOLD_TO_C__CUMSUM: fold_to_c__put_cumsum(p, call); break;
+    case FOLD_TO_C__NORM: fold_to_c__put_norm(p, call); break;
+    case FOLD_TO_C__CONCAT: fold_to_c__put_concat(p, call); break;
+    case FOLD_TO_C__SLICE: fold_to_c__put_slice(p, call); break;
+    case FOLD_TO_C__TRANSPOSE: fold_to_c__put_transpose(p, call); break;
+    case FOLD_TO_C__PICK: fold_to_c__put(p, "    %s[0] = (%s)[%d];\n", to.text, fold_to_c__place_of(p, call, 0).text, (int)call->seen.data); break;
+    default: fold_to_c__put_own(p, call); break;
     }
-    to_c__put_rest(p, &p->value[call->value], 0);
+    fold_to_c__put_rest(p, &p->value[call->value], 0);
 }
 
 /* -- weights -- */
 
-static float to_c__param_at(const to_c__printer *p, const to_c__weight *w, int row, int column)
+static float fold_to_c__param_at(const fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
     const float *values = fold_param_value(p->m, w->param);
     const fold_shape shape = fold_param_shape(p->m, w->param);
     if (!w->transposed) return values[(size_t)row * (size_t)w->columns + (size_t)column];
-    return values[(size_t)column * (size_t)(to_c__size(&shape) / w->columns) + (size_t)row];
+    return values[(size_t)column * (size_t)(fold_to_c__size(&shape) / w->columns) + (size_t)row];
 }
 
 /* The largest magnitude of a parameter's column; 0 where fold.h takes it for zeros. */
-static float to_c__largest_of(const to_c__printer *p, const to_c__weight *w, int column)
+static float fold_to_c__largest_of(const fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
     const fold_shape shape = fold_param_shape(p->m, w->param);
     float largest = 0.0f;
-    for (int row = 0; row < to_c__size(&shape) / w->columns; row++) largest = fmaxf(largest, fabsf(to_c__param_at(p, w, row, column)));
+    for (int row = 0; row < fold_to_c__size(&shape) / w->columns; row++) largest = fmaxf(largest, fabsf(fold_to_c__param_at(p, w, row, column)));
     return largest < 0x1p-119f ? 0.0f : largest;
 }
 
-static float to_c__weight_at(const to_c__printer *p, const to_c__weight *w, int row, int column)
+static float fold_to_c__weight_at(const fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
-    if (w->form == TO_C__AS_IS) return p->value[w->value].constant[column];
-    if (w->form == TO_C__UNITS) return to_c__largest_of(p, w, column) / 127.0f;
-    return to_c__param_at(p, w, w->from + row, column);
+    if (w->form == FOLD_TO_C__AS_IS) return p->value[w->value].constant[column];
+    if (w->form == FOLD_TO_C__UNITS) return fold_to_c__largest_of(p, w, column) / 127.0f;
+    return fold_to_c__param_at(p, w, w->from + row, column);
 }
 
 /* A weight that is to become bytes, or 0 and an error when it is an infinity or a NaN. */
-static float to_c__finite_at(to_c__printer *p, const to_c__weight *w, int row, int column)
+static float fold_to_c__finite_at(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
-    const float value = to_c__weight_at(p, w, row, column);
+    const float value = fold_to_c__weight_at(p, w, row, column);
     if (value - value == 0.0f) return value;
-    to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN, of which bytes have none",
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN, of which bytes have none",
                w->param.id ? fold_param_name(p->m, w->param) : "a constant");
     return 0.0f;
 }
 
 /* Writes a column in bytes. */
-static void to_c__put_byte_column(to_c__printer *p, const to_c__weight *w, int column)
+static void fold_to_c__put_byte_column(fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
-    const float largest = to_c__largest_of(p, w, column), factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+    const float largest = fold_to_c__largest_of(p, w, column), factor = largest > 0.0f ? 127.0f / largest : 0.0f;
     for (int row = 0; row < w->inner; row++)
-        to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(to_c__finite_at(p, w, row, column) * factor));
+        fold_to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(fold_to_c__finite_at(p, w, row, column) * factor));
 }
 
 /* Writes a run of floats, and zeros up to whole vectors, or to a multiple of sixteen. */
-static void to_c__put_floats(to_c__printer *p, const to_c__weight *w, int row, int column, int count, int down)
+static void fold_to_c__put_floats(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column, int count, int down)
 {
     char text[32];
     for (int i = 0; i < count; i++) {
-        const float value = to_c__weight_at(p, w, down ? row + i : row, down ? column : column + i);
-        to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", to_c__float(value, text));
+        const float value = fold_to_c__weight_at(p, w, down ? row + i : row, down ? column : column + i);
+        fold_to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", fold_to_c__float(value, text));
     }
-    if (down) for (int i = count; i % 16; i++) to_c__put(p, " 0.0f,");
-    else if (count % 16) to_c__put(p, " @REST_%d", count % 16);
+    if (down) for (int i = count; i % 16; i++) fold_to_c__put(p, " 0.0f,");
+    else if (count % 16) fold_to_c__put(p, " @REST_%d", count % 16);
 }
 
-static void to_c__put_weight(to_c__printer *p, int index)
+static void fold_to_c__put_weight(fold_to_c__printer *p, int index)
 {
-    const to_c__weight *w = &p->weight[index];
-    const int slack = w->form == TO_C__AS_IS && p->value[w->value].slack, is_bytes = w->form == TO_C__BYTES;
-    const int by_columns = w->form == TO_C__COLUMNS || is_bytes, room = is_bytes ? w->inner : (w->inner + 15) / 16 * 16;
-    to_c__put(p, "/* ");
-    to_c__comment(p, w->param.id ? fold_param_name(p->m, w->param) : "a constant");
-    if (w->form == TO_C__UNITS) to_c__put(p, ": what 1 stands for in its columns");
-    else if (w->form != TO_C__AS_IS) to_c__put(p, " [%d x %d]", w->inner, w->columns);
-    if (w->from) to_c__put(p, ", from row %d on", w->from);
-    if (by_columns) to_c__put(p, ", column by column");
-    to_c__put(p, is_bytes ? " */\nstatic const signed char @w%d[" : " */\nstatic @ALIGNED const float @w%d[", index);
-    if (by_columns) to_c__put(p, "%d] = {", w->columns * room);
-    else to_c__put(p, "%d * %s%s] = {", w->inner, to_c__padded(w->columns / w->block, w->block).text, slack ? " + @WIDTH - 1" : "");
+    const fold_to_c__weight *w = &p->weight[index];
+    const int slack = w->form == FOLD_TO_C__AS_IS && p->value[w->value].slack, is_bytes = w->form == FOLD_TO_C__BYTES;
+    const int by_columns = w->form == FOLD_TO_C__COLUMNS || is_bytes, room = is_bytes ? w->inner : (w->inner + 15) / 16 * 16;
+    fold_to_c__put(p, "/* ");
+    fold_to_c__comment(p, w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+    if (w->form == FOLD_TO_C__UNITS) fold_to_c__put(p, ": what 1 stands for in its columns");
+    else if (w->form != FOLD_TO_C__AS_IS) fold_to_c__put(p, " [%d x %d]", w->inner, w->columns);
+    if (w->from) fold_to_c__put(p, ", from row %d on", w->from);
+    if (by_columns) fold_to_c__put(p, ", column by column");
+    fold_to_c__put(p, is_bytes ? " */\nstatic const signed char @w%d[" : " */\nstatic @ALIGNED const float @w%d[", index);
+    if (by_columns) fold_to_c__put(p, "%d] = {", w->columns * room);
+    else fold_to_c__put(p, "%d * %s%s] = {", w->inner, fold_to_c__padded(w->columns / w->block, w->block).text, slack ? " + @WIDTH - 1" : "");
     for (int row = 0; row < (by_columns ? w->columns : w->inner) && !p->stopped && !p->result.status; row++)
         for (int block = 0; block < (by_columns ? 1 : w->columns / w->block); block++)
-            if (is_bytes) to_c__put_byte_column(p, w, row);
-            else if (by_columns) to_c__put_floats(p, w, 0, row, w->inner, 1);
-            else to_c__put_floats(p, w, row, block * w->block, w->block, 0);
-    to_c__put(p, "\n};\n");
+            if (is_bytes) fold_to_c__put_byte_column(p, w, row);
+            else if (by_columns) fold_to_c__put_floats(p, w, 0, row, w->inner, 1);
+            else fold_to_c__put_floats(p, w, row, block * w->block, w->block, 0);
+    fold_to_c__put(p, "\n};\n");
     p->result.weight_bytes += p->scanning ? 0 : (is_bytes ? 1 : sizeof(float)) * (size_t)w->inner * (size_t)w->columns;
 }
 
 /* Zeros that fill up parts of n columns to whole vectors. */
-static void to_c__put_rests(to_c__printer *p)
+static void fold_to_c__put_rests(fold_to_c__printer *p)
 {
     int used[16] = { 0 };
     for (size_t i = 0; i < p->n_weights; i++)
-        if (p->weight[i].form != TO_C__COLUMNS && p->weight[i].form != TO_C__BYTES) used[p->weight[i].block % 16] = 1;
-    for (int w = 1; w < TO_C__WIDTHS; w++) {
-        const int width = to_c__widths[TO_C__WIDTHS - w];
-        to_c__put(p, w == 1 ? "#if @WIDTH == %d\n" : "#elif @WIDTH == %d\n", width);
+        if (p->weight[i].form != FOLD_TO_C__COLUMNS && p->weight[i].form != FOLD_TO_C__BYTES) used[p->weight[i].block % 16] = 1;
+    for (int w = 1; w < FOLD_TO_C__WIDTHS; w++) {
+        const int width = fold_to_c__widths[FOLD_TO_C__WIDTHS - w];
+        fold_to_c__put(p, w == 1 ? "#if @WIDTH == %d\n" : "#elif @WIDTH == %d\n", width);
         for (int n = 1; n < 16; n++) {
             if (!used[n]) continue;
-            to_c__put(p, "#define @REST_%d", n);
-            for (int i = n; i % width; i++) to_c__put(p, " 0.0f,");
-            to_c__put(p, "\n");
+            fold_to_c__put(p, "#define @REST_%d", n);
+            for (int i = n; i % width; i++) fold_to_c__put(p, " 0.0f,");
+            fold_to_c__put(p, "\n");
         }
     }
-    to_c__put(p, "#else\n");
+    fold_to_c__put(p, "#else\n");
     for (int n = 1; n < 16; n++)
-        if (used[n]) to_c__put(p, "#define @REST_%d\n", n);
-    to_c__put(p, "#endif\n\n");
+        if (used[n]) fold_to_c__put(p, "#define @REST_%d\n", n);
+    fold_to_c__put(p, "#endif\n\n");
 }
 
 /* -- the file -- */
 
-static int to_c__agents(const to_c__printer *p) { return p->desc->agents > 1 ? p->desc->agents : 1; }
+static int fold_to_c__agents(const fold_to_c__printer *p) { return p->desc->agents > 1 ? p->desc->agents : 1; }
 
-static void to_c__put_arguments(to_c__printer *p)
+static void fold_to_c__put_arguments(fold_to_c__printer *p)
 {
     const char *open = "";
-    if (p->desc->n_state) to_c__put(p, "@state *s"), open = ", ";
-    for (int i = 0; i < p->desc->n_in; i++, open = ", ") to_c__put(p, "%sconst float *%s", open, p->desc->in[i].name);
-    for (int i = 0; i < p->desc->n_out; i++, open = ", ") to_c__put(p, "%sfloat *%s", open, p->desc->out[i].name);
-    if (!*open) to_c__put(p, "void");
+    if (p->desc->n_state) fold_to_c__put(p, "@state *s"), open = ", ";
+    for (int i = 0; i < p->desc->n_in; i++, open = ", ") fold_to_c__put(p, "%sconst float *%s", open, p->desc->in[i].name);
+    for (int i = 0; i < p->desc->n_out; i++, open = ", ") fold_to_c__put(p, "%sfloat *%s", open, p->desc->out[i].name);
+    if (!*open) fold_to_c__put(p, "void");
 }
 
-static void to_c__put_declarations(to_c__printer *p)
+static void fold_to_c__put_declarations(fold_to_c__printer *p)
 {
-    const to_c_desc *desc = p->desc;
-    to_c__put(p, "/* Made by fold.h's examples/to_c.h");
-    if (desc->source) to_c__put(p, " from ");
-    to_c__comment(p, desc->source);
-    to_c__put(p, ".\n");
+    const fold_to_c_desc *desc = p->desc;
+    fold_to_c__put(p, "/* Made by fold.h's examples/fold_to_c.h");
+    if (desc->source) fold_to_c__put(p, " from ");
+    fold_to_c__comment(p, desc->source);
+    fold_to_c__put(p, ".\n");
     for (int i = 0; i < desc->n_in + desc->n_out; i++) {
-        const to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
+        const fold_to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
         const fold_shape shape = fold_node_shape(p->f, port->node);
-        to_c__put(p, "   %s %s ", i < desc->n_in ? "reads " : "writes", port->name);
-        to_c__put_shape(p, &shape);
-        to_c__put(p, "\n");
+        fold_to_c__put(p, "   %s %s ", i < desc->n_in ? "reads " : "writes", port->name);
+        fold_to_c__put_shape(p, &shape);
+        fold_to_c__put(p, "\n");
     }
-    if (to_c__agents(p) > 1)
-        to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", to_c__agents(p));
-    to_c__put(p, "   Other files include it behind #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
-    to_c__put(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-    if (desc->n_state) to_c__put(p, "typedef struct @state {\n");
+    if (fold_to_c__agents(p) > 1)
+        fold_to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", fold_to_c__agents(p));
+    fold_to_c__put(p, "   Other files include it behind #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
+    fold_to_c__put(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    if (desc->n_state) fold_to_c__put(p, "typedef struct @state {\n");
     for (int i = 0; i < desc->n_state; i++) {
         const fold_shape shape = fold_node_shape(p->f, desc->state[i].node);
         const int value = p->id[desc->state[i].node.id] - 1, line = p->value[value].line;
-        const int room = line ? 2 * to_c__size(&shape) + line : to_c__size(&shape);
-        to_c__put(p, "    float %s[%d];\n", desc->state[i].name, room);
-        if (line) to_c__put(p, "    int %s_at; /* where it begins in its room; it moves on by %d */\n", desc->state[i].name, line);
+        const int room = line ? 2 * fold_to_c__size(&shape) + line : fold_to_c__size(&shape);
+        fold_to_c__put(p, "    float %s[%d];\n", desc->state[i].name, room);
+        if (line) fold_to_c__put(p, "    int %s_at; /* where it begins in its room; it moves on by %d */\n", desc->state[i].name, line);
         p->result.state_bytes += p->scanning ? 0 : sizeof(float) * (size_t)room;
     }
-    if (desc->n_state) to_c__put(p, "} @state;\n/* Begins anew%s. */\nvoid @reset(@state *s);\n", to_c__agents(p) > 1 ? ", one agent" : "");
-    to_c__put(p, "/* Makes a step. */\nvoid @step(");
-    to_c__put_arguments(p);
-    to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
+    if (desc->n_state) fold_to_c__put(p, "} @state;\n/* Begins anew%s. */\nvoid @reset(@state *s);\n", fold_to_c__agents(p) > 1 ? ", one agent" : "");
+    fold_to_c__put(p, "/* Makes a step. */\nvoid @step(");
+    fold_to_c__put_arguments(p);
+    fold_to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
 }
 
-static void to_c__put_step(to_c__printer *p)
+static void fold_to_c__put_step(fold_to_c__printer *p)
 {
-    const to_c_desc *desc = p->desc;
-    to_c__put(p, to_c__agents(p) > 1 ? "static void @one(" : "void @step(");
-    to_c__put_arguments(p);
-    to_c__put(p, ")\n{\n");
+    const fold_to_c_desc *desc = p->desc;
+    fold_to_c__put(p, fold_to_c__agents(p) > 1 ? "static void @one(" : "void @step(");
+    fold_to_c__put_arguments(p);
+    fold_to_c__put(p, ")\n{\n");
     for (size_t i = 0; i < p->n_slots; i++)
-        to_c__put(p, "    @ALIGNED float m%d[%s%s];\n", (int)i, to_c__padded(p->slot[i].count, p->slot[i].block).text,
+        fold_to_c__put(p, "    @ALIGNED float m%d[%s%s];\n", (int)i, fold_to_c__padded(p->slot[i].count, p->slot[i].block).text,
                   p->slot[i].slack ? " + @WIDTH - 1" : "");
-    to_c__put(p, "    int i;\n");
-    for (int i = 0; i < desc->n_in; i++) to_c__put(p, "    (void)%s;\n", desc->in[i].name);
+    fold_to_c__put(p, "    int i;\n");
+    for (int i = 0; i < desc->n_in; i++) fold_to_c__put(p, "    (void)%s;\n", desc->in[i].name);
     for (size_t i = 0; i < p->n_values; i++) {
-        const to_c__value *v = &p->value[i];
-        if (v->is == TO_C__MADE || v->slot < 0) continue;
-        to_c__declare(p, (int)i);
-        to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", to_c__name_of(v).text, v->is == TO_C__STATE ? "s->" : "",
-                  (v->is == TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, to_c__padded_value(v).text,
+        const fold_to_c__value *v = &p->value[i];
+        if (v->is == FOLD_TO_C__MADE || v->slot < 0) continue;
+        fold_to_c__declare(p, (int)i);
+        fold_to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", fold_to_c__name_of(v).text, v->is == FOLD_TO_C__STATE ? "s->" : "",
+                  (v->is == FOLD_TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, fold_to_c__padded_value(v).text,
                   v->slack ? " + @WIDTH - 1" : "");
     }
     for (int stage = 0; stage < (int)p->n_stages && !p->result.status; stage++)
-        if (p->stage[stage].part) to_c__put_loop(p, stage);
-        else to_c__put_call(p, &p->call[p->stage[stage].call]);
+        if (p->stage[stage].part) fold_to_c__put_loop(p, stage);
+        else fold_to_c__put_call(p, &p->call[p->stage[stage].call]);
     for (int i = 0; i < desc->n_out + desc->n_state; i++) {
-        const to_c__operand *end = &p->end[i];
-        const to_c__value *v = &p->value[end->value];
+        const fold_to_c__operand *end = &p->end[i];
+        const fold_to_c__value *v = &p->value[end->value];
         const char *name = i < desc->n_out ? "" : desc->state[i - desc->n_out].name;
         if (i >= desc->n_out && v->line) {
-            to_c__put(p, "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + s->%s_at, %d * sizeof(float));\n",
+            fold_to_c__put(p, "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + s->%s_at, %d * sizeof(float));\n",
                       name, v->line, name, end->size, name, name, name, end->size);
-            to_c__put(p, "        s->%s_at = 0;\n    }\n", name);
+            fold_to_c__put(p, "        s->%s_at = 0;\n    }\n", name);
             continue;
         }
-        to_c__put(p, "    memcpy(%s%s, %s, %d * sizeof(float));\n", i < desc->n_out ? "" : "s->",
-                  i < desc->n_out ? desc->out[i].name : desc->state[i - desc->n_out].name, to_c__address(p, end).text, end->size);
+        fold_to_c__put(p, "    memcpy(%s%s, %s, %d * sizeof(float));\n", i < desc->n_out ? "" : "s->",
+                  i < desc->n_out ? desc->out[i].name : desc->state[i - desc->n_out].name, fold_to_c__address(p, end).text, end->size);
     }
-    to_c__put(p, "    (void)i;\n}\n\n");
+    fold_to_c__put(p, "    (void)i;\n}\n\n");
 }
 
-static void to_c__put_agents(to_c__printer *p)
+static void fold_to_c__put_agents(fold_to_c__printer *p)
 {
-    const to_c_desc *desc = p->desc;
+    const fold_to_c_desc *desc = p->desc;
     const char *open = "";
-    to_c__put(p, "void @step(");
-    to_c__put_arguments(p);
-    to_c__put(p, ")\n{\n    int agent;\n    for (agent = 0; agent < %d; agent++)\n        @one(", to_c__agents(p));
-    if (desc->n_state) to_c__put(p, "s + agent"), open = ", ";
+    fold_to_c__put(p, "void @step(");
+    fold_to_c__put_arguments(p);
+    fold_to_c__put(p, ")\n{\n    int agent;\n    for (agent = 0; agent < %d; agent++)\n        @one(", fold_to_c__agents(p));
+    if (desc->n_state) fold_to_c__put(p, "s + agent"), open = ", ";
     for (int i = 0; i < desc->n_in + desc->n_out; i++, open = ", ") {
-        const to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
+        const fold_to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
         const fold_shape shape = fold_node_shape(p->f, port->node);
-        to_c__put(p, "%s%s + agent * %d", open, port->name, to_c__size(&shape));
+        fold_to_c__put(p, "%s%s + agent * %d", open, port->name, fold_to_c__size(&shape));
     }
-    to_c__put(p, ");\n}\n\n");
+    fold_to_c__put(p, ");\n}\n\n");
 }
 
-static void to_c__put_reset(to_c__printer *p)
+static void fold_to_c__put_reset(fold_to_c__printer *p)
 {
     char text[32];
-    to_c__put(p, "void @reset(@state *s)\n{\n    memset(s, 0, sizeof *s);\n");
+    fold_to_c__put(p, "void @reset(@state *s)\n{\n    memset(s, 0, sizeof *s);\n");
     for (int i = 0; i < p->desc->n_state; i++) {
         const float *values = fold_value(p->f, p->desc->state[i].node);
         const fold_shape shape = fold_node_shape(p->f, p->desc->state[i].node);
-        for (int k = 0; values && k < to_c__size(&shape); k++)
-            if (values[k] != 0.0f) to_c__put(p, "    s->%s[%d] = %s;\n", p->desc->state[i].name, k, to_c__float(values[k], text));
+        for (int k = 0; values && k < fold_to_c__size(&shape); k++)
+            if (values[k] != 0.0f) fold_to_c__put(p, "    s->%s[%d] = %s;\n", p->desc->state[i].name, k, fold_to_c__float(values[k], text));
     }
-    to_c__put(p, "}\n\n");
+    fold_to_c__put(p, "}\n\n");
 }
 
-static void to_c__put_file(to_c__printer *p)
+static void fold_to_c__put_file(fold_to_c__printer *p)
 {
-    to_c__put_declarations(p);
-    to_c__put(p, "#define @WIDEST %d\n", p->widest);
-    for (size_t i = 0; i < sizeof to_c__head / sizeof *to_c__head; i++) to_c__text(p, to_c__head[i]);
+    fold_to_c__put_declarations(p);
+    fold_to_c__put(p, "#define @WIDEST %d\n", p->widest);
+    for (size_t i = 0; i < sizeof fold_to_c__head / sizeof *fold_to_c__head; i++) fold_to_c__text(p, fold_to_c__head[i]);
     for (size_t i = 0; i < sizeof p->wanted && !p->scanning; i++) {
         if (!p->wanted[i]) continue;
-        if (to_c__helpers[i].only) to_c__put(p, "#if %s\n", to_c__helpers[i].only);
-        to_c__text(p, to_c__helpers[i].text);
-        to_c__put(p, to_c__helpers[i].only ? "#endif\n\n" : "\n");
+        if (fold_to_c__helpers[i].only) fold_to_c__put(p, "#if %s\n", fold_to_c__helpers[i].only);
+        fold_to_c__text(p, fold_to_c__helpers[i].text);
+        fold_to_c__put(p, fold_to_c__helpers[i].only ? "#endif\n\n" : "\n");
     }
-    to_c__put_rests(p);
-    for (size_t i = 0; i < p->n_weights; i++) to_c__put_weight(p, (int)i);
-    to_c__put(p, "\n");
-    if (p->desc->n_state) to_c__put_reset(p);
-    to_c__put_step(p);
-    if (to_c__agents(p) > 1) to_c__put_agents(p);
-    to_c__put(p, "#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)\n#pragma GCC pop_options\n#endif\n");
-    to_c__put(p, "#endif /* @DECLARATIONS */\n");
-    to_c__flush(p);
+    fold_to_c__put_rests(p);
+    for (size_t i = 0; i < p->n_weights; i++) fold_to_c__put_weight(p, (int)i);
+    fold_to_c__put(p, "\n");
+    if (p->desc->n_state) fold_to_c__put_reset(p);
+    fold_to_c__put_step(p);
+    if (fold_to_c__agents(p) > 1) fold_to_c__put_agents(p);
+    fold_to_c__put(p, "#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)\n#pragma GCC pop_options\n#endif\n");
+    fold_to_c__put(p, "#endif /* @DECLARATIONS */\n");
+    fold_to_c__flush(p);
 }
 
-to_c_desc to_c_desc_default(void)
+FOLD_API fold_to_c_desc fold_to_c_desc_default(void)
 {
-    to_c_desc desc;
+    fold_to_c_desc desc;
     memset(&desc, 0, sizeof desc);
     return desc;
 }
 
-static void to_c__plan(to_c__printer *p)
+static void fold_to_c__plan(fold_to_c__printer *p)
 {
-    const to_c_desc *desc = p->desc;
-    to_c__resolve(p);
-    p->end = (to_c__operand *)calloc((size_t)(desc->n_out + desc->n_state) + 1, sizeof *p->end);
-    if (!p->end) to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory");
+    const fold_to_c_desc *desc = p->desc;
+    fold_to_c__resolve(p);
+    p->end = (fold_to_c__operand *)calloc((size_t)(desc->n_out + desc->n_state) + 1, sizeof *p->end);
+    if (!p->end) fold_to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory");
     for (int i = 0; i < desc->n_out + desc->n_state && !p->result.status; i++) {
-        const to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
+        const fold_to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
         const fold_shape shape = fold_node_shape(p->f, port->node);
-        if (to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name,
+        if (fold_to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name,
                          &p->end[i]) &&
-            i >= desc->n_out && to_c__size(&shape) != p->end[i].size)
-            to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, to_c__size(&shape),
+            i >= desc->n_out && fold_to_c__size(&shape) != p->end[i].size)
+            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, fold_to_c__size(&shape),
                        p->end[i].size);
     }
-    if (!p->result.status) to_c__mark(p);
-    if (!p->result.status) to_c__find_lines(p);
-    if (!p->result.status) to_c__cut(p);
-    if (!p->result.status) to_c__stages(p);
+    if (!p->result.status) fold_to_c__mark(p);
+    if (!p->result.status) fold_to_c__find_lines(p);
+    if (!p->result.status) fold_to_c__cut(p);
+    if (!p->result.status) fold_to_c__stages(p);
     if (p->result.status) return;
-    to_c__readers(p);
-    to_c__slots(p);
-    to_c__choose_width(p);
+    fold_to_c__readers(p);
+    fold_to_c__slots(p);
+    fold_to_c__choose_width(p);
 }
 
-static void to_c__free(to_c__printer *p)
+static void fold_to_c__free(fold_to_c__printer *p)
 {
     free(p->value);
     free(p->call);
@@ -2520,10 +2528,10 @@ static void to_c__free(to_c__printer *p)
     free(p->weight);
 }
 
-to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *user)
+FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fold_writer *write, void *user)
 {
-    const to_c_desc none = to_c_desc_default();
-    to_c__printer p;
+    const fold_to_c_desc none = fold_to_c_desc_default();
+    fold_to_c__printer p;
     memset(&p, 0, sizeof p);
     p.f = f;
     p.m = fold_ctx_model(f);
@@ -2532,14 +2540,14 @@ to_c_result to_c(fold_ctx *f, const to_c_desc *desc, fold_writer *write, void *u
     p.write = write;
     p.user = user;
     p.stopped = !write;
-    if (!f || !desc) to_c__fail(&p, FOLD_BAD_ARGUMENT, "to_c: no context, or no desc");
-    else to_c__check_names(&p);
-    const fold_status seen = p.result.status ? FOLD_OK : fold_ctx_visit(f, to_c__see, &p);
-    if (seen) to_c__fail(&p, seen, "to_c: the recording cannot be visited");
-    if (!p.result.status) to_c__plan(&p);
-    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) to_c__put_file(&p); /* first it finds what is called */
-    if (p.stopped) to_c__fail(&p, FOLD_IO, "to_c: the writer stopped");
-    to_c__free(&p);
+    if (!f || !desc) fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "to_c: no context, or no desc");
+    else fold_to_c__check_names(&p);
+    const fold_status seen = p.result.status ? FOLD_OK : fold_ctx_visit(f, fold_to_c__see, &p);
+    if (seen) fold_to_c__fail(&p, seen, "to_c: the recording cannot be visited");
+    if (!p.result.status) fold_to_c__plan(&p);
+    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) fold_to_c__put_file(&p); /* first it finds what is called */
+    if (p.stopped) fold_to_c__fail(&p, FOLD_IO, "to_c: the writer stopped");
+    fold_to_c__free(&p);
     return p.result;
 }
-#endif /* TO_C_IMPLEMENTATION */
+#endif /* FOLD_TO_C_IMPLEMENTATION */

@@ -1,0 +1,1386 @@
+/* fold_torch.h - reads networks of PyTorch, a call a layer, from a safetensors file of a state_dict, by fold_tensors of fold.h.
+   It also writes such files, of weights or gradients, and reads and writes floats without names.
+
+   In one C or C++ file:  #define FOLD_TORCH_IMPLEMENTATION
+                          #include "fold_torch.h"
+   Everywhere else:       #include "fold_torch.h"
+
+       from safetensors.torch import save_file                       # Python
+       save_file(net.state_dict(), "net.safetensors")
+
+       fold_torch *t = fold_torch_open(m, "net.safetensors");        // C
+       fold_param words = fold_torch_embedding(t, "words");
+       fold_rnn_stack lstm = fold_torch_lstm(t, "lstm");
+       fold_dense out = fold_torch_linear(t, "out", FOLD_ACT_LINEAR);
+       if (fold_torch_close(t)) puts(fold_model_message(m));
+
+   `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself, in every call and in
+   the lists of layers below. A call reads the module's tensors, name.weight and so on. It adds the layer of that name to
+   the model as _new would have, with the sizes and values of the file. You tell what is not in tensors, such as heads and
+   strides. The layer is applied, trained and saved like any other, and loaded again into layers made by _new. Weights are
+   transposed, gates put in fold.h's order, and two biases added up where it has one. A bias that the module has not is zero
+   and frozen. Types are those that loading reads.
+
+   Tied weights: safetensors.torch.save_model writes a tensor that modules share once, and notes its other names in the
+   file's metadata. All those names are read here. Each call copies the values, so layers that are tied in PyTorch are
+   trained apart; one parameter for a table and the output behind it is read by fold_torch_param.
+
+   Errors: a tensor that is missing, or has another shape than the others ask for, is an error of the model. The message
+   names it, its shape and the shape wanted; the call gives null handles. A module that its tensors show to be another one
+   is refused. Tensors do not show everything: the comments below name what you must know of the network.
+
+   It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and works in every
+   build of fold.h, with FOLD_INFERENCE or FOLD_NO_STDIO too. */
+
+#ifndef FOLD_TORCH_H
+#define FOLD_TORCH_H
+
+#ifndef FOLD_H
+#ifndef FOLD_FILENAME
+#define FOLD_FILENAME "fold.h"
+#endif
+#include FOLD_FILENAME
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef fold_tensors fold_torch;
+
+#ifndef FOLD_NO_STDIO
+/* Opens a safetensors file, as fold_tensors_open does. When it cannot be read, the model has an error, calls give null
+   handles and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
+FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
+#endif
+/* Opens a file that lies in memory, which must stay until fold_torch_close. */
+FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
+/* Frees t, before the model is freed. Returns the model's status. A tensor that no call has read, and that was not
+   skipped, is an error. */
+FOLD_API fold_status fold_torch_close(fold_torch *t);
+/* Skips tensors whose names begin so; "": all that no call has read. */
+FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
+
+/* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses are those of fold_param_desc:
+   FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
+FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
+/* Reads nn.Embedding: a table for lookups. The table of "" is the parameter "weight". A max_norm is not in the file, and
+   does not change rows here. */
+FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
+/* Reads nn.Linear; you tell the activation that follows. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
+FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
+/* Reads nn.Conv1d or nn.Conv2d, by the rank of its weight. groups is 1 or, with desc->depthwise, as many as channels, and
+   padding_mode is "zeros": the file tells neither, and another padding would silently compute other values. A weight of
+   nn.ConvTranspose1d or 2d looks the same; it is refused if its bias is not as long as the weight's first axis, but with as
+   many inputs as outputs, or without a bias, nothing tells it apart.
+   Values have their channels last here: [height x width x channels], [length x channels]. nn.Flatten has them first, so
+   before it do
+       x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
+       x = fold_transpose(f, x, 0, 1);                               // lines */
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation);
+/* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which go into gain
+   and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. The file tells neither
+   epsilon, nor nn.GroupNorm from nn.LayerNorm, nor nn.RMSNorm from nn.LayerNorm without a bias. */
+FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
+/* Read nn.RNN (of tanh, or of relu), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
+   proj_size. The file does not tell an nn.RNN of tanh from one of relu (its `nonlinearity`): choose the right call, since the
+   other one silently computes other values. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both.
+   Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell
+   the inputs: they are those of x and, but in a GRU, of h. */
+FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
+FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
+FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
+FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
+/* Reads nn.MultiheadAttention, without add_bias_kv, which is refused, and add_zero_attn, which the file does not tell. */
+FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
+/* Reads nn.TransformerEncoderLayer; those of an nn.TransformerEncoder are named "layers.0" and so on. A width or inner of
+   0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. The file does not tell activation, norm_first and epsilon. */
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
+/* Reads nn.TransformerEncoder, with its last norm if there is one, into an array of yours with room for so many layers. It
+   must stay as long as the encoder. The desc is that of all layers. The last norm is a module of its own, with PyTorch's default
+   epsilon whatever the layers have; if yours has another, set norm.epsilon of the encoder. */
+FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
+                                const fold_transformer_desc *desc);
+
+/* ---- PyTorch's layout out, raw floats in and out ----
+   Here you list layers of the model, by kind and name, in the order of your nn.Module. They were read by the calls above,
+   or made by fold_dense_new and its kin, whose arguments say the sizes:
+
+       static const fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
+       fold_torch_save(m, "net.safetensors", layers, 2);              // net.load_state_dict(load_file("net.safetensors"))
+       fold_torch_load_raw(m, "net.bin", layers, 2);                  // all floats of net.parameters(), one after the other
+
+   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and gates. A layer with
+   one bias for PyTorch's two gives it as the first, and zeros as the second. Of two that are loaded it takes the sum. */
+enum {
+    FOLD_TORCH_PARAM,       /* a parameter as it is, of its own name */
+    FOLD_TORCH_EMBEDDING,   /* a table */
+    FOLD_TORCH_LINEAR,      /* a fold_dense */
+    FOLD_TORCH_CONV,        /* a fold_conv */
+    FOLD_TORCH_NORM,        /* a fold_norm that is nn.LayerNorm or nn.RMSNorm */
+    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED: running means of 0, and variances of 1, for a module with the default epsilon.
+                               It cannot be loaded from raw floats */
+    FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells, or one cell, as nn.RNNCell and its kin */
+    FOLD_TORCH_LSTM,
+    FOLD_TORCH_GRU,
+    FOLD_TORCH_ATTENTION,   /* a fold_attention */
+    FOLD_TORCH_TRANSFORMER, /* a fold_transformer */
+    FOLD_TORCH_ENCODER,     /* a fold_encoder */
+    FOLD_TORCH_NO_BIAS = 64, /* is added to a kind: its module has no bias, bias=False. So the layer's are left out. A batch
+                                norm then has no weight either, affine=False, and gain and bias go into its statistics;
+                                a gain must be above 0 and at most 316.2, the inverse root of epsilon */
+    FOLD_TORCH_CELL = 128    /* is added to a stack of one layer: its module is nn.RNNCell or its kin */
+};
+typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
+
+/* Adds the tensors of n layers of m to another model, as parameters. fold_model_save or fold_model_save_to then writes the
+   safetensors file, in a build without FOLD_INFERENCE. Returns out's status. Errors are out's: a layer that m has not, or
+   whose values are no floats. */
+FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+#ifndef FOLD_INFERENCE
+/* Adds the gradients that m has now instead, under the same names and in the same shapes: what PyTorch has in p.grad of
+   net.named_parameters(). Both biases of a layer with one bias get its gradient, and frozen parameters zeros. A batch norm's
+   are those of the module that fold_torch_export writes. Errors are those of fold_torch_export. */
+FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+#endif
+/* Loads n layers from floats that lie one after the other, without names, such as an array of a C export. Errors: too few or
+   too many floats, or a layer that m has not. Then nothing changes. */
+FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n);
+#ifndef FOLD_NO_STDIO
+/* Loads them from a file of little-endian floats, such as the .bin of PufferLib. FOLD_IO: it cannot be read. */
+FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Writes such a file. FOLD_IO: it cannot be written. */
+FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+#ifndef FOLD_INFERENCE
+/* Exports n layers to a model of its own, in memory of m's allocator, and saves that as a safetensors file. Returns m's
+   status. */
+FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Does the same with their gradients: call it behind fold_backward, before a step of an optimiser clears them. */
+FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+#endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOLD_TORCH_H */
+
+#if defined(FOLD_TORCH_IMPLEMENTATION) && !defined(FOLD__TORCH_IMPLEMENTED)
+#define FOLD__TORCH_IMPLEMENTED
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#ifndef FOLD_NO_STDIO
+#include <stdio.h>
+#endif
+#include <string.h>
+
+/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Writes a text; one that is too long is cut. */
+static void fold_torch__format(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold_format(text, size, format, args);
+    va_end(args);
+}
+
+static int fold_torch__fail(fold_model *m, fold_status status, const char *format, ...)
+{
+    char text[248];
+    va_list args;
+    va_start(args, format);
+    fold_format(text, sizeof text, format, args);
+    va_end(args);
+    fold_model_fail(m, status, text);
+    return 0;
+}
+
+/* A name for messages, of at most 59 bytes. It is cut between characters. */
+enum { FOLD_TORCH__SHORT = 64 };
+static const char *fold_torch__shorten(char out[FOLD_TORCH__SHORT], const char *name)
+{
+    size_t at = 0;
+    for (; *name && (at < 56 || (at < 60 && ((unsigned char)*name & 0xc0) == 0x80)); name++) out[at++] = *name;
+    memcpy(out + at, *name ? ".." : "", *name ? 3 : 1);
+    return out;
+}
+
+/* "[? x 3]" of a shape, in which 0 is any length where `wanted`. */
+static void fold_torch__shape(char text[FOLD_TORCH__SHORT], const int *dim, int rank, int wanted)
+{
+    size_t at = 0;
+    *text = 0;
+    for (int axis = 0; axis < rank; axis++, at += strlen(text + at)) {
+        const int any = wanted && !dim[axis];
+        fold_torch__format(text + at, FOLD_TORCH__SHORT - at, any ? "%s?" : "%s%d", axis ? " x " : "[", dim[axis]);
+    }
+    fold_torch__format(text + at, FOLD_TORCH__SHORT - at, "]");
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+#ifndef FOLD_NO_STDIO
+FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path) { return fold_tensors_open(m, path); }
+#endif
+FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size) { return fold_tensors_open_memory(m, bytes, size); }
+
+FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
+{
+    for (int i = 0; prefix && i < fold_tensors_count(t); i++)
+        if (!strncmp(fold_tensors_at(t, i).name, prefix, strlen(prefix))) fold_tensors_take(t, i);
+}
+
+FOLD_API fold_status fold_torch_close(fold_torch *t)
+{
+    const char *left = NULL; /* the first by name */
+    char shown[FOLD_TORCH__SHORT];
+    int count = 0;
+    for (int i = 0; i < fold_tensors_count(t); i++) {
+        const fold_tensor tensor = fold_tensors_at(t, i);
+        if (tensor.taken) continue;
+        if (!left || strcmp(tensor.name, left) < 0) left = tensor.name;
+        count++;
+    }
+    if (left)
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                    "torch: no call has read '%s', the first of %d tensors that are left: read them, or fold_torch_skip them",
+                    fold_torch__shorten(shown, left), count);
+    return fold_tensors_close(t);
+}
+
+/* ---- taking tensors -------------------------------------------------------------------------- */
+
+/* Tells whether a file can be read from, under a name. */
+static int fold_torch__ready(fold_torch *t, const char *name)
+{
+    if (t && !name) fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: no name");
+    return t && name && !fold_model_status(fold_tensors_model(t));
+}
+
+/* The full name of a module's part, or of a layer's parameter. One that is cut here is too long for any layer. */
+typedef struct fold_torch__name { char text[256]; } fold_torch__name;
+static fold_torch__name fold_torch__join(const char *name, const char *part)
+{
+    fold_torch__name full;
+    fold_torch__format(full.text, sizeof full.text, "%s%s%s", name, *name ? "." : "", part);
+    return full;
+}
+
+/* The name of a layer's part in the model, as _new makes it: that of "" begins with the dot. */
+static fold_torch__name fold_torch__part(const char *layer, const char *part)
+{
+    fold_torch__name full;
+    fold_torch__format(full.text, sizeof full.text, "%s.%s", layer, part);
+    return full;
+}
+
+/* Looks at the tensor of a module's part, without taking it. It has no name when it is not there. */
+static fold_tensor fold_torch__look(fold_torch *t, const char *name, const char *part)
+{
+    const fold_torch__name full = fold_torch__join(name, part);
+    return fold_tensors_at(t, fold_tensors_find(t, full.text));
+}
+
+/* A tensor that was taken: it has floats, and a rank of at most 4. index -1: there is none. */
+typedef struct fold_torch__tensor {
+    fold_torch *file;
+    int index;
+    fold_shape shape;
+    size_t count;
+} fold_torch__tensor;
+
+/* Tells whether a tensor has the type and shape that are wanted; if not, an error. */
+static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold_shape *wanted)
+{
+    static const char *const types[] = { "F32", "F16", "BF16", "F64" };
+    char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT] = "of more than 4 axes", here[FOLD_TORCH__SHORT];
+    int fits = tensor->rank == wanted->rank, type = 0;
+    for (int axis = 0; axis < wanted->rank && fits; axis++) fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->dim[axis];
+    fold_torch__shorten(shown, tensor->name);
+    while (type < 4 && strcmp(tensor->dtype, types[type])) type++;
+    if (fits)
+        return type < 4 || fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                                       "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown, tensor->dtype);
+    if (tensor->rank <= FOLD_MAX_RANK) fold_torch__shape(there, tensor->dim, tensor->rank, 0);
+    fold_torch__shape(here, wanted->dim, wanted->rank, 1);
+    return fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown, there, here);
+}
+
+/* Takes a part of a module, of a wanted shape in which 0 is any length. There is none when it is missing, which only is an
+   error of what `must` be, or when it does not fit. */
+static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part, fold_shape wanted, int must)
+{
+    fold_torch__tensor taken = { t, -1, { 0, { 0, 0, 0, 0 } }, 0 };
+    if (!fold_torch__ready(t, name)) return taken;
+    const fold_torch__name full = fold_torch__join(name, part);
+    const int index = fold_tensors_find(t, full.text);
+    const fold_tensor tensor = fold_tensors_at(t, index);
+    if (index < 0 && must) fold_tensors_missing(t, "torch", full.text);
+    if (index < 0 || !fold_torch__fits(t, &tensor, &wanted)) return taken;
+    fold_tensors_take(t, index);
+    taken.index = index;
+    taken.count = (size_t)tensor.count;
+    taken.shape.rank = tensor.rank;
+    memcpy(taken.shape.dim, tensor.dim, sizeof taken.shape.dim);
+    return taken;
+}
+static int fold_torch__has(const fold_torch__tensor *tensor) { return tensor->index >= 0; }
+
+static int fold_torch__is_in_file(fold_torch *t, const char *name, const char *part)
+{
+    return fold_torch__ready(t, name) && fold_torch__look(t, name, part).name != NULL;
+}
+
+/* Refuses a module that a tensor shows to be another one, which `why` names. */
+static void fold_torch__refuse_with(fold_torch *t, const char *name, const char *part, const char *why)
+{
+    char shown[FOLD_TORCH__SHORT];
+    if (fold_torch__is_in_file(t, name, part))
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s", fold_torch__shorten(shown, fold_torch__join(name, part).text), why);
+}
+
+/* Tells of a module that there is nothing like it here, before its shapes are called wrong. */
+static void fold_torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
+{
+    char shown[FOLD_TORCH__SHORT];
+    fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
+                fold_torch__shorten(shown, name), has, count, unit);
+}
+
+/* Tells whether a layer can have these sizes, before others are computed from them; if not, an error. */
+static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, int outputs)
+{
+    enum { MOST = 1 << 24 };
+    char shown[FOLD_TORCH__SHORT];
+    return (inputs > 0 && outputs > 0 && inputs <= MOST && outputs <= MOST) ||
+           fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d",
+                       fold_torch__shorten(shown, name), inputs, outputs, (int)MOST);
+}
+
+/* A weight and its bias, which may be missing. A module has them under a name of its own. */
+typedef struct fold_torch__pair { fold_torch__tensor weight, bias; } fold_torch__pair;
+static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, const char *part, fold_shape wanted)
+{
+    fold_torch__pair pair;
+    char full[64];
+    fold_torch__format(full, sizeof full, "%sweight", part);
+    pair.weight = fold_torch__take(t, name, full, wanted, 1);
+    fold_torch__format(full, sizeof full, "%sbias", part);
+    pair.bias = pair.weight;
+    if (fold_torch__has(&pair.weight)) pair.bias = fold_torch__take(t, name, full, fold_shape1(pair.weight.shape.dim[0]), 0);
+    return pair;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Reads values [from, from + count) of a tensor, `step` apart in `out`. */
+static void fold_torch__read(const fold_torch__tensor *tensor, size_t from, size_t count, float *out, size_t step)
+{
+    fold_tensors_read(tensor->file, tensor->index, from, count, out, step);
+}
+static float fold_torch__value(const fold_torch__tensor *tensor, int index)
+{
+    float value = 0;
+    fold_torch__read(tensor, (size_t)index, 1, &value, 1);
+    return value;
+}
+
+/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values. There the weights of an
+   output lie side by side, [outputs x inputs x taps] of a filter. Here the outputs do, [taps x inputs x outputs]. */
+static void fold_torch__columns(const fold_torch__tensor *weight, int from, int count, float *out, int width)
+{
+    const size_t inputs = weight->shape.rank > 2 ? (size_t)weight->shape.dim[1] : 1;
+    const size_t size = weight->count / (size_t)weight->shape.dim[0], taps = size / inputs;
+    for (int row = 0; row < count; row++)
+        for (size_t input = 0; input < inputs; input++)
+            fold_torch__read(weight, (size_t)(from + row) * size + input * taps, taps, out + input * (size_t)width + row,
+                        inputs * (size_t)width);
+}
+
+/* Loads a vector from a place on; zeros that no training changes where the module has none. */
+static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, int from, fold_param param)
+{
+    const int count = fold_param_shape(m, param).dim[0], there = tensor && fold_torch__has(tensor);
+    float *values = fold_values_write_begin(m, param);
+    if (there) fold_torch__read(tensor, (size_t)from, (size_t)count, values, 1);
+    else memset(values, 0, (size_t)count * sizeof *values);
+    fold_values_write_end(m, param);
+    if (!there) fold_param_freeze(m, param, 1);
+}
+
+/* Outputs [from, …) of a weight and a bias are those of a layer. */
+static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight, fold_param bias)
+{
+    if (fold_model_status(m)) return; /* the layer was not made */
+    const int outputs = fold_param_shape(m, bias).dim[0];
+    fold_torch__columns(&pair->weight, from, outputs, fold_values_write_begin(m, weight), outputs);
+    fold_values_write_end(m, weight);
+    fold_torch__vector(m, &pair->bias, from, bias);
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+static fold_param fold_torch__table(const fold_torch__tensor *tensor, const char *name, unsigned uses)
+{
+    fold_param param = { 0, 0 };
+    fold_param_desc desc = fold_param_desc_default();
+    fold_model *m = fold_tensors_model(tensor->file);
+    if (!fold_torch__has(tensor)) return param;
+    desc.name = name;
+    desc.shape = tensor->shape;
+    desc.uses = uses;
+    param = fold_param_new(m, &desc);
+    if (fold_model_status(m)) return param;
+    fold_torch__read(tensor, 0, tensor->count, fold_values_write_begin(m, param), 1);
+    fold_values_write_end(m, param);
+    return param;
+}
+
+FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses)
+{
+    const int rank = fold_torch__ready(t, tensor) ? fold_torch__look(t, "", tensor).rank : 0;
+    const fold_shape any = { rank > 0 && rank <= FOLD_MAX_RANK ? rank : 1, { 0, 0, 0, 0 } };
+    const fold_torch__tensor taken = fold_torch__take(t, "", tensor, any, 1);
+    return fold_torch__table(&taken, tensor, uses);
+}
+
+FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name)
+{
+    const fold_torch__tensor taken = fold_torch__take(t, name, "weight", fold_shape2(0, 0), 1);
+    return fold_torch__table(&taken, name && *name ? name : "weight", FOLD_FOR_LOOKUP); /* no parameter is named "" */
+}
+
+FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation)
+{
+    fold_dense layer;
+    memset(&layer, 0, sizeof layer);
+    const fold_torch__pair pair = fold_torch__take_pair(t, name, "", fold_shape2(0, 0));
+    if (!fold_torch__ready(t, name)) return layer;
+    fold_model *m = fold_tensors_model(t);
+    layer = fold_dense_new(m, name, pair.weight.shape.dim[1], pair.weight.shape.dim[0], activation);
+    fold_torch__weights(m, &pair, 0, layer.W, layer.b);
+    return layer;
+}
+
+/* The weight of a transposed convolution is [inputs x outputs x …], so its bias shows it. */
+static void fold_torch__refuse_transposed(fold_torch *t, const char *name, const fold_tensor *weight)
+{
+    char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT];
+    const fold_tensor bias = fold_torch__look(t, name, "bias");
+    if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 || bias.dim[0] == weight->dim[0]) return;
+    if (bias.dim[0] % weight->dim[1]) return; /* it is a multiple in groups, too */
+    fold_torch__shape(there, weight->dim, weight->rank, 0);
+    fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
+                "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which fold.h does not support",
+                fold_torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
+}
+
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation)
+{
+    fold_conv layer;
+    fold_tensor there;
+    memset(&layer, 0, sizeof layer);
+    memset(&there, 0, sizeof there);
+    if (fold_torch__ready(t, name)) there = fold_torch__look(t, name, "weight");
+    if (there.name) fold_torch__refuse_transposed(t, name, &there);
+    const int on_lines = there.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
+    const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
+    if (inputs && there.rank == wanted.rank && there.dim[1] > 1) fold_torch__refuse(t, name, "groups of", there.dim[1], " channels");
+    const fold_torch__pair pair = fold_torch__take_pair(t, name, "", wanted);
+    if (!fold_torch__ready(t, name)) return layer;
+    const int *dim = pair.weight.shape.dim;
+    const fold_shape filter = on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
+    layer = fold_conv_new(fold_tensors_model(t), name, filter, desc, activation);
+    fold_torch__weights(fold_tensors_model(t), &pair, 0, layer.W, layer.b);
+    return layer;
+}
+
+/* Makes a gain and a bias that do what the running statistics of batch norm do, and its own gain and bias. */
+static void fold_torch__fix(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair, const fold_torch__tensor *mean,
+                       const fold_torch__tensor *variance)
+{
+    const double epsilon = norm->epsilon == 0 ? 1e-5 : (double)norm->epsilon;
+    float *gain = fold_values_write_begin(m, norm->gain), *bias = fold_values_write_begin(m, norm->bias);
+    for (int i = 0; i < mean->shape.dim[0]; i++) {
+        const double weight = fold_torch__has(&pair->weight) ? (double)fold_torch__value(&pair->weight, i) : 1;
+        const double factor = weight / sqrt((double)fold_torch__value(variance, i) + epsilon);
+        const double term = fold_torch__has(&pair->bias) ? (double)fold_torch__value(&pair->bias, i) : 0;
+        gain[i] = (float)factor;
+        bias[i] = (float)(term - (double)fold_torch__value(mean, i) * factor);
+    }
+    fold_values_write_end(m, norm->gain);
+    fold_values_write_end(m, norm->bias);
+}
+
+static fold_norm fold_torch__batch_norm(fold_torch *t, const char *name, float epsilon)
+{
+    fold_norm norm;
+    fold_torch__pair pair;
+    memset(&norm, 0, sizeof norm);
+    const fold_torch__tensor mean = fold_torch__take(t, name, "running_mean", fold_shape1(0), 1);
+    const fold_shape width = fold_shape1(mean.shape.dim[0]);
+    const fold_torch__tensor variance = fold_torch__take(t, name, "running_var", width, 1);
+    pair.weight = fold_torch__take(t, name, "weight", width, 0);
+    pair.bias = fold_torch__take(t, name, "bias", width, 0);
+    if (!fold_torch__ready(t, name)) return norm;
+    const fold_torch__name batches = fold_torch__join(name, "num_batches_tracked");
+    fold_tensors_take(t, fold_tensors_find(t, batches.text));
+    fold_model *m = fold_tensors_model(t);
+    norm = fold_norm_new(m, name, width.dim[0], FOLD_NORM_FIXED, epsilon);
+    if (fold_model_status(m)) return norm;
+    fold_torch__fix(m, &norm, &pair, &mean, &variance);
+    if (!fold_torch__has(&pair.weight)) fold_param_freeze(m, norm.gain, 1);
+    if (!fold_torch__has(&pair.bias)) fold_param_freeze(m, norm.bias, 1);
+    return norm;
+}
+
+/* Tensors of a norm show when it is of another kind. */
+static void fold_torch__check_norm(fold_torch *t, const char *name, fold_norm_kind kind)
+{
+    fold_torch__refuse_with(t, name, "running_mean", "as nn.BatchNorm has: read it with FOLD_NORM_FIXED");
+    if (kind == FOLD_NORM_RMS) fold_torch__refuse_with(t, name, "bias", "which nn.RMSNorm has not: read it with FOLD_NORM_LAYER");
+}
+
+static void fold_torch__norm_values(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair)
+{
+    if (fold_model_status(m)) return;
+    fold_torch__vector(m, &pair->weight, 0, norm->gain);
+    if (norm->kind == FOLD_NORM_LAYER) fold_torch__vector(m, &pair->bias, 0, norm->bias);
+}
+
+/* `layer` is the name in the model. */
+static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind, float epsilon)
+{
+    fold_norm norm;
+    memset(&norm, 0, sizeof norm);
+    fold_torch__check_norm(t, name, kind);
+    const int rank = fold_torch__ready(t, name) ? fold_torch__look(t, name, "weight").rank : 0;
+    if (rank > 1) fold_torch__refuse(t, name, "a normalized_shape of", rank, " axes");
+    const fold_torch__pair pair = fold_torch__take_pair(t, name, "", fold_shape1(0));
+    if (!fold_torch__ready(t, name)) return norm;
+    if (kind == FOLD_NORM_RMS && epsilon == 0) epsilon = FLT_EPSILON;
+    norm = fold_norm_new(fold_tensors_model(t), layer, pair.weight.shape.dim[0], kind, epsilon);
+    fold_torch__norm_values(fold_tensors_model(t), &norm, &pair);
+    return norm;
+}
+
+FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
+{
+    return kind == FOLD_NORM_FIXED ? fold_torch__batch_norm(t, name, epsilon) : fold_torch__norm(t, name, name, kind, epsilon);
+}
+
+/* ---- recurrent layers ------------------------------------------------------------------------ */
+
+/* place: which gate of PyTorch's is each of fold.h's, and the other way round. apart: a product of the state has a bias of
+   its own. */
+typedef struct fold_torch__gates {
+    fold_recurrent_maker *make;
+    int count, apart, place[4];
+} fold_torch__gates;
+
+/* One direction of a layer: what reads inputs, and what reads the state. */
+typedef struct fold_torch__cell { fold_torch__pair from[2]; } fold_torch__cell;
+
+static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, const char *suffix, int rows, int inputs, int hidden)
+{
+    static const char *const side[2] = { "ih", "hh" };
+    fold_torch__cell cell;
+    for (int i = 0; i < 2; i++) {
+        char part[48];
+        fold_torch__format(part, sizeof part, "weight_%s%s", side[i], suffix);
+        cell.from[i].weight = fold_torch__take(t, name, part, fold_shape2(rows, i ? hidden : inputs), 1);
+        fold_torch__format(part, sizeof part, "bias_%s%s", side[i], suffix);
+        cell.from[i].bias = fold_torch__take(t, name, part, fold_shape1(rows), 0);
+    }
+    return cell;
+}
+
+/* Loads the gates of a bias, and of another that is added where there is one, in fold.h's order. */
+static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates, fold_param param, const fold_torch__tensor *one,
+                             const fold_torch__tensor *other)
+{
+    if (!fold_torch__has(one)) {
+        fold_torch__vector(m, NULL, 0, param);
+        return;
+    }
+    const int hidden = one->shape.dim[0] / gates->count, both = other && fold_torch__has(other);
+    float *values = fold_values_write_begin(m, param);
+    for (int gate = 0; gate < gates->count; gate++)
+        for (int i = 0; i < hidden; i++) {
+            const int at = gates->place[gate] * hidden + i;
+            values[gate * hidden + i] = fold_torch__value(one, at) + (both ? fold_torch__value(other, at) : 0.0f);
+        }
+    fold_values_write_end(m, param);
+}
+
+/* The parameters of a cell were named after `name`, the stack's, and its place in it. */
+static fold_param fold_torch__named(fold_model *m, const char *name, const char *place, const char *part)
+{
+    fold_torch__name full;
+    fold_torch__format(full.text, sizeof full.text, "%s.%s.%s", name, place, part);
+    return fold_param_find(m, full.text);
+}
+
+static void fold_torch__cell_values(fold_model *m, const fold_torch__gates *gates, const fold_torch__cell *cell, const char *name, const char *place)
+{
+    const int inputs = cell->from[0].weight.shape.dim[1], hidden = cell->from[1].weight.shape.dim[1];
+    const int width = gates->count * hidden;
+    const fold_param weight = fold_torch__named(m, name, place, "W");
+    const fold_param recurrent = gates->apart ? fold_torch__named(m, name, place, "U") : weight;
+    float *first = fold_values_write_begin(m, weight), *second = fold_values_write_begin(m, recurrent);
+    if (!gates->apart) second += (size_t)inputs * (size_t)width;
+    for (int gate = 0; gate < gates->count; gate++) {
+        const int from = gates->place[gate] * hidden;
+        fold_torch__columns(&cell->from[0].weight, from, hidden, first + gate * hidden, width);
+        fold_torch__columns(&cell->from[1].weight, from, hidden, second + gate * hidden, width);
+    }
+    fold_values_write_end(m, weight);
+    if (gates->apart) fold_values_write_end(m, recurrent);
+    const fold_param bias = fold_torch__named(m, name, place, "b");
+    fold_torch__gate_bias(m, gates, bias, &cell->from[0].bias, gates->apart ? NULL : &cell->from[1].bias);
+    if (gates->apart) fold_torch__gate_bias(m, gates, fold_torch__named(m, name, place, "c"), &cell->from[1].bias, NULL);
+}
+
+/* Tells what a module's tensors say of it. */
+typedef struct fold_torch__sizes { int layers, directions, inputs, hidden, is_cell; } fold_torch__sizes; /* layers 0: there is no such module */
+static fold_torch__sizes fold_torch__look_at_stack(fold_torch *t, const char *name)
+{
+    fold_torch__sizes sizes = { 0, 1, 0, 0, 0 };
+    if (!fold_torch__ready(t, name)) return sizes;
+    char part[32] = "weight_ih_l0";
+    int layers = 0;
+    while (layers <= FOLD_MAX_LAYERS && fold_torch__look(t, name, part).name) fold_torch__format(part, sizeof part, "weight_ih_l%d", ++layers);
+    const fold_tensor projection = fold_torch__look(t, name, "weight_hr_l0");
+    if (projection.name) fold_torch__refuse(t, name, "a proj_size of", projection.dim[0], "");
+    sizes.is_cell = !layers && fold_torch__look(t, name, "weight_ih").name;
+    sizes.directions = fold_torch__look(t, name, "weight_ih_l0_reverse").name ? 2 : 1;
+    const fold_shape any = fold_shape2(0, 0);
+    const fold_torch__tensor input = fold_torch__take(t, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
+    const fold_torch__tensor state = fold_torch__take(t, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
+    if (!fold_torch__has(&input) || !fold_torch__has(&state)) return sizes;
+    sizes.inputs = input.shape.dim[1];
+    sizes.hidden = state.shape.dim[1];
+    if (fold_torch__sizes_fit(t, name, sizes.inputs, sizes.hidden)) sizes.layers = layers ? layers : 1;
+    return sizes;
+}
+
+static fold_torch__cell fold_torch__take_place(fold_torch *t, const char *name, int place, const fold_torch__sizes *sizes, int gates)
+{
+    const int layer = place / sizes->directions, reverse = place % sizes->directions;
+    char suffix[32] = "";
+    if (!sizes->is_cell) fold_torch__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
+    return fold_torch__take_cell(t, name, suffix, gates * sizes->hidden, layer ? sizes->directions * sizes->hidden : sizes->inputs,
+                            sizes->hidden);
+}
+
+/* All cells are looked at before any is made. */
+static fold_rnn_stack fold_torch__stack(fold_torch *t, const char *name, const fold_torch__gates *gates)
+{
+    fold_rnn_stack stack;
+    memset(&stack, 0, sizeof stack);
+    const fold_torch__sizes sizes = fold_torch__look_at_stack(t, name);
+    const int cells = sizes.layers * sizes.directions;
+    for (int i = 0; i < cells; i++) fold_torch__take_place(t, name, i, &sizes, gates->count);
+    if (!fold_torch__ready(t, name)) return stack;
+    fold_model *m = fold_tensors_model(t);
+    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers, sizes.directions == 2);
+    for (int i = 0; i < cells && !fold_model_status(m); i++) {
+        const fold_torch__cell cell = fold_torch__take_place(t, name, i, &sizes, gates->count);
+        char place[32];
+        fold_torch__format(place, sizeof place, "%d%s", i / sizes.directions, i % sizes.directions ? ".reverse" : "");
+        fold_torch__cell_values(m, gates, &cell, name, place);
+    }
+    return stack;
+}
+
+/* PyTorch's gates of an LSTM are i f g o, of which g is u. */
+static const fold_torch__gates fold_torch__rnn = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
+static const fold_torch__gates fold_torch__rnn_relu = { fold_rnn_relu_new, 1, 0, { 0, 0, 0, 0 } };
+static const fold_torch__gates fold_torch__lstm = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
+static const fold_torch__gates fold_torch__gru = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
+FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__rnn); }
+FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__rnn_relu); }
+FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__lstm); }
+FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__gru); }
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+/* Projections of queries, keys and values: rows [from, from + width) of what may be one tensor. */
+typedef struct fold_torch__heads {
+    fold_torch__pair in[3], joined;
+    int from[3], width;
+} fold_torch__heads;
+
+/* width 0: any. `part` is what the names of the tensors begin with. */
+static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name, const char *part, int width)
+{
+    static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+    fold_torch__heads heads;
+    char full[64];
+    memset(&heads, 0, sizeof heads);
+    fold_torch__format(full, sizeof full, "%sbias_k", part);
+    fold_torch__refuse_with(t, name, full, "of add_bias_kv, which fold.h does not support");
+    fold_torch__format(full, sizeof full, "%sout_proj.", part);
+    heads.joined = fold_torch__take_pair(t, name, full, fold_shape2(width, width));
+    if (!fold_torch__has(&heads.joined.weight)) return heads;
+    width = heads.width = heads.joined.weight.shape.dim[0];
+    if (!fold_torch__sizes_fit(t, name, width, width)) return heads;
+    fold_torch__format(full, sizeof full, "%sq_proj_weight", part);
+    const int one = !fold_torch__look(t, name, full).name;
+    fold_torch__format(full, sizeof full, "%sin_proj_bias", part);
+    const fold_torch__tensor bias = fold_torch__take(t, name, full, fold_shape1(3 * width), 0);
+    for (int i = 0; i < 3; i++) {
+        fold_torch__format(full, sizeof full, "%s%s", part, one ? "in_proj_weight" : apart[i]);
+        const fold_shape wanted = fold_shape2(one ? 3 * width : width, one || !i ? width : 0);
+        heads.in[i].weight = fold_torch__take(t, name, full, wanted, 1);
+        heads.in[i].bias = bias;
+        heads.from[i] = i * width;
+    }
+    return heads;
+}
+
+static void fold_torch__heads_values(fold_model *m, const fold_torch__heads *heads, const fold_attention *layer)
+{
+    const fold_dense *dense[3] = { &layer->query, &layer->key, &layer->value };
+    for (int i = 0; i < 3 && !fold_model_status(m); i++) {
+        const fold_torch__tensor *weight = &heads->in[i].weight;
+        const int from = weight->shape.dim[0] > heads->width ? heads->from[i] : 0;
+        fold_torch__columns(weight, from, heads->width, fold_values_write_begin(m, dense[i]->W), heads->width);
+        fold_values_write_end(m, dense[i]->W);
+        fold_torch__vector(m, &heads->in[i].bias, heads->from[i], dense[i]->b);
+    }
+    fold_torch__weights(m, &heads->joined, 0, layer->joined.W, layer->joined.b);
+}
+
+static fold_dense fold_torch__projection(fold_model *m, const char *name, const char *part, int inputs, int outputs)
+{
+    const fold_torch__name full = fold_torch__part(name, part);
+    return fold_dense_new(m, full.text, inputs, outputs, FOLD_ACT_LINEAR);
+}
+
+/* Its parts are made one by one, as keys and values may have widths of their own. */
+FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
+{
+    fold_attention layer;
+    char shown[FOLD_TORCH__SHORT];
+    memset(&layer, 0, sizeof layer);
+    const fold_torch__heads there = fold_torch__take_heads(t, name, "", 0);
+    if (!fold_torch__ready(t, name)) return layer;
+    fold_model *m = fold_tensors_model(t);
+    if (heads < 1 || there.width % heads) {
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide a width of %d",
+                    fold_torch__shorten(shown, name), heads, there.width);
+        return layer;
+    }
+    layer.query = fold_torch__projection(m, name, "query", there.width, there.width);
+    layer.key = fold_torch__projection(m, name, "key", there.in[1].weight.shape.dim[1], there.width);
+    layer.value = fold_torch__projection(m, name, "value", there.in[2].weight.shape.dim[1], there.width);
+    layer.joined = fold_torch__projection(m, name, "joined", there.width, there.width);
+    layer.heads = heads;
+    fold_torch__heads_values(m, &there, &layer);
+    return layer;
+}
+
+/* Its tensors show when the layer is of another kind. */
+static void fold_torch__check_transformer(fold_torch *t, const char *name, fold_norm_kind kind)
+{
+    fold_torch__refuse_with(t, name, "multihead_attn.out_proj.weight", "of an nn.TransformerDecoderLayer, which fold.h does not support");
+    if (!fold_torch__ready(t, name)) return;
+    const fold_torch__name first = fold_torch__join(name, "norm1");
+    fold_torch__check_norm(t, first.text, kind);
+}
+
+/* `made` is the name in the model. */
+static fold_transformer fold_torch__transformer(fold_torch *t, const char *name, const char *made, const fold_transformer_desc *desc)
+{
+    fold_transformer layer;
+    fold_transformer_desc full = desc ? *desc : fold_transformer_desc_default();
+    memset(&layer, 0, sizeof layer);
+    fold_torch__check_transformer(t, name, full.norm);
+    const fold_torch__heads heads = fold_torch__take_heads(t, name, "self_attn.", full.width);
+    const fold_shape width = fold_shape1(heads.width);
+    const fold_torch__pair inner = fold_torch__take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
+    const int between = inner.weight.shape.dim[0];
+    const fold_torch__pair outer = fold_torch__take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
+    const fold_torch__pair first = fold_torch__take_pair(t, name, "norm1.", width), second = fold_torch__take_pair(t, name, "norm2.", width);
+    if (!fold_torch__ready(t, name) || !fold_torch__sizes_fit(t, name, heads.width, between)) return layer;
+    fold_model *m = fold_tensors_model(t);
+    full.width = heads.width;
+    full.inner = between;
+    layer = fold_transformer_new(m, made, &full);
+    if (fold_model_status(m)) return layer;
+    fold_torch__heads_values(m, &heads, &layer.attention);
+    fold_torch__weights(m, &inner, 0, layer.inner.W, layer.inner.b);
+    fold_torch__weights(m, &outer, 0, layer.outer.W, layer.outer.b);
+    fold_torch__norm_values(m, &layer.attention_norm, &first);
+    fold_torch__norm_values(m, &layer.dense_norm, &second);
+    return layer;
+}
+
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc)
+{
+    return fold_torch__transformer(t, name, name, desc);
+}
+
+FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
+                                const fold_transformer_desc *desc)
+{
+    const fold_transformer_desc settings = desc ? *desc : fold_transformer_desc_default();
+    fold_encoder encoder;
+    char part[192];
+    int layers = 0;
+    memset(&encoder, 0, sizeof encoder);
+    if (!fold_torch__ready(t, name)) return encoder;
+    do fold_torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
+    while (fold_torch__look(t, name, part).name && layers++ <= room);
+    if (!layers) layers = 1; /* reading it tells that it is not there */
+    if (!layer || layers > room) {
+        char shown[FOLD_TORCH__SHORT];
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, and there is room for %d",
+                    fold_torch__shorten(shown, name), layers, layer ? room : 0);
+    }
+    for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
+        fold_torch__format(part, sizeof part, "layers.%d", i);
+        const fold_torch__name from = fold_torch__join(name, part), made = fold_torch__part(name, part);
+        layer[i] = fold_torch__transformer(t, from.text, made.text, desc);
+    }
+    encoder.has_norm = fold_torch__look(t, name, "norm.weight").name != NULL;
+    if (encoder.has_norm) {
+        const fold_torch__name from = fold_torch__join(name, "norm"), made = fold_torch__part(name, "norm");
+        encoder.norm = fold_torch__norm(t, from.text, made.text, settings.norm, 0);
+    }
+    encoder.layer = layer;
+    encoder.layers = fold_model_status(fold_tensors_model(t)) ? 0 : layers;
+    return encoder;
+}
+
+/* ---- layers out, and raw floats ---------------------------------------------------------------- */
+
+/* Rows of a tensor of PyTorch's, [rows x inputs x taps], and where its values are: in a parameter, [taps x all inputs x
+   rows], from an input on. One without a parameter is constant. One that is second is zero, and is added when loaded. */
+typedef struct fold_torch__piece {
+    const char *part; /* of the tensor's name; NULL: they are more rows of the tensor before */
+    fold_shape shape; /* the whole tensor's */
+    fold_param param;
+    const fold_torch__gates *gates;
+    int rows, inputs, taps, first, all_inputs, second;
+    float constant;
+    int statistic;         /* of a batch norm without a weight: FOLD_TORCH__MEAN or FOLD_TORCH__VARIANCE, of `gain` and `bias` */
+    fold_param gain, bias;
+} fold_torch__piece;
+enum { FOLD_TORCH__NO_STATISTIC, FOLD_TORCH__MEAN, FOLD_TORCH__VARIANCE };
+#define FOLD_TORCH__EPSILON 1e-5 /* that of PyTorch's batch norms, unless they say another */
+
+/* Goes over the pieces of layers, in the order of state_dict. Errors are those of `told`. */
+typedef struct fold_torch__walk {
+    fold_model *m, *told;
+    const char *layer, *own; /* its name in PyTorch, and in the model */
+    void (*visit)(struct fold_torch__walk *walk, const fold_torch__piece *piece);
+    fold_param target;      /* of an export: the tensor that is written, of which `written` floats are there */
+    size_t written;
+    int grads;              /* gradients are exported */
+    size_t count, given;    /* floats so far, and how many there are */
+    fold_torch__name now, lacks; /* the tensor of the piece, and the first beyond them */
+    int lacking;
+    const float *values; /* what is loaded next, in memory or in a file */
+#ifndef FOLD_NO_STDIO
+    FILE *file;
+    int broken;
+#endif
+} fold_torch__walk;
+
+static size_t fold_torch__size(const fold_torch__piece *piece)
+{
+    return (size_t)piece->rows * (size_t)piece->inputs * (size_t)piece->taps;
+}
+
+/* Where a value of a piece lies in its parameter. */
+static size_t fold_torch__place(const fold_torch__piece *piece, size_t at)
+{
+    const size_t taps = (size_t)piece->taps, size = (size_t)piece->inputs * taps, row = at / size;
+    const size_t hidden = (size_t)(piece->rows / piece->gates->count);
+    const size_t column = (size_t)piece->gates->place[row / hidden] * hidden + row % hidden;
+    return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) * (size_t)piece->rows + column;
+}
+
+/* The name of a layer's part in PyTorch, or of the layer itself, which is a parameter then. */
+static fold_torch__name fold_torch__full_name(const fold_torch__walk *walk, const char *part)
+{
+    return *part ? fold_torch__join(walk->layer, part) : fold_torch__join("", walk->layer);
+}
+
+/* The same in the model. */
+static fold_torch__name fold_torch__own_name(const fold_torch__walk *walk, const char *part)
+{
+    return *part ? fold_torch__part(walk->own, part) : fold_torch__join("", walk->own);
+}
+
+/* Parts of "" may be layers that a program made and named one by one, without the dot. */
+static fold_param fold_torch__param(const fold_torch__walk *walk, const char *part)
+{
+    const fold_torch__name full = fold_torch__own_name(walk, part);
+    const fold_param param = fold_param_find(walk->m, full.text);
+    return fold_param_is_null(param) && *full.text == '.' ? fold_param_find(walk->m, full.text + 1) : param;
+}
+
+static int fold_torch__is_there(const fold_torch__walk *walk, const char *part) { return !fold_param_is_null(fold_torch__param(walk, part)); }
+
+static fold_param fold_torch__find(fold_torch__walk *walk, const char *part)
+{
+    const fold_torch__name full = fold_torch__own_name(walk, part);
+    const fold_param param = fold_torch__param(walk, part);
+    char shown[FOLD_TORCH__SHORT];
+    if (fold_param_is_null(param))
+        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'", fold_torch__shorten(shown, full.text));
+    return param;
+}
+
+/* Makes the tensor of a whole parameter. */
+static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char *part, const char *source, const fold_torch__gates *gates)
+{
+    fold_torch__piece piece;
+    memset(&piece, 0, sizeof piece);
+    piece.part = part;
+    piece.param = fold_torch__find(walk, source);
+    piece.gates = gates;
+    const fold_shape shape = fold_param_shape(walk->m, piece.param);
+    const int matrix = shape.rank > 1;
+    piece.rows = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    piece.all_inputs = matrix ? shape.dim[shape.rank - 2] : 1;
+    piece.inputs = piece.all_inputs;
+    piece.taps = 1;
+    piece.shape = matrix ? fold_shape2(piece.rows, piece.inputs) : fold_shape1(piece.rows);
+    for (int axis = 0; axis + 2 < shape.rank; axis++) piece.taps *= piece.shape.dim[piece.shape.rank++] = shape.dim[axis];
+    return piece;
+}
+
+static void fold_torch__visit(fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+    if (fold_model_status(walk->told)) return;
+    if (piece->part) walk->now = fold_torch__full_name(walk, piece->part);
+    walk->visit(walk, piece);
+    walk->count += fold_torch__size(piece);
+}
+
+/* Visits a parameter as a tensor of its own. */
+static void fold_torch__walk_one(fold_torch__walk *walk, const char *part, const char *source)
+{
+    const fold_torch__piece piece = fold_torch__piece_of(walk, part, source, &fold_torch__rnn);
+    fold_torch__visit(walk, &piece);
+}
+
+/* Visits a parameter as it is: that of the layer's name, or the table of "". */
+static void fold_torch__walk_param(fold_torch__walk *walk, const char *part)
+{
+    fold_torch__piece piece = fold_torch__piece_of(walk, part, *walk->own ? "" : part, &fold_torch__rnn);
+    piece.shape = fold_param_shape(walk->m, piece.param);
+    piece.rows *= piece.all_inputs * piece.taps;
+    piece.inputs = piece.taps = piece.all_inputs = 1;
+    fold_torch__visit(walk, &piece);
+}
+
+/* Visits a weight and a bias. `to` and `from` are what the names of both begin with. */
+static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const char *from, const char *weight, const char *bias)
+{
+    static const char *const parts[2] = { "weight", "bias" };
+    for (int i = 0; i < 2 && (!i || bias); i++) {
+        char part[64], source[64];
+        fold_torch__format(part, sizeof part, "%s%s", to, parts[i]);
+        fold_torch__format(source, sizeof source, "%s%s", from, i ? bias : weight);
+        fold_torch__walk_one(walk, part, source);
+    }
+}
+
+/* Statistics take a gain that is the inverse root of a variance and epsilon. */
+static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
+{
+    const float *values = fold_param_value(walk->m, gain);
+    const int count = fold_param_shape(walk->m, gain).dim[0];
+    char shown[FOLD_TORCH__SHORT];
+    for (int i = 0; values && i < count; i++)
+        if (!(values[i] > 0 && (double)values[i] * (double)values[i] * FOLD_TORCH__EPSILON <= 1.000001))
+            fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT,
+                        "torch: gain %d of '%s' is %g; of a batch norm without a weight it is above 0 and at most 316.2", i,
+                        fold_torch__shorten(shown, walk->layer), (double)values[i]);
+}
+
+/* Visits the statistics of a batch norm, which hold its gain and bias if the module has neither. */
+static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
+{
+    fold_torch__piece piece = fold_torch__piece_of(walk, "running_mean", "gain", &fold_torch__rnn);
+    if (!is_affine) {
+        piece.gain = piece.param;
+        piece.bias = fold_torch__find(walk, "bias");
+        piece.statistic = FOLD_TORCH__MEAN;
+        fold_torch__check_gain(walk, piece.gain);
+    }
+    memset(&piece.param, 0, sizeof piece.param);
+    fold_torch__visit(walk, &piece);
+    piece.part = "running_var";
+    piece.constant = (float)(1 - FOLD_TORCH__EPSILON); /* epsilon makes it one */
+    if (!is_affine) piece.statistic = FOLD_TORCH__VARIANCE;
+    fold_torch__visit(walk, &piece);
+}
+
+/* Visits one direction of a layer; `from` and `suffix` are of its names here and there. */
+static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gates *gates, const char *from, const char *suffix, int with_bias)
+{
+    static const char *const parts[4] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+    const char *const sources[4] = { "W", gates->apart ? "U" : "W", "b", gates->apart ? "c" : "b" };
+    for (int i = 0; i < (with_bias ? 4 : 2); i++) {
+        char part[48], source[64];
+        fold_torch__format(part, sizeof part, "%s%s", parts[i], suffix);
+        fold_torch__format(source, sizeof source, "%s%s", from, sources[i]);
+        fold_torch__piece piece = fold_torch__piece_of(walk, part, source, gates);
+        if (i < 2 && !gates->apart) { /* both are rows of one parameter */
+            const int hidden = piece.rows / gates->count, inputs = piece.all_inputs - hidden;
+            piece.inputs = piece.shape.dim[1] = i ? hidden : inputs;
+            piece.first = i ? inputs : 0;
+        }
+        piece.second = i == 3 && !gates->apart;
+        fold_torch__visit(walk, &piece);
+    }
+}
+
+static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gates *gates, int with_bias, int is_cell)
+{
+    char from[32], suffix[32], weight[32];
+    if (fold_torch__is_there(walk, "W")) {
+        fold_torch__walk_cell(walk, gates, "", "", with_bias);
+        return;
+    }
+    for (int place = 0; place < (is_cell ? 1 : 2 * FOLD_MAX_LAYERS); place++) {
+        fold_torch__format(from, sizeof from, "%d%s.", place / 2, place % 2 ? ".reverse" : "");
+        fold_torch__format(suffix, sizeof suffix, is_cell ? "" : "_l%d%s", place / 2, place % 2 ? "_reverse" : "");
+        fold_torch__format(weight, sizeof weight, "%sW", from);
+        if (!place || fold_torch__is_there(walk, weight)) fold_torch__walk_cell(walk, gates, from, suffix, with_bias);
+    }
+}
+
+/* Visits projections that are rows of one tensor, or tensors of their own where keys or values have widths of their own. */
+static void fold_torch__walk_heads(fold_torch__walk *walk, const char *to, const char *from, int with_bias)
+{
+    static const char *const sources[3] = { "query.", "key.", "value." };
+    static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+    char part[64], source[64];
+    for (int bias = 0; bias <= with_bias; bias++) {
+        fold_torch__piece piece[3];
+        for (int i = 0; i < 3; i++) {
+            fold_torch__format(source, sizeof source, "%s%s%s", from, sources[i], bias ? "b" : "W");
+            piece[i] = fold_torch__piece_of(walk, NULL, source, &fold_torch__rnn);
+        }
+        const int one = bias || (piece[1].inputs == piece[0].inputs && piece[2].inputs == piece[0].inputs);
+        for (int i = 0; i < 3; i++) {
+            fold_torch__format(part, sizeof part, "%s%s", to, bias ? "in_proj_bias" : one ? "in_proj_weight" : apart[i]);
+            if (one) piece[i].shape.dim[0] *= 3;
+            if (!i || !one) piece[i].part = part;
+            fold_torch__visit(walk, &piece[i]);
+        }
+    }
+    fold_torch__format(part, sizeof part, "%sout_proj.", to);
+    fold_torch__format(source, sizeof source, "%sjoined.", from);
+    fold_torch__walk_pair(walk, part, source, "W", with_bias ? "b" : NULL);
+}
+
+static void fold_torch__walk_transformer(fold_torch__walk *walk, const char *bias, const char *norm_bias)
+{
+    fold_torch__walk_heads(walk, "self_attn.", "attention.", bias != NULL);
+    fold_torch__walk_pair(walk, "linear1.", "inner.", "W", bias);
+    fold_torch__walk_pair(walk, "linear2.", "outer.", "W", bias);
+    fold_torch__walk_pair(walk, "norm1.", "attention_norm.", "gain", norm_bias);
+    fold_torch__walk_pair(walk, "norm2.", "dense_norm.", "gain", norm_bias);
+}
+
+/* Visits a norm, which has no bias if it is nn.RMSNorm. */
+static void fold_torch__walk_norm(fold_torch__walk *walk, const char *bias)
+{
+    fold_torch__walk_pair(walk, "", "", "gain", fold_torch__is_there(walk, "bias") ? bias : NULL);
+}
+
+static void fold_torch__walk_encoder(fold_torch__walk *walk, const char *bias, const char *norm_bias)
+{
+    const char *name = walk->layer;
+    fold_torch__name part = fold_torch__join(name, "layers.0"), own = fold_torch__part(name, "layers.0");
+    walk->layer = part.text;
+    walk->own = own.text;
+    for (int i = 1; i == 1 || fold_torch__is_there(walk, "inner.W"); i++) {
+        char next[32];
+        fold_torch__walk_transformer(walk, bias, norm_bias);
+        fold_torch__format(next, sizeof next, "layers.%d", i);
+        part = fold_torch__join(name, next);
+        own = fold_torch__part(name, next);
+    }
+    part = fold_torch__join(name, "norm");
+    own = fold_torch__part(name, "norm");
+    if (fold_torch__is_there(walk, "gain")) fold_torch__walk_norm(walk, norm_bias);
+    walk->layer = walk->own = name;
+}
+
+static void fold_torch__walk_layer(fold_torch__walk *walk, const fold_torch_layer *layer)
+{
+    const int with_bias = !(layer->kind & FOLD_TORCH_NO_BIAS), is_cell = layer->kind & FOLD_TORCH_CELL;
+    const char *bias = with_bias ? "b" : NULL, *norm_bias = with_bias ? "bias" : NULL;
+    walk->layer = walk->own = layer->name ? layer->name : "";
+    switch (layer->kind & ~(FOLD_TORCH_NO_BIAS | FOLD_TORCH_CELL)) {
+    case FOLD_TORCH_PARAM: fold_torch__walk_param(walk, ""); break;
+    case FOLD_TORCH_EMBEDDING: fold_torch__walk_param(walk, "weight"); break;
+    case FOLD_TORCH_LINEAR:
+    case FOLD_TORCH_CONV: fold_torch__walk_pair(walk, "", "", "W", bias); break;
+    case FOLD_TORCH_NORM: fold_torch__walk_norm(walk, norm_bias); break;
+    case FOLD_TORCH_BATCH_NORM:
+        if (with_bias) fold_torch__walk_pair(walk, "", "", "gain", "bias");
+        if (!walk->grads) fold_torch__walk_statistics(walk, with_bias);
+        break;
+    case FOLD_TORCH_RNN: fold_torch__walk_stack(walk, &fold_torch__rnn, with_bias, is_cell); break;
+    case FOLD_TORCH_LSTM: fold_torch__walk_stack(walk, &fold_torch__lstm, with_bias, is_cell); break;
+    case FOLD_TORCH_GRU: fold_torch__walk_stack(walk, &fold_torch__gru, with_bias, is_cell); break;
+    case FOLD_TORCH_ATTENTION: fold_torch__walk_heads(walk, "", "", with_bias); break;
+    case FOLD_TORCH_TRANSFORMER: fold_torch__walk_transformer(walk, bias, norm_bias); break;
+    case FOLD_TORCH_ENCODER: fold_torch__walk_encoder(walk, bias, norm_bias); break;
+    default: fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: there is no kind %d of layers", layer->kind);
+    }
+}
+
+static fold_status fold_torch__walk_all(fold_torch__walk *walk, const fold_torch_layer *layers, int n)
+{
+    if (!layers || n < 1) fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: no layers");
+    walk->count = 0;
+    for (int i = 0; i < n && !fold_model_status(walk->told); i++) fold_torch__walk_layer(walk, &layers[i]);
+    return fold_model_status(walk->told);
+}
+
+static fold_torch__walk fold_torch__walk_of(fold_model *m, fold_model *told, void (*visit)(fold_torch__walk *walk, const fold_torch__piece *piece))
+{
+    fold_torch__walk walk;
+    memset(&walk, 0, sizeof walk);
+    walk.m = m;
+    walk.told = told;
+    walk.visit = visit;
+    return walk;
+}
+
+static void fold_torch__check_piece(fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+    const fold_param params[3] = { piece->param, piece->gain, piece->bias };
+    char shown[FOLD_TORCH__SHORT];
+    for (int i = 0; i < 3; i++)
+        if (!fold_param_is_null(params[i]) && !fold_param_value(walk->m, params[i]))
+            fold_torch__fail(walk->told, FOLD_BAD_STATE, "torch: the values of '%s' are no floats",
+                        fold_torch__shorten(shown, fold_param_name(walk->m, params[i])));
+}
+
+static float fold_torch__statistic(const fold_torch__walk *walk, const fold_torch__piece *piece, size_t at)
+{
+    const double gain = (double)fold_param_value(walk->m, piece->gain)[at], bias = (double)fold_param_value(walk->m, piece->bias)[at];
+    const double variance = 1 / (gain * gain) - FOLD_TORCH__EPSILON;
+    if (piece->statistic == FOLD_TORCH__MEAN) return (float)(-bias / gain);
+    return (float)(variance > 0 ? variance : 0);
+}
+
+static float fold_torch__value_at(const fold_torch__walk *walk, const fold_torch__piece *piece, const float *values, size_t at)
+{
+    if (piece->statistic) return fold_torch__statistic(walk, piece, at);
+    return values && (!piece->second || walk->grads) ? values[fold_torch__place(piece, at)] : piece->constant;
+}
+
+static const float *fold_torch__source(const fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+#ifndef FOLD_INFERENCE
+    if (walk->grads) return fold_param_grad(walk->m, piece->param);
+#endif
+    return fold_param_value(walk->m, piece->param);
+}
+
+static void fold_torch__export_piece(fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+    fold_param_desc desc = fold_param_desc_default();
+    desc.name = walk->now.text;
+    desc.shape = piece->shape;
+    fold_torch__check_piece(walk, piece);
+    if (piece->part) {
+        walk->target = fold_param_new(walk->told, &desc);
+        walk->written = 0;
+    }
+    if (fold_model_status(walk->told)) return;
+    const float *values = fold_torch__source(walk, piece);
+    float *to = fold_values_write_begin(walk->told, walk->target) + walk->written;
+    for (size_t at = 0; at < fold_torch__size(piece); at++) to[at] = fold_torch__value_at(walk, piece, values, at);
+    fold_values_write_end(walk->told, walk->target);
+    walk->written += fold_torch__size(piece);
+}
+
+static fold_status fold_torch__export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n, int grads)
+{
+    fold_torch__walk walk = fold_torch__walk_of(m, out, fold_torch__export_piece);
+    walk.grads = grads;
+    if (!m) fold_torch__fail(out, FOLD_BAD_ARGUMENT, "torch: no model");
+    return out ? fold_torch__walk_all(&walk, layers, n) : FOLD_BAD_ARGUMENT;
+}
+FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+{
+    return fold_torch__export(out, m, layers, n, 0);
+}
+#ifndef FOLD_INFERENCE
+FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+{
+    return fold_torch__export(out, m, layers, n, 1);
+}
+#endif
+
+static void fold_torch__count_piece(fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+    char shown[FOLD_TORCH__SHORT];
+    if (fold_param_is_null(piece->param))
+        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT,
+                    "torch: '%s' is folded into a gain and a bias, and cannot be loaded from raw floats", fold_torch__shorten(shown, walk->now.text));
+    if (!walk->lacking && walk->count + fold_torch__size(piece) > walk->given) walk->lacks = walk->now;
+    walk->lacking |= walk->count + fold_torch__size(piece) > walk->given;
+}
+
+#ifndef FOLD_NO_STDIO
+static float fold_torch__read_float(fold_torch__walk *walk)
+{
+    uint32_t bits = 0;
+    float value;
+    unsigned char bytes[4] = { 0, 0, 0, 0 };
+    walk->broken |= fread(bytes, 1, 4, walk->file) != 4;
+    for (int i = 0; i < 4; i++) bits |= (uint32_t)bytes[i] << 8 * i;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+#endif
+
+static void fold_torch__load_piece(fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+    float *to = fold_values_write_begin(walk->m, piece->param);
+    for (size_t at = 0; to && at < fold_torch__size(piece); at++) {
+        float value = 0, *place = to + fold_torch__place(piece, at);
+#ifndef FOLD_NO_STDIO
+        if (walk->file) value = fold_torch__read_float(walk);
+        else
+#endif
+            value = *walk->values++;
+        *place = piece->second ? *place + value : value;
+    }
+    if (to) fold_values_write_end(walk->m, piece->param);
+}
+
+/* Looks whether the floats of `from` are as many as the layers take, before any is loaded. */
+static fold_status fold_torch__load(fold_torch__walk *walk, const char *from, size_t given, const fold_torch_layer *layers, int n)
+{
+    char shown[FOLD_TORCH__SHORT];
+    walk->given = given;
+    if (fold_torch__walk_all(walk, layers, n)) return fold_model_status(walk->m);
+    if (walk->lacking)
+        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, too few for '%s'; the layers take %d", from, (int)given,
+                    fold_torch__shorten(shown, walk->lacks.text), (int)walk->count);
+    else if (walk->count < given)
+        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, the layers take %d", from, (int)given, (int)walk->count);
+    if (fold_model_status(walk->m)) return fold_model_status(walk->m);
+    walk->visit = fold_torch__load_piece;
+    return fold_torch__walk_all(walk, layers, n);
+}
+
+FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n)
+{
+    fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__count_piece);
+    walk.values = values;
+    if (!values) fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: no floats");
+    return m ? fold_torch__load(&walk, "the array", count, layers, n) : FOLD_BAD_ARGUMENT;
+}
+
+#ifndef FOLD_NO_STDIO
+static FILE *fold_torch__open(fold_model *m, const char *path, const char *mode, char shown[FOLD_TORCH__SHORT])
+{
+    FILE *file = path && !fold_model_status(m) ? fopen(path, mode) : NULL;
+    if (!path) fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: no path");
+    else if (!file) fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be opened", fold_torch__shorten(shown, path));
+    return file;
+}
+
+FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    char shown[FOLD_TORCH__SHORT], from[FOLD_TORCH__SHORT + 2];
+    fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__count_piece);
+    walk.file = fold_torch__open(m, path, "rb", shown);
+    if (!walk.file) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    const long size = fseek(walk.file, 0, SEEK_END) ? -1 : ftell(walk.file);
+    walk.broken = size < 0 || fseek(walk.file, 0, SEEK_SET);
+    fold_torch__format(from, sizeof from, "'%s'", fold_torch__shorten(shown, path));
+    if (!walk.broken && size % 4) fold_torch__fail(m, FOLD_IO, "torch: %s ends within a float", from);
+    if (!walk.broken) fold_torch__load(&walk, from, (size_t)size / 4, layers, n);
+    if (walk.broken) fold_torch__fail(m, FOLD_IO, "torch: %s cannot be read", from);
+    fclose(walk.file);
+    return fold_model_status(m);
+}
+
+static void fold_torch__save_piece(fold_torch__walk *walk, const fold_torch__piece *piece)
+{
+    const float *values = fold_param_value(walk->m, piece->param);
+    for (size_t at = 0; at < fold_torch__size(piece); at++) {
+        const float value = fold_torch__value_at(walk, piece, values, at);
+        unsigned char bytes[4];
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        for (int i = 0; i < 4; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+        walk->broken |= fwrite(bytes, 1, 4, walk->file) != 4;
+    }
+}
+
+FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    char shown[FOLD_TORCH__SHORT];
+    fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__check_piece);
+    if (!m || fold_torch__walk_all(&walk, layers, n)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    walk.visit = fold_torch__save_piece;
+    walk.file = fold_torch__open(m, path, "wb", shown);
+    if (!walk.file) return fold_model_status(m);
+    fold_torch__walk_all(&walk, layers, n);
+    walk.broken |= fclose(walk.file) != 0;
+    if (walk.broken) fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be written", shown);
+    return fold_model_status(m);
+}
+
+#ifndef FOLD_INFERENCE
+static fold_status fold_torch__save(fold_model *m, const char *path, const fold_torch_layer *layers, int n, int grads)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.inference = 1;
+    desc.memory = fold_model_memory(m);
+    if (!m || fold_model_status(m)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    fold_model *out = fold_model_new(&desc);
+    if (!out) return fold_model_fail(m, FOLD_NO_MEMORY, "torch: no memory");
+    fold_status status = fold_torch__export(out, m, layers, n, grads);
+    if (!status) status = fold_model_save(out, path, NULL);
+    if (status) fold_model_fail(m, status, fold_model_message(out));
+    fold_model_free(out);
+    return fold_model_status(m);
+}
+FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    return fold_torch__save(m, path, layers, n, 0);
+}
+FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+{
+    return fold_torch__save(m, path, layers, n, 1);
+}
+#endif
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+#endif /* FOLD_TORCH_IMPLEMENTATION */

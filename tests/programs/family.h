@@ -1,0 +1,20 @@
+/* All companions, without fold.h before them, in each file of a program that has a draw.h, fit.h and data.h of its own: for
+   cc -I. -IDIRECTORY. With IMPLEMENTS the file has the implementations, whose names must all be theirs. */
+#include "data.h"
+#include "draw.h"
+#include "fit.h"
+#ifdef IMPLEMENTS
+#define FOLD_IMPLEMENTATION
+#define FOLD_DRAW_IMPLEMENTATION
+#define FOLD_FIT_IMPLEMENTATION
+#define FOLD_ONNX_IMPLEMENTATION
+#define FOLD_RL_IMPLEMENTATION
+#define FOLD_TORCH_IMPLEMENTATION
+#define FOLD_TO_C_IMPLEMENTATION
+#endif
+#include "examples/fold_draw.h"
+#include "examples/fold_fit.h"
+#include "examples/fold_onnx.h"
+#include "examples/fold_rl.h"
+#include "examples/fold_to_c.h"
+#include "examples/fold_torch.h"
