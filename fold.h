@@ -8217,6 +8217,7 @@ typedef struct fold__engine {
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
     fold__tape *tape; /* maps and tiles are written down there, if not NULL */
+    const struct fold__elementwise *maps; /* the op's, if that is element-wise: a call without rows tells */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
@@ -8501,6 +8502,7 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
+    ((fold__engine *)(uintptr_t)engine)->maps = maps;
 }
 
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
@@ -11324,6 +11326,14 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
       offsetof(fold__op_names, op_##name) },
     FOLD__OPS(FOLD__ROW)
 };
+static int fold__is_elementwise(uint32_t op)
+{
+    switch (op) {
+#define FOLD__IS_ELEMENTWISE(name, map, da, from_a, db, from_b) case FOLD__OP_##name:
+        FOLD__ELEMENTWISE(FOLD__IS_ELEMENTWISE) return 1;
+    default: return 0;
+    }
+}
 static const char *fold__op_name(uint32_t op)
 {
 #define FOLD__NAMED(name, form, inputs, attrs, attr, flags, needs, infer) #name,
@@ -13130,6 +13140,9 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
     RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
+    RUN(STAGES, fold__stages, stages)         /* how stages of signatures run, */                            \
+    RUN(TURNS, fold__turn, turn)              /* with the turns of their ops, */                             \
+    RUN(SPOTS, fold__spot, spot)              /* and the places of these ops' operands */                    \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
@@ -15002,7 +15015,8 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
                                        FOLD__ARRAY_OP_SHAPES,  FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
                                        FOLD__ARRAY_KNOWN,      FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
                                        FOLD__ARRAY_PLANS,      FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
-                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS };
+                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS,     FOLD__ARRAY_STAGES,
+                                       FOLD__ARRAY_TURNS,      FOLD__ARRAY_SPOTS };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
     f->arena.count = FOLD__ARRAY_COUNT;
@@ -18079,6 +18093,7 @@ typedef struct fold__group_sig {
     uint64_t recurrent;  /* mask of inputs that come from the same component */
     uint32_t tile;        /* rows of a tile of its batches */
     uint32_t part;        /* rows that a batch runs forward at a time, at most; max_rows: all of them */
+    uint32_t stages;      /* how its stages run */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
@@ -18086,7 +18101,6 @@ typedef struct fold__group_sig {
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its brief buffers, */
-    size_t turn_at; /* then turns of ops with where their operands lie, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
 /* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
@@ -18101,6 +18115,7 @@ typedef struct fold__buffer {
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
     uint32_t next; /* 1 + the analysis that the same signature has next */
+    uint32_t number, stages; /* its own number; 1 + the newest of its stages */
     uint32_t first_info;
     uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
@@ -18108,7 +18123,8 @@ typedef struct fold__analysis {
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
     uint64_t slot_back;     /* mask of inputs that backward reads */
-    uint64_t slot_late;     /* mask of inputs that weight gradients read at the end */
+    uint64_t slot_late;     /* mask of inputs that weight gradients read at the end, */
+    uint64_t slot_soon;     /* and of those that backward of a batch reads */
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
@@ -18197,16 +18213,24 @@ enum {
     FOLD__BY_ROWS,
     FOLD__OTHERWISE
 };
-/* Tells where the rows of an operand lie, for all batches of a stage. */
+/* Tells where the rows of an operand lie, for all batches of a stage: in a buffer of the signature, outside,
+   or in a parameter. */
 typedef struct fold__spot {
-    float *base;
-    ptrdiff_t stride;
-    const fold_rows *from; /* rows outside, or NULL */
-    uint32_t offset;       /* begins so many floats into each row of those */
+    uint32_t buffer, stride;
+    uint32_t offset;  /* begins so many floats into each row */
+    uint32_t param;   /* 1 + the parameter, or 0 */
+    uint32_t outside; /* the worker has rows outside so many bytes behind its start, or 0 */
+    uint8_t in_scratch; /* the buffer is there, and not in the region */
     uint8_t moves;
     uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__spot;
 
+/* A map of an op over rows: the spots of what it writes and of what it reads. */
+typedef struct fold__map_turn {
+    fold__map_fn map; /* NULL: the op runs itself */
+    uint32_t n, spot[4];
+    uint8_t here, even; /* all rows are of buffers, and lie side by side there */
+} fold__map_turn;
 /* Tells what a stage of a signature does with an op. */
 typedef struct fold__turn {
     uint32_t wanted; /* mask of operands that get a gradient from it, */
@@ -18216,12 +18240,20 @@ typedef struct fold__turn {
     uint8_t for_elements; /* only list elements need it */
     uint8_t is_list;      /* it takes a list of elements for each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    const fold__op_row *op;
-    const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
+    uint8_t gathers;      /* it reads data of each row */
+    int first_segment, end_segment, size, alike; /* as in fold__engine */
+    float scalar;                                /* the maps' */
     fold__op_run *run, *run_back;
-    fold__spot *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
-    fold__prepared prepared;
+    fold__map_turn map[3]; /* forward, and of the gradients of operands */
 } fold__turn;
+/* Tells how the stages of a signature run, as long as the same inputs close its cycle. Nothing in it depends
+   on how many calls there are, or on where anything lies: it is kept from run to run. */
+typedef struct fold__stages {
+    uint32_t next; /* 1 + those that the same analysis has next */
+    uint32_t first_turn[2], first_spot;
+    uint64_t recurrent;
+    int has_prologue;
+} fold__stages;
 
 /* Tells how many operands and outputs of an op have gradients. */
 enum {
@@ -18236,24 +18268,26 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
+    const fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
+    const fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
+    const fold__buffer *buffer; /* its buffers */
     uint32_t stage;
     const uint32_t *ids; /* its calls */
     uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
                             begins within a list the first is below 0, wrapped round */
-    float *region;       /* its group's slabs begin there */
+    const fold_model *model;
+    float *area[2]; /* its group's slabs begin there, and its brief buffers: as scratch does */
     /* the tile */
     uint32_t tile, row;            /* rows of a tile; first row of the tile being run */
     ptrdiff_t at[FOLD__OTHERWISE]; /* the place of that row for spots that move by calls, elements or rows */
     /* scratch */
-    fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     fold__tape *tape; /* its calls are written down there, if not NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
-    fold__prepared prepared; /* for eager contexts and for sums */
+    fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
@@ -18333,7 +18367,7 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_known, n_analyses, n_info;
+    uint32_t n_known, n_analyses, n_info, n_stages, n_turns, n_spots;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -18501,6 +18535,8 @@ static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
+    f->arrays[FOLD__ARRAY_STAGES].need = f->arrays[FOLD__ARRAY_TURNS].need =
+        f->arrays[FOLD__ARRAY_SPOTS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->shown_salt = 0;
@@ -19208,8 +19244,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
         run_sig->found.slot_back |= 1ull << fold__ref_slot(program, ref);
-        if (late)
-            run_sig->found.slot_late |= 1ull << fold__ref_slot(program, ref);
+        *(late ? &run_sig->found.slot_late : &run_sig->found.slot_soon) |= 1ull << fold__ref_slot(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         info[op->first_value + (uint32_t)output].back = 1;
@@ -19497,7 +19532,13 @@ static int fold__know_signatures(fold_ctx *f)
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
         run->n_known = run->n_analyses = run->n_info = 0;
+        run->n_stages = run->n_turns = run->n_spots = 0;
         run->runs = 1;
+    }
+    if (run->n_stages > 64 + 4 * run->n_analyses) { /* cycles have closed by ever other inputs */
+        run->n_stages = run->n_turns = run->n_spots = 0;
+        for (uint32_t analysis = 0; analysis < run->n_analyses; analysis++)
+            run->analysis[analysis].stages = 0;
     }
     run->of_layout = f->model->layout;
     run->of_table = f->sig_tables;
@@ -19594,6 +19635,7 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     run_sig->found.next = run->known[run_sig->sig].analyses;
     run_sig->found.backward = (uint8_t)fold__goes_back(run);
     run_sig->found.first_info = run->n_info;
+    run_sig->found.number = run->n_analyses;
     run->n_info += n_info;
     fold__analyse_signature(f, run_sig);
     run->analysis[run->n_analyses++] = run_sig->found;
@@ -21358,10 +21400,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
-    group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
-    const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
-    const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) + spots * sizeof(fold__spot);
-    group_sig->free_at = group_sig->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
+    group_sig->free_at = group_sig->op_at + fold__round_up(of_op, 16);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
@@ -21528,30 +21567,29 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
-static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uint32_t index, fold__spot *spot)
+static void fold__buffer_spot(const fold__worker *worker, uint32_t index, fold__spot *spot)
 {
-    const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
-    spot->base = worker->scratch + buffer->offset;
-    spot->stride = (ptrdiff_t)buffer->size;
-    spot->moves = FOLD__STAYS;
-    switch (buffer->place) {
-    case FOLD__SLAB:
-        spot->base = worker->region + buffer->offset;
+    const fold__buffer *buffer = &worker->buffer[index];
+    memset(spot, 0, sizeof *spot);
+    spot->buffer = index;
+    spot->stride = buffer->size;
+    spot->in_scratch = buffer->place != FOLD__SLAB;
+    spot->moves = buffer->place == FOLD__PER_BATCH ? FOLD__BY_ROWS : FOLD__STAYS;
+    if (buffer->place == FOLD__SLAB)
         spot->moves = (uint8_t)((buffer->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS) +
                                 (buffer->piece ? FOLD__BY_PIECE - FOLD__BY_CALLS : 0));
-        break;
-    case FOLD__PER_BATCH: spot->moves = FOLD__BY_ROWS; break;
-    case FOLD__PER_TILE: break;
-    default: spot->base = NULL; spot->stride = 0;
-    }
 }
 
-static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
+static void fold__outside_spot(fold__spot *spot, const fold__worker *worker, const fold_rows *rows)
 {
-    spot->from = from;
-    spot->offset = 0;
-    spot->spread = 0;
+    memset(spot, 0, sizeof *spot);
+    spot->outside = (uint32_t)((const char *)rows - (const char *)worker);
     spot->moves = FOLD__OTHERWISE;
+}
+
+FOLD__INLINE float *fold__spot_base(const fold__worker *worker, const fold__spot *spot)
+{
+    return worker->area[spot->in_scratch] + worker->buffer[spot->buffer].offset + spot->offset;
 }
 
 /* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
@@ -21576,11 +21614,16 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
-    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS];
-    if (spot->from)
-        *rows = *spot->from;
+    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS], stride = spot->stride;
+    if (spot->param) {
+        const fold__param_data *param = &fold__params(worker->model)[spot->param - 1];
+        fold__set_rows(rows, fold__param_values(worker->model, param) + spot->offset, 0);
+        return;
+    }
+    if (spot->outside)
+        *rows = *(const fold_rows *)(const void *)((const char *)worker + spot->outside);
     else /* a value of calls, from the batch's first on */
-        fold__set_rows(rows, spot->base + first * spot->stride, spot->stride);
+        fold__set_rows(rows, fold__spot_base(worker, spot) - spot->offset + first * stride, stride);
     if (spot->spread)
         fold__spread_rows(worker, rows, spot->offset, worker->row, count);
     else
@@ -21589,47 +21632,45 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
 
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
+    const ptrdiff_t stride = spot->stride;
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
-        fold__set_rows(rows, spot->base ? spot->base + worker->at[spot->moves] * spot->stride : NULL,
-                       spot->stride);
+        fold__set_rows(rows, fold__spot_base(worker, spot) + worker->at[spot->moves] * stride, stride);
     else
         fold__other_rows(worker, spot, count, rows);
 }
 
-static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
+static void fold__buffer_rows(fold__worker *worker, uint32_t index, fold_rows *rows)
 {
     fold__spot spot;
-    fold__buffer_spot(f, worker, index, &spot);
+    fold__buffer_spot(worker, index, &spot);
     fold__spot_rows(worker, &spot, 0, rows);
 }
 
-static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                               int operand, fold__spot *spot)
+static void fold__operand_spot(const fold__worker *worker, const fold__body_op *op, int operand,
+                               fold__spot *spot)
 {
     const fold__ref *ref = &worker->program.ref[op->first_ref + (uint32_t)operand];
     uint8_t moves = FOLD__BY_ROWS;
     switch (ref->kind) {
     case FOLD__FROM_PARAM:
-        spot->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
-        spot->stride = 0;
-        spot->moves = FOLD__STAYS;
-        return;
+        memset(spot, 0, sizeof *spot);
+        spot->param = ref->index + 1;
+        spot->moves = FOLD__OTHERWISE;
+        break;
     case FOLD__FROM_VALUE:
-        fold__buffer_spot(f, worker, fold__buffer_value(ref->index), spot);
-        if (!op->elem || worker->program.value[ref->index].elem) {
-            spot->base += ref->offset;
-            return;
-        }
+        fold__buffer_spot(worker, fold__buffer_value(ref->index), spot);
+        if (!op->elem || worker->program.value[ref->index].elem)
+            break;
         moves = spot->moves == FOLD__STAYS ? moves : spot->moves;
-        fold__outside_spot(spot, NULL);
+        spot->moves = FOLD__OTHERWISE;
         break;
     case FOLD__FROM_LIST:
-        fold__outside_spot(spot, &worker->in[worker->program.n_in + (int)ref->index]);
+        fold__outside_spot(spot, worker, &worker->in[worker->program.n_in + (int)ref->index]);
         break;
-    default: fold__outside_spot(spot, &worker->in[ref->index]);
+    default: fold__outside_spot(spot, worker, &worker->in[ref->index]);
     }
     spot->offset = ref->offset;
-    if (op->elem && ref->kind != FOLD__FROM_LIST)
+    if (op->elem && ref->kind != FOLD__FROM_LIST && spot->moves == FOLD__OTHERWISE && !spot->param)
         spot->spread = moves;
 }
 
@@ -21658,11 +21699,11 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
     op_call->data_step = 1;
 }
 
-static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
-                          const fold_shape *shape, float *scratch, fold__prepared *made)
+static void fold__prepare_call(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
+                               const fold_shape *shape, float *scratch)
 {
-    fold_op_call *call = &made->call;
-    fold__engine *engine = &made->engine;
+    fold_op_call *call = &worker->prepared.call;
+    fold__engine *engine = &worker->prepared.engine;
     call->n_in = op->n_in;
     call->n_out = op->n_out;
     call->in_shape = shape + op->first_shape;
@@ -21684,29 +21725,69 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
         engine->param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
+    engine->tape = NULL;
+}
+
+/* The same, and how large its operands are. */
+static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
+                          const fold_shape *shape, float *scratch)
+{
+    const fold_op_call *call = &worker->prepared.call;
+    fold__engine *engine = &worker->prepared.engine;
+    fold__prepare_call(f, worker, op, shape, scratch);
     engine->size = fold__shape_size(&call->out_shape[0]);
     engine->alike = 1;
     for (int input = 0; input < call->n_in && engine->alike; input++)
         engine->alike = fold__shape_size(&call->in_shape[input]) == engine->size;
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
-    engine->tape = NULL;
 }
 
-/* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
-FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
+/* Makes ready the call of an op that a stage runs. */
+static void fold__prepare_turn(const fold_ctx *f, fold__worker *worker, int op_index)
 {
-    fold__turn *turn = &worker->turn[op_index];
-    fold_op_call *call = &turn->prepared.call;
+    const fold__turn *turn = &worker->turn[op_index];
+    fold__engine *engine = &worker->prepared.engine;
+    fold__prepare_call(f, worker, &worker->program.op[op_index], worker->program.shape,
+                       worker->scratch + worker->group_sig->op_at);
+    engine->size = turn->size;
+    engine->alike = turn->alike;
+    engine->first_segment = turn->first_segment;
+    engine->end_segment = turn->end_segment;
+}
+
+/* The first spots of an op's results, of their gradients, and of contributions to its operands. */
+static uint32_t fold__out_spot(const fold__program *program, const fold__body_op *op)
+{
+    return (uint32_t)program->n_refs + op->first_value;
+}
+static uint32_t fold__dout_spot(const fold__program *program, const fold__body_op *op)
+{
+    return fold__out_spot(program, op) + (uint32_t)program->n_values;
+}
+static uint32_t fold__din_spot(const fold__program *program, const fold__body_op *op)
+{
+    return op->first_ref + (uint32_t)program->n_refs + 2 * (uint32_t)program->n_values;
+}
+
+/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
+{
+    const fold__turn *turn = &worker->turn[op_index];
+    const fold__body_op *op = &worker->program.op[op_index];
+    const fold__spot *in = worker->spot + op->first_ref;
+    const fold__spot *out = worker->spot + fold__out_spot(&worker->program, op);
+    fold_op_call *call = &worker->prepared.call;
+    fold__prepare_turn(f, worker, op_index);
     call->rows = (int)count;
     call->list = (const int *)worker->list;
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &turn->in[operand], turn->is_list ? worker->batch.elems : count,
+        fold__spot_rows(worker, &in[operand], turn->is_list ? worker->batch.elems : count,
                         &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &turn->out[output], count, &worker->op_out[output]);
+        fold__spot_rows(worker, &out[output], count, &worker->op_out[output]);
     if (turn->gathers)
-        fold__gather_data(f, worker, turn->gathers, worker->row, count, call);
+        fold__gather_data(f, worker, op, worker->row, count, call);
     worker->kernel_calls++;
     return call;
 }
@@ -21742,8 +21823,8 @@ static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold_
     call->list = list;
 }
 
-FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
-                                  void (*run)(const fold_op_call *))
+static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
+                            void (*run)(const fold_op_call *))
 {
     if (FOLD__LIKELY(!(op->flags & FOLD__ONE_ROW)))
         run(call);
@@ -21752,22 +21833,23 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
 }
 
 /* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
-static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker, fold__turn *turn)
+static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker, const fold__turn *turn,
+                                         const fold__op_row *op)
 {
     fold__tape *const tape = worker->tape;
-    const size_t inputs = (size_t)turn->prepared.call.n_in, outputs = (size_t)turn->prepared.call.n_out;
+    fold__prepared *const prepared = &worker->prepared;
+    const size_t inputs = (size_t)prepared->call.n_in, outputs = (size_t)prepared->call.n_out;
     const size_t used = tape->used;
     fold__tape_step **const last = tape->last;
-    tape->lost |= (turn->op->flags & FOLD__ONE_ROW) || (turn->gathers && f->n_draws);
+    tape->lost |= (op->flags & FOLD__ONE_ROW) || (turn->gathers && f->n_draws);
     tape->aside = 0;
-    turn->prepared.engine.tape = tape;
-    fold__call_rows(worker, turn->op, &turn->prepared.call, turn->run);
-    turn->prepared.engine.tape = NULL;
-    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof turn->prepared)
+    prepared->engine.tape = tape;
+    fold__call_rows(worker, op, &prepared->call, turn->run);
+    prepared->engine.tape = NULL;
+    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof *prepared)
         return;
     fold__tape_return(tape, used, last);
-    fold_op_call *call =
-        (fold_op_call *)fold__tape_add(tape, turn->run, NULL, &turn->prepared, sizeof turn->prepared);
+    fold_op_call *call = (fold_op_call *)fold__tape_add(tape, turn->run, NULL, prepared, sizeof *prepared);
     fold_rows *rows = (fold_rows *)fold__tape_take(tape, (inputs + outputs) * sizeof *rows);
     if (!rows)
         return;
@@ -21775,18 +21857,64 @@ static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
+static void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
-    char *free = worker->free;
-    fold__turn *turn = &worker->turn[op_index];
-    if (!count || !turn->forward || (turn->for_elements && !worker->batch.elems))
-        return;
-    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
+    const fold__turn *turn = &worker->turn[op_index];
+    const fold__op_row *op = fold__op_of(f->model, worker->program.op[op_index].op);
+    fold_op_call *call = fold__make_call(f, worker, op_index, count);
     if (worker->tape)
-        fold__tape_op(f, worker, turn);
+        fold__tape_op(f, worker, turn, op);
     else
-        fold__call_rows(worker, turn->op, call, turn->run);
-    worker->free = free;
+        fold__call_rows(worker, op, call, turn->run);
+}
+
+FOLD__INLINE float *fold__spot_row(const fold__worker *worker, const fold__spot *spot)
+{
+    return fold__spot_base(worker, spot) + worker->at[spot->moves] * (ptrdiff_t)spot->stride;
+}
+
+/* Runs a map over rows that lie wherever they are. */
+static FOLD__NOINLINE void fold__run_away(fold__worker *worker, const fold__turn *turn,
+                                          const fold__map_turn *map, size_t count)
+{
+    fold_rows all[4];
+    int apart = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        if (i < map->n)
+            fold__spot_rows(worker, &worker->spot[map->spot[i]], count, &all[i]);
+        else
+            all[i] = all[0]; /* it must only be there */
+        apart |= all[i].rows != NULL || all[i].stride != turn->size;
+    }
+    const size_t size = (size_t)turn->size;
+    map->map(fold__row(&all[0], 0), fold__row(&all[1], 0), fold__row(&all[2], 0), fold__row(&all[3], 0),
+             turn->scalar, apart ? size : size * count, apart ? count : 1, apart ? all : NULL);
+}
+
+/* Runs a map over `count` rows of the tile, in one go if they lie side by side. */
+FOLD__INLINE void fold__run_map(fold__worker *worker, const fold__turn *turn, const fold__map_turn *map,
+                                size_t count)
+{
+    const fold__spot *const spot = worker->spot;
+    const size_t size = (size_t)turn->size;
+    if (FOLD__LIKELY(map->here)) {
+        float *const to = fold__spot_row(worker, &spot[map->spot[0]]);
+        float *const a = fold__spot_row(worker, &spot[map->spot[1]]);
+        float *const b = map->n > 2 ? fold__spot_row(worker, &spot[map->spot[2]]) : to; /* must be there */
+        float *const c = map->n > 3 ? fold__spot_row(worker, &spot[map->spot[3]]) : to;
+        if (map->even || count == 1) {
+            map->map(to, a, b, c, turn->scalar, count * size, 1, NULL);
+            return;
+        }
+        fold_rows all[4];
+        fold__set_rows(&all[0], to, spot[map->spot[0]].stride);
+        fold__set_rows(&all[1], a, spot[map->spot[1]].stride);
+        fold__set_rows(&all[2], b, spot[map->spot[map->n > 2 ? 2 : 0]].stride);
+        fold__set_rows(&all[3], c, spot[map->spot[map->n > 3 ? 3 : 0]].stride);
+        map->map(to, a, b, c, turn->scalar, size, count, all);
+        return;
+    }
+    fold__run_away(worker, turn, map, count);
 }
 
 /* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
@@ -21794,30 +21922,45 @@ static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
     const uint32_t tile = worker->turn[first].tiled ? worker->tile : rows;
+    char *const free = worker->free;
     for (uint32_t row = 0; row < rows; row += tile) {
+        const size_t count = fold__min_size(tile, rows - row);
         fold__set_tile(worker, row);
-        for (int op_index = first; op_index < last; op_index++)
-            fold__forward_op(f, worker, op_index, fold__min_size(tile, rows - row));
+        for (int op_index = first; op_index < last; op_index++) {
+            const fold__turn *turn = &worker->turn[op_index];
+            if (!turn->forward || (turn->for_elements && !worker->batch.elems))
+                continue;
+            if (FOLD__LIKELY(turn->map[0].map && !worker->tape)) {
+                worker->kernel_calls++;
+                fold__run_map(worker, turn, &turn->map[0], count);
+            } else {
+                fold__forward_op(f, worker, op_index, count);
+            }
+            worker->free = free;
+        }
     }
     fold__set_tile(worker, 0);
 }
+
+/* -- turns ----------------------------------------------------------------------------------- */
 
 /* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
    on the recursion, and leading segments of products; the batches behind it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__turn *turn)
 {
-    fold__engine *engine = &turn->prepared.engine;
+    turn->first_segment = 0;
+    turn->end_segment = fold__segments(op);
     if (!worker->group_sig->has_prologue)
         return 1;
     if (fold__in_prologue(f, worker->group_sig, op))
-        return worker->batch.stage == 0;
+        return worker->stage == 0;
     const int leading = fold__leading_segments(f, worker->group_sig, &worker->program, op);
-    if (worker->batch.stage == 0)
-        engine->end_segment = leading;
+    if (worker->stage == 0)
+        turn->end_segment = leading;
     else
-        engine->first_segment = leading;
-    return worker->batch.stage == 1 || leading > 0;
+        turn->first_segment = leading;
+    return worker->stage == 1 || leading > 0;
 }
 
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
@@ -21828,21 +21971,19 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     if (!turn->backward)
         return;
     const int finishes = !worker->group_sig->has_prologue ||
-                         (worker->batch.stage == 0) == fold__in_prologue(f, worker->group_sig, op);
+                         (worker->stage == 0) == fold__in_prologue(f, worker->group_sig, op);
     for (int output = 0; output < op->n_out && finishes; output++)
         if (info[output].mode == FOLD__GRAD_ZERO || info[output].mode == FOLD__GRAD_SUM)
             turn->finishes |= (uint8_t)(1u << output);
     for (int operand = 0; operand < op->n_in; operand++) {
         const int outside =
             op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
-            (operand < turn->prepared.engine.first_segment || operand >= turn->prepared.engine.end_segment);
+            (operand < turn->first_segment || operand >= turn->end_segment);
         if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
             continue;
         turn->wanted |= 1u << operand;
-        if (op->elem && f->run
-                            ->buffer[worker->group_sig->first_buffer +
-                                     fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand)]
-                            .place)
+        if (op->elem &&
+            worker->buffer[fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand)].place)
             turn->spread |= 1u << operand;
     }
 }
@@ -21851,9 +21992,9 @@ static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint3
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
     if (fold__grad_is_outer(info))
-        fold__outside_spot(spot, &worker->outer[info->out]);
+        fold__outside_spot(spot, worker, &worker->outer[info->out]);
     else
-        fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
+        fold__buffer_spot(worker, fold__buffer_grad(&worker->program, value), spot);
 }
 
 /* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
@@ -21863,81 +22004,162 @@ static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const
 {
     const uint32_t at = op->first_ref + (uint32_t)operand;
     const fold__ref *ref = &worker->program.ref[at];
-    fold__buffer_spot(f, worker, fold__buffer_part(&worker->program, at), spot);
-    if (spot->base)
+    fold__buffer_spot(worker, fold__buffer_part(&worker->program, at), spot);
+    if (worker->buffer[spot->buffer].place)
         return;
     if (ref->kind == FOLD__FROM_VALUE)
         fold__grad_spot(f, worker, ref->index, spot);
     else
-        fold__outside_spot(spot, &worker->dest[fold__ref_slot(&worker->program, ref)]);
-    if (spot->moves == FOLD__OTHERWISE)
-        spot->offset = ref->offset;
-    else
-        spot->base += ref->offset;
+        fold__outside_spot(spot, worker, &worker->dest[fold__ref_slot(&worker->program, ref)]);
+    spot->offset = ref->offset;
 }
 
 /* Finds where an op's operands and results lie, and what backward reads and writes. */
 static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                 fold__turn *turn)
+                                 const fold__turn *turn, fold__spot *spot)
 {
-    turn->in = worker->spot + op->first_ref;
-    turn->out = worker->spot + (uint32_t)worker->program.n_refs + op->first_value;
-    turn->dout = turn->out + worker->program.n_values;
-    turn->din = turn->in + worker->program.n_refs + 2 * worker->program.n_values;
-    for (int operand = 0; operand < op->n_in && turn->forward; operand++)
-        fold__operand_spot(f, worker, op, operand, &turn->in[operand]);
-    for (int output = 0; output < op->n_out; output++)
-        fold__buffer_spot(f, worker, fold__buffer_value(op->first_value + (uint32_t)output),
-                          &turn->out[output]);
+    const fold__program *program = &worker->program;
+    fold__spot *din = spot + fold__din_spot(program, op);
+    for (int operand = 0; operand < op->n_in; operand++)
+        fold__operand_spot(worker, op, operand, &spot[op->first_ref + (uint32_t)operand]);
+    for (uint32_t output = 0; output < op->n_out; output++)
+        fold__buffer_spot(worker, fold__buffer_value(op->first_value + output),
+                          &spot[fold__out_spot(program, op) + output]);
     if (!turn->backward)
         return;
-    for (int output = 0; output < op->n_out; output++)
-        fold__grad_spot(f, worker, op->first_value + (uint32_t)output, &turn->dout[output]);
+    for (uint32_t output = 0; output < op->n_out; output++)
+        fold__grad_spot(f, worker, op->first_value + output, &spot[fold__dout_spot(program, op) + output]);
     for (int operand = 0; operand < op->n_in; operand++) {
         if (turn->spread >> operand & 1)
-            fold__buffer_spot(f, worker,
-                              fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand),
-                              &turn->din[operand]);
+            fold__buffer_spot(worker, fold__buffer_spread(program, op->first_ref + (uint32_t)operand),
+                              &din[operand]);
         else if (turn->wanted >> operand & 1)
-            fold__dest_spot(f, worker, op, operand, &turn->din[operand]);
-        else {
-            turn->din[operand].base = NULL;
-            turn->din[operand].stride = 0;
-            turn->din[operand].moves = FOLD__STAYS;
+            fold__dest_spot(f, worker, op, operand, &din[operand]);
+    }
+}
+
+/* Finds the maps of an element-wise op whose operands have as many values as its output. */
+static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, const fold__spot *spot,
+                            fold__turn *turn)
+{
+    const fold_op_call *call = &worker->prepared.call;
+    const fold__engine *engine = &worker->prepared.engine;
+    const uint32_t in = op->first_ref, out = fold__out_spot(&worker->program, op);
+    memset(turn->map, 0, sizeof turn->map);
+    if (!fold__is_elementwise(op->op) || !engine->alike)
+        return;
+    worker->prepared.call.rows = 0;
+    turn->run(call);
+    turn->scalar = fold__attr_float(op->attr[0]);
+    turn->map[0].map = turn->forward ? engine->maps->map[engine->kernels->set] : NULL;
+    turn->map[0].n = 1u + op->n_in;
+    for (uint32_t i = 0; i < 4; i++)
+        turn->map[0].spot[i] = i ? in + i - 1 : out;
+    for (uint32_t operand = 0; operand < op->n_in; operand++) {
+        fold__map_turn *map = &turn->map[1 + operand];
+        const char *from = engine->maps->from[operand];
+        if (!(turn->wanted >> operand & 1) || turn->for_elements)
+            continue;
+        map->map = engine->maps->derivative[operand][engine->kernels->set];
+        map->spot[0] = fold__din_spot(&worker->program, op) + operand;
+        for (map->n = 1; *from; from++)
+            map->spot[map->n++] = *from == 'g'   ? fold__dout_spot(&worker->program, op)
+                                  : *from == 'y' ? out
+                                                 : in + (uint32_t)(*from - 'a');
+    }
+    for (fold__map_turn *map = turn->map; map < turn->map + 3; map++) {
+        map->here = map->even = 1;
+        for (uint32_t i = 0; i < map->n; i++) {
+            map->here &= spot[map->spot[i]].moves != FOLD__OTHERWISE;
+            map->even &= (int)spot[map->spot[i]].stride == turn->size;
         }
     }
 }
 
-static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
+static void fold__plan_turns(const fold_ctx *f, fold__worker *worker, fold__turn *turn, fold__spot *spot)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
-    for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
+    int end = worker->program.n_ops;
+    for (int op_index = 0, first = 0; op_index < end; op_index++, turn++) {
         const fold__body_op *op = &worker->program.op[op_index];
-        fold__turn *turn = &worker->turn[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
-        turn->wanted = turn->spread = 0;
-        turn->finishes = 0;
+        memset(turn, 0, sizeof *turn);
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
         turn->first = first;
-        turn->op = op_row;
         turn->run = copies ? fold__copy_forward : op->forward;
         turn->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
-        turn->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
-        fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
-                      &turn->prepared);
+        turn->gathers = op->is_random || (has_data && !worker->program.is_cell);
+        fold__prepare(f, worker, op, worker->program.shape, worker->scratch);
+        turn->size = worker->prepared.engine.size;
+        turn->alike = worker->prepared.engine.alike;
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
         fold__plan_backward(f, worker, op, turn);
-        fold__place_operands(f, worker, op, turn);
+        fold__place_operands(f, worker, op, turn, spot);
+        fold__plan_maps(worker, op, spot, turn);
     }
-    for (int op_index = worker->program.n_ops, end = op_index; op_index-- > 0;
-         end = worker->turn[op_index].first == op_index ? op_index : end)
-        worker->turn[op_index].end = end;
+    for (int op_index = end; op_index-- > 0; end = turn->first == op_index ? op_index : end)
+        (--turn)->end = end;
+}
+
+/* Lets a worker run a stage of a signature. */
+static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
+                              uint32_t stage)
+{
+    const fold__run *run = f->run;
+    const fold__stages *stages = &run->stages[group_sig->stages];
+    worker->group_sig = group_sig;
+    worker->stage = stage;
+    worker->run_sig = &run->run_sig[group_sig->run_sig];
+    worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
+    worker->tile = group_sig->tile;
+    worker->buffer = run->buffer + group_sig->first_buffer;
+    worker->turn = run->turn + stages->first_turn[stage];
+    worker->spot = run->spot + stages->first_spot;
+}
+
+/* Finds or makes the layout of a signature in a group. Arrays may move. */
+static int fold__know_stages(fold_ctx *f, uint32_t sig)
+{
+    fold__run *run = f->run;
+    fold__group_sig *group_sig = &run->group_sig[sig];
+    const uint32_t number = run->run_sig[group_sig->run_sig].found.number;
+    const int has_prologue = group_sig->has_prologue;
+    for (uint32_t at = run->analysis[number].stages; at; at = run->stages[at - 1].next) {
+        const fold__stages *stages = &run->stages[at - 1];
+        group_sig->stages = at - 1;
+        if (stages->has_prologue == has_prologue &&
+            (!has_prologue || stages->recurrent == group_sig->recurrent))
+            return 1;
+    }
+    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+    const uint32_t n_ops = (uint32_t)program.n_ops, n_turns = has_prologue ? 2 * n_ops : n_ops;
+    const uint32_t n_spots = (uint32_t)(program.n_refs + program.n_values) * (fold__goes_back(run) ? 2 : 1);
+    if (!fold__need(f, FOLD__ARRAY_STAGES, run->n_stages + 1, sizeof(fold__stages)) ||
+        !fold__need(f, FOLD__ARRAY_TURNS, run->n_turns + (size_t)n_turns, sizeof(fold__turn)) ||
+        !fold__need(f, FOLD__ARRAY_SPOTS, run->n_spots + (size_t)n_spots, sizeof(fold__spot)))
+        return 0;
+    group_sig = &run->group_sig[sig];
+    fold__stages *stages = &run->stages[group_sig->stages = run->n_stages];
+    stages->next = run->analysis[number].stages;
+    stages->recurrent = group_sig->recurrent;
+    stages->has_prologue = has_prologue;
+    stages->first_spot = run->n_spots;
+    stages->first_turn[1] = run->n_turns;
+    stages->first_turn[0] = run->n_turns + n_turns - n_ops;
+    for (uint32_t stage = !has_prologue; stage < 2; stage++) {
+        fold__enter_stage(f, run->worker, group_sig, stage);
+        fold__plan_turns(f, run->worker, run->turn + stages->first_turn[stage], run->spot + run->n_spots);
+    }
+    run->n_turns += n_turns;
+    run->n_spots += n_spots;
+    run->analysis[number].stages = ++run->n_stages;
+    return 1;
 }
 
 /* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
@@ -22013,14 +22235,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
         fold__take_part(f, &worker->batch, from, to < rows ? to : rows);
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
-    worker->group_sig = group_sig;
-    worker->stage = worker->batch.stage;
-    worker->run_sig = &run->run_sig[group_sig->run_sig];
-    worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
-    worker->tile = group_sig->tile;
-    worker->turn = (fold__turn *)(void *)(worker->scratch + group_sig->turn_at);
-    worker->spot = (fold__spot *)(void *)(worker->turn + worker->program.n_ops);
-    fold__plan_turns(f, worker);
+    fold__enter_stage(f, worker, group_sig, worker->batch.stage);
 }
 
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
@@ -22111,14 +22326,22 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
                              float **rows)
 {
+    const uint32_t *const ids = worker->ids, *const first_edge = f->first_edge;
+    const uint32_t *const sources = f->edge_source, *const offsets = f->edge_offset;
+    const uint32_t count = worker->batch.count, nth = (uint32_t)slot;
     const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1;
-    const int is_back = FOLD__TRAINING(back != NULL);
-    for (uint32_t call = 0; call < worker->batch.count && !is_back; call++)
-        rows[call] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)slot, 0);
-    for (uint32_t call = 0; call < worker->batch.count && is_back; call++) {
-        const uint32_t id = worker->ids[call], edge = f->first_edge[id] + (uint32_t)slot;
-        rows[call] =
-            f->run->grad[id] ? fold__edge_dest(f, worker, edge, shared, back) : fold__trash(f, worker);
+    if (FOLD__TRAINING(back != NULL)) {
+        const uint8_t *const grad = f->run->grad;
+        for (uint32_t call = 0; call < count; call++)
+            rows[call] = grad[ids[call]] ? fold__edge_dest(f, worker, first_edge[ids[call]] + nth, shared, back)
+                                         : fold__trash(f, worker);
+        return;
+    }
+    float *const *const values = f->value;
+    for (uint32_t call = 0; call < count; call++) {
+        const uint32_t edge = first_edge[ids[call]] + nth;
+        float *const value = values[sources[edge]];
+        rows[call] = value ? value + (offsets[edge] & ~FOLD__WHOLE_LIST) : fold__edge_row(f, edge, 0);
     }
 }
 
@@ -22159,8 +22382,8 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const 
         fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot));
 }
 
-/* Finds where each call's elements begin within the batch, and the rows of every input. */
-static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
+/* Finds where each call's elements begin within the batch, and the rows of every input that is read. */
+static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
@@ -22173,23 +22396,22 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
         worker->list[worker->batch.count] = worker->batch.elems;
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
-        if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
-            continue;
-        if (slot >= worker->program.n_in || !(sig->shared >> slot & 1)) {
+        if (!(read >> slot & 1))
+            fold__set_rows(&worker->in[slot], fold__trash(f, worker), 0);
+        else if (slot < worker->program.n_in && (sig->shared >> slot & 1))
+            fold__set_rows(&worker->in[slot],
+                           fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0), 0);
+        else if (slot < worker->program.n_in || !fold__in_one_piece(f, worker, slot, &worker->in[slot]))
             fold__input_rows(f, worker, slot, NULL, &worker->in[slot]);
-            continue;
-        }
-        fold__set_rows(&worker->in[slot],
-                       fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0), 0);
     }
 }
 
-static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
+static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
     worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     fold__set_tile(worker, 0);
-    fold__find_inputs(f, worker);
+    fold__find_inputs(f, worker, read);
 }
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
@@ -22221,9 +22443,9 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
 }
 
 /* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
-static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
-                            void (*run)(const fold_op_call *), int backward)
+static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
+    fold__prepared *prepared = &worker->prepared;
     fold_op_call *call = &prepared->call;
     char *free = worker->free;
     for (int operand = 0; operand < call->n_in; operand++) {
@@ -22252,11 +22474,11 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     worker->free = free;
 }
 
-static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
+static void fold__aim_whole(fold__worker *worker, uint32_t call)
 {
     for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
         fold_rows *rows = &worker->op_out[output];
-        fold__buffer_rows(f, worker, fold__buffer_value(output), rows);
+        fold__buffer_rows(worker, fold__buffer_value(output), rows);
         const uint32_t row = worker->program.value[output].elem ? worker->list[call] : call;
         rows->base += (ptrdiff_t)row * rows->stride;
     }
@@ -22264,13 +22486,13 @@ static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 
 static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
-    fold__turn *turn = &worker->turn[0];
     if (worker->tape)
         worker->tape->lost = 1;
+    fold__prepare_turn(f, worker, 0);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
-        fold__aim_whole(f, worker, call);
-        fold__run_whole(f, worker, id, &turn->prepared, turn->run, 0);
+        fold__aim_whole(worker, call);
+        fold__run_whole(f, worker, id, worker->turn->run, 0);
     }
 }
 
@@ -22283,17 +22505,24 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t *const list = worker->program.value[value].elem ? worker->list : NULL;
     const uint32_t *const ids = worker->ids, count = worker->batch.count;
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
+    const uint8_t *const state = run->state;
+    float **const values = f->value;
     fold_rows rows;
-    fold__buffer_rows(f, worker, fold__buffer_value(value), &rows);
+    fold__buffer_rows(worker, fold__buffer_value(value), &rows);
     const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
-    float *const base = rows.base;
-    for (uint32_t call = 0; call < count; call++) {
+    float *row = rows.base;
+    for (uint32_t call = 0; call < count; call++, row += stride) {
         const uint32_t id = ids[call] + (uint32_t)output;
-        uint32_t first, moved = fold__rows_in_part(worker, list != NULL, call, &first);
-        float *const from = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride, *to = from;
-        if (run->state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
-            to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
-                                                  : run->region + (size_t)run->value_link[id] * 16;
+        float *from = row, *to;
+        uint32_t first = 0, moved = 1;
+        if (list) {
+            moved = fold__rows_in_part(worker, 1, call, &first);
+            from = rows.base + (int32_t)list[call] * stride;
+        }
+        to = from;
+        if (state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
+            to = (state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
+                                             : run->region + (size_t)run->value_link[id] * 16;
             const size_t at = first * (size_t)stride, floats = moved * (size_t)stride;
             const fold__map_call copy = { NULL, to + at, from + at, NULL, NULL, 0, floats };
             memcpy(to + at, from + at, floats * sizeof *to);
@@ -22301,14 +22530,14 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
                 fold__tape_add(worker->tape, NULL, NULL, &copy, sizeof copy);
         }
         if (first == begin) /* one thread notes it, which has the first rows */
-            f->value[id] = to;
+            values[id] = to;
     }
 }
 
 /* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
-    fold__begin_batch(f, worker);
+    fold__begin_batch(f, worker, UINT64_MAX);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__forward_whole(f, worker);
@@ -22503,7 +22732,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
                 !fold__ref_wanted(f, worker->run_sig, program, op, operand))
                 continue;
             fold_rows part;
-            fold__buffer_rows(f, worker, fold__buffer_part(program, at), &part);
+            fold__buffer_rows(worker, fold__buffer_part(program, at), &part);
             fold__add_parts(f, to, width, ref->offset, &part, fold__operand_floats(program, op, operand),
                             !any, count);
             any = 1;
@@ -22543,7 +22772,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     fold_rows to, from;
     fold__dest_spot(f, worker, op, operand, &dest);
     fold__spot_rows(worker, &dest, worker->batch.count, &to);
-    fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
+    fold__buffer_rows(worker, fold__buffer_spread(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
         uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
@@ -22574,20 +22803,33 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
 {
     char *free = worker->free;
     const fold__turn *turn = &worker->turn[op_index];
+    const fold__body_op *op = &worker->program.op[op_index];
+    const fold__spot *dout = worker->spot + fold__dout_spot(&worker->program, op);
+    const fold__spot *din = worker->spot + fold__din_spot(&worker->program, op);
     for (int output = 0; turn->finishes >> output; output++)
         if (turn->finishes >> output & 1)
-            fold__finish_value(f, worker, worker->program.op[op_index].first_value + (uint32_t)output,
-                               &turn->dout[output], count);
+            fold__finish_value(f, worker, op->first_value + (uint32_t)output, &dout[output], count);
     if (!turn->wanted || !turn->run_back)
         return;
-    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
+    if (FOLD__LIKELY(turn->map[1].map || turn->map[2].map)) {
+        worker->kernel_calls++;
+        for (int operand = 1; operand <= op->n_in; operand++)
+            if (turn->map[operand].map)
+                fold__run_map(worker, turn, &turn->map[operand], count);
+        worker->free = free;
+        return;
+    }
+    fold_op_call *call = fold__make_call(f, worker, op_index, count);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &turn->dout[output], count, &worker->op_dout[output]);
-    for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &turn->din[operand], turn->is_list ? worker->batch.elems : count,
-                        &worker->op_din[operand]);
+        fold__spot_rows(worker, &dout[output], count, &worker->op_dout[output]);
+    for (int operand = 0; operand < call->n_in; operand++) {
+        worker->op_din[operand] = fold__no_rows;
+        if (turn->wanted >> operand & 1)
+            fold__spot_rows(worker, &din[operand], turn->is_list ? worker->batch.elems : count,
+                            &worker->op_din[operand]);
+    }
     if (!turn->for_elements || worker->batch.elems)
-        fold__call_rows(worker, turn->op, call, turn->run_back);
+        fold__call_rows(worker, fold__op_of(f->model, op->op), call, turn->run_back);
     if (turn->for_elements && !turn->is_list)
         fold__clear_empty(f, worker, call);
     worker->free = free;
@@ -22622,11 +22864,10 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
 {
     const fold__run *run = f->run;
     const uint32_t mode = run->mode[id];
-    if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD) || mode == FOLD__GRAD_ZERO ||
-        mode == FOLD__GRAD_ROOT)
+    if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD))
         return 0;
     if (mode != FOLD__GRAD_SUM)
-        return 1;
+        return mode != FOLD__GRAD_ZERO && mode != FOLD__GRAD_ROOT;
     for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
         if (run->contribution_floats[edge] != sums->width)
             return 0;
@@ -22661,22 +22902,30 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
     const size_t count = value->elem ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
+    const uint32_t *const ids = worker->ids, begun = fold__begun(worker);
+    float *const *const grad_row = f->run->grad_row;
+    const int elem = value->elem, finishes = worker->batch.stage != 0;
     fold__sums sums;
-    size_t at = 0;
     sums.n = 0;
-    sums.width = value->elem ? 0 : value->size; /* lists do not join */
-    for (uint32_t call = 0; call < worker->batch.count; call++) {
-        const uint32_t id = worker->ids[call] + (uint32_t)output;
-        uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
-        const fold__share some = { (int)first, (int)(first + of_call) };
-        for (uint32_t row = first; row < first + of_call; row++)
-            rows[at++] = f->run->grad_row[id] + (size_t)row * value->size;
-        if (worker->batch.stage && (value->elem || call >= fold__begun(worker)) &&
-            !fold__join_sums(f, &sums, id))
+    sums.width = elem ? 0 : value->size; /* lists do not join */
+    for (uint32_t call = 0, at = 0; call < worker->batch.count; call++) {
+        const uint32_t id = ids[call] + (uint32_t)output;
+        uint32_t first = 0, of_call = 1;
+        if (elem)
+            of_call = fold__rows_in_part(worker, 1, call, &first);
+        for (uint32_t row = first; row < first + of_call && elem; row++)
+            rows[at++] = grad_row[id] + (size_t)row * value->size;
+        if (!elem)
+            rows[call] = grad_row[id];
+        if (finishes && (elem || call >= begun) && !fold__join_sums(f, &sums, id)) {
+            const fold__share some = { (int)first, (int)(first + of_call) };
             fold__finish_gradient(f, worker, id, group, some);
-        if (sums.n == 32 || call + 1 == worker->batch.count)
+        }
+        if (sums.n == 32)
             fold__add_sums(f, &sums, group);
     }
+    if (sums.n)
+        fold__add_sums(f, &sums, group);
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
@@ -22707,7 +22956,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         if (!info[value].grad || info[value].mode != FOLD__GRAD_SOME_PARTS)
             continue;
         fold_rows rows;
-        fold__buffer_rows(f, worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
+        fold__buffer_rows(worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
         const int elem = worker->program.value[value].elem;
         fold__clear_rows(&rows, elem ? 0 : begun, elem ? worker->batch.elems : worker->batch.count,
                          worker->program.value[value].size);
@@ -22766,13 +23015,13 @@ static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, 
 
 static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    fold__turn *turn = &worker->turn[0];
+    fold__prepare_turn(f, worker, 0);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         if (!f->run->grad[id] || !fold__aim_whole_back(f, worker, id, group))
             continue;
-        fold__aim_whole(f, worker, call);
-        fold__run_whole(f, worker, id, &turn->prepared, turn->run_back, 1);
+        fold__aim_whole(worker, call);
+        fold__run_whole(f, worker, id, worker->turn->run_back, 1);
     }
 }
 
@@ -22780,7 +23029,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 {
     if (!fold__gives_grad(f, worker))
         return;
-    fold__begin_batch(f, worker);
+    fold__begin_batch(f, worker, worker->run_sig->found.slot_soon);
     fold__begin_backward(f, worker, group);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
@@ -23117,7 +23366,7 @@ static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__prog
                              const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__share share, float *sum)
 {
-    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    fold__prepare(f, worker, op, program->shape, worker->scratch);
     worker->kernel_calls++;
     if (op->op == FOLD__OP_conv)
         fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, share, sum);
@@ -23617,7 +23866,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     const fold__body_op *op = &program->op[0];
     const fold__sig *sig = fold__node_sig(f, id);
     const int by_rows = fold__is_by_rows(sig);
-    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    fold__prepare(f, worker, op, program->shape, worker->scratch);
     call->rows = 1;
     call->data = sig->form & FOLD__ROW_DATA ? fold__row_data(f, id) + row : &f->node_data[id];
     call->list = (const int *)worker->one_list;
@@ -23686,12 +23935,12 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
 {
     fold__worker *worker = f->run->worker;
     fold__eager_resolve(f, id);
-    fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
+    fold__prepare(f, worker, program->op, program->shape, worker->scratch);
     for (uint32_t output = 0; output < program->op->n_out; output++)
         fold__set_rows(&worker->op_out[output], fold__address(f, id + output),
                        (ptrdiff_t)fold__row_size(f, id + output));
     worker->free = (char *)pointers;
-    fold__run_whole(f, worker, id, &worker->prepared,
+    fold__run_whole(f, worker, id,
                     backward ? fold__backward_of(program->op) : program->op->forward, backward);
 }
 
@@ -24507,6 +24756,9 @@ static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
     run->sum_floats = 0;
+    for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++)
+        if (!fold__know_stages(f, sig))
+            return 0;
     if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
     run->widest_value = fold__widest(f);
@@ -24594,7 +24846,9 @@ static int fold__next_strip(fold_ctx *f, uint32_t which)
 
 static void fold__enter_group(const fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    worker->region = f->run->region + group->base;
+    worker->model = f->model;
+    worker->area[0] = f->run->region + group->base;
+    worker->area[1] = worker->scratch;
     worker->group_sig = NULL;
 }
 
