@@ -8409,33 +8409,6 @@ static void fold__map_spread(fold__map_fn map, float *out, const float *const in
     }
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which are of equal size. */
-FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
-                                  const fold_rows *first, const fold_rows *second, const fold_rows *third,
-                                  float scalar)
-{
-    const int count = fold__engine_of(call)->size;
-    fold__tape *const tape = fold__engine_of(call)->tape;
-    const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
-    if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
-                            second->stride == count && third->stride == count)) {
-        const fold__map_call all = { map,
-                                     fold__row(output, 0),
-                                     fold__row(first, 0),
-                                     fold__row(second, 0),
-                                     fold__row(third, 0),
-                                     scalar,
-                                     (size_t)call->rows * (size_t)count };
-        map(all.out, all.in_a, all.in_b, all.in_c, scalar, all.count, 1, NULL);
-        if (tape)
-            fold__tape_add(tape, NULL, NULL, &all, sizeof all);
-        return;
-    }
-    const fold_rows all[4] = { *output, *first, *second, *third };
-    map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
-        (size_t)count, (size_t)call->rows, all);
-}
-
 static int fold__shapes_alike(const fold_shape *const shape[3], int size)
 {
     int alike = 1;
@@ -8444,24 +8417,40 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Does the same of any shapes. Operands that are absent are NULL. */
+/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows. Operands that are absent are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
-    const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
+    const fold__engine *engine = fold__engine_of(call);
     if (!call->rows)
         return;
-    const fold__engine *engine = fold__engine_of(call);
     if (engine->alike || fold__shapes_alike(shape, engine->size)) {
-        fold__map_alike(call, map, output, first, second, third, scalar);
+        const int count = engine->size;
+        fold_rows all[4] = { *output, *output, *output, *output }; /* what is not used must only be there */
+        int apart = output->rows || output->stride != count;
+        for (int input = 0; input < 3; input++) {
+            all[input + 1] = in[input] ? *in[input] : *output;
+            apart |= all[input + 1].rows || all[input + 1].stride != count;
+        }
+        apart &= call->rows > 1;
+        const fold__map_call one = { map,
+                                     fold__row(&all[0], 0),
+                                     fold__row(&all[1], 0),
+                                     fold__row(&all[2], 0),
+                                     fold__row(&all[3], 0),
+                                     scalar,
+                                     (size_t)count * (apart ? 1 : (size_t)call->rows) };
+        map(one.out, one.in_a, one.in_b, one.in_c, scalar, one.count, apart ? (size_t)call->rows : 1,
+            apart ? all : NULL);
+        if (engine->tape && !apart)
+            fold__tape_add(engine->tape, NULL, NULL, &one, sizeof one);
         return;
     }
     const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
     for (int row = 0; row < call->rows; row++) {
-        const float *const from[3] = { in[0] ? fold__row(first, row) : NULL,
-                                       in[1] ? fold__row(second, row) : NULL,
-                                       in[2] ? fold__row(third, row) : NULL };
+        const float *const from[3] = { in[0] ? fold__row(in[0], row) : NULL,
+                                       in[1] ? fold__row(in[1], row) : NULL,
+                                       in[2] ? fold__row(in[2], row) : NULL };
         fold__map_spread(map, fold__row(output, row), from, &spread, scalar);
     }
 }
@@ -8495,10 +8484,6 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     const fold__engine *engine = fold__engine_of(call);
     const fold__map_fn map = maps->map[engine->kernels->set];
     const int two = call->n_in > 1;
-    if (FOLD__LIKELY(engine->alike && call->rows)) {
-        fold__map_alike(call, map, &call->out[0], &call->in[0], &call->in[two], &call->out[0], scalar);
-        return;
-    }
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
@@ -11326,14 +11311,8 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
       offsetof(fold__op_names, op_##name) },
     FOLD__OPS(FOLD__ROW)
 };
-static int fold__is_elementwise(uint32_t op)
-{
-    switch (op) {
-#define FOLD__IS_ELEMENTWISE(name, map, da, from_a, db, from_b) case FOLD__OP_##name:
-        FOLD__ELEMENTWISE(FOLD__IS_ELEMENTWISE) return 1;
-    default: return 0;
-    }
-}
+#define FOLD__OR_IS(name, map, da, from_a, db, from_b) || op == FOLD__OP_##name
+static int fold__is_elementwise(uint32_t op) { return 0 FOLD__ELEMENTWISE(FOLD__OR_IS); }
 static const char *fold__op_name(uint32_t op)
 {
 #define FOLD__NAMED(name, form, inputs, attrs, attr, flags, needs, infer) #name,
@@ -13142,7 +13121,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
     RUN(STAGES, fold__stages, stages)         /* how stages of signatures run, */                            \
     RUN(TURNS, fold__turn, turn)              /* with the turns of their ops, */                             \
-    RUN(SPOTS, fold__spot, spot)              /* and the places of these ops' operands */                    \
+    RUN(SPOTS, fold__spot, spot)              /* the places of these ops' operands, */                       \
+    RUN(KINDS, fold__buffer, buffer_kind)     /* and what kinds of buffers these are */                      \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
@@ -13607,10 +13587,12 @@ static size_t fold__block_bytes(const fold_ctx *f)
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
-    for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
-                                FOLD__ALIGN);
-    return bytes;
+    for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
+        bytes += fold__round_up(fold__array_use(f, i), FOLD__ALIGN);
+    for (int i = FOLD__ARRAY_EDGE_OFFSET + 1; i < FOLD__ARRAY_COUNT; i++)
+        bytes += fold__round_up(f->arrays[i].need, FOLD__ALIGN);
+    const size_t used = f->arrays[FOLD__ARRAY_SHAPES].need;
+    return bytes + fold__round_up(fold__max_size(used, shapes), FOLD__ALIGN) - fold__round_up(used, FOLD__ALIGN);
 }
 
 #define FOLD__MEASURED \
@@ -15016,7 +14998,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
                                        FOLD__ARRAY_KNOWN,      FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
                                        FOLD__ARRAY_PLANS,      FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
                                        FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS,     FOLD__ARRAY_STAGES,
-                                       FOLD__ARRAY_TURNS,      FOLD__ARRAY_SPOTS };
+                                       FOLD__ARRAY_TURNS,      FOLD__ARRAY_SPOTS,     FOLD__ARRAY_KINDS };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
     f->arena.count = FOLD__ARRAY_COUNT;
@@ -18120,6 +18102,7 @@ typedef struct fold__analysis {
     uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
     uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
+    size_t op_floats;       /* scratch floats that an op without parameters takes at most */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
     uint64_t slot_back;     /* mask of inputs that backward reads */
@@ -18228,7 +18211,7 @@ typedef struct fold__spot {
 /* A map of an op over rows: the spots of what it writes and of what it reads. */
 typedef struct fold__map_turn {
     fold__map_fn map; /* NULL: the op runs itself */
-    uint32_t n, spot[4];
+    uint32_t spot[4]; /* of operands that are not there, that of the result */
     uint8_t here, even; /* all rows are of buffers, and lie side by side there */
 } fold__map_turn;
 /* Tells what a stage of a signature does with an op. */
@@ -18241,8 +18224,8 @@ typedef struct fold__turn {
     uint8_t is_list;      /* it takes a list of elements for each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
     uint8_t gathers;      /* it reads data of each row */
-    int first_segment, end_segment, size, alike; /* as in fold__engine */
-    float scalar;                                /* the maps' */
+    int first_segment, end_segment, size; /* as in fold__engine */
+    float scalar;                         /* the maps' */
     fold__op_run *run, *run_back;
     fold__map_turn map[3]; /* forward, and of the gradients of operands */
 } fold__turn;
@@ -18250,7 +18233,7 @@ typedef struct fold__turn {
    on how many calls there are, or on where anything lies: it is kept from run to run. */
 typedef struct fold__stages {
     uint32_t next; /* 1 + those that the same analysis has next */
-    uint32_t first_turn[2], first_spot;
+    uint32_t first_turn[2], first_spot, first_kind;
     uint64_t recurrent;
     int has_prologue;
 } fold__stages;
@@ -18268,9 +18251,9 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    const fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
-    const fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
-    const fold__buffer *buffer; /* its buffers */
+    fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
+    fold__spot *spot, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
+    const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
     uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
@@ -18367,7 +18350,7 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_known, n_analyses, n_info, n_stages, n_turns, n_spots;
+    uint32_t n_known, n_analyses, n_info, n_stages, n_turns, n_spots, n_kinds;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -18536,7 +18519,7 @@ static void fold__forget_runs(fold_ctx *f)
     f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
     f->arrays[FOLD__ARRAY_STAGES].need = f->arrays[FOLD__ARRAY_TURNS].need =
-        f->arrays[FOLD__ARRAY_SPOTS].need = 0;
+        f->arrays[FOLD__ARRAY_SPOTS].need = f->arrays[FOLD__ARRAY_KINDS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->shown_salt = 0;
@@ -19321,23 +19304,30 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
 }
 
 /* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
-static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows)
+static size_t fold__batch_scratch(const fold_ctx *f, const fold__analysis *found,
+                                  const fold__program *program, size_t rows)
 {
-    size_t floats = 0;
+    size_t floats = found->op_floats;
     for (int op_index = 0; op_index < program->n_ops; op_index++)
-        floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
+        if (program->op[op_index].param[0])
+            floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
     return floats;
 }
 
 /* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
    pointers that a batch takes: for one op, and for its inputs and outputs. */
-static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
+static void fold__measure_program(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_info *info)
 {
     uint32_t arrays = 0;
+    run_sig->found.op_floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
-        const uint32_t of_op = 2u * ((uint32_t)program->op[op_index].n_in + program->op[op_index].n_out) + 1;
+        const fold__body_op *op = &program->op[op_index];
+        const uint32_t of_op = 2u * ((uint32_t)op->n_in + op->n_out) + 1;
         arrays = of_op > arrays ? of_op : arrays;
+        if (!op->param[0])
+            run_sig->found.op_floats =
+                fold__max_size(run_sig->found.op_floats, fold__op_scratch(f, program, op, SIZE_MAX));
     }
     run_sig->found.arrays =
         arrays + 2u * (uint32_t)(program->n_in + program->n_list) + (uint32_t)program->n_out + 1;
@@ -19501,7 +19491,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
         fold__settle_info_parts(&info[value], program.value[value].size);
     for (int slot = 0; slot < program.n_in + program.n_list; slot++)
         fold__settle_info_parts(&inputs[slot], fold__input_floats(f, sig, slot));
-    fold__measure_program(run_sig, &program, info);
+    fold__measure_program(f, run_sig, &program, info);
 }
 
 static int fold__trains(const fold_ctx *f, const fold__program *program)
@@ -19526,19 +19516,16 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
 static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
+        fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_KNOWN, f->n_sigs + 1, sizeof(fold__known)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
-        run->n_known = run->n_analyses = run->n_info = 0;
-        run->n_stages = run->n_turns = run->n_spots = 0;
+        run->n_known = run->n_analyses = run->n_info = run->n_stages = 0;
+        run->n_turns = run->n_spots = run->n_kinds = 0;
         run->runs = 1;
-    }
-    if (run->n_stages > 64 + 4 * run->n_analyses) { /* cycles have closed by ever other inputs */
-        run->n_stages = run->n_turns = run->n_spots = 0;
-        for (uint32_t analysis = 0; analysis < run->n_analyses; analysis++)
-            run->analysis[analysis].stages = 0;
     }
     run->of_layout = f->model->layout;
     run->of_table = f->sig_tables;
@@ -20949,7 +20936,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
 /* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
    share the operand each makes a row first, and their sum is the contribution. */
 static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *group_sig,
-                                     const fold__program *program, const fold__body_op *op, uint32_t operand)
+                                     const fold__program *program, const fold__body_op *op, uint32_t operand,
+                                     fold__buffer *buffer)
 {
     const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
@@ -20957,7 +20945,6 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     const fold__ref *ref = &program->ref[at];
     const fold__value_info *info = &run->info[run_sig->found.first_info];
     const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
-    fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
     if (!wanted->grad)
         return;
     if (ref->kind == FOLD__FROM_PARAM) {
@@ -20981,14 +20968,16 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
-static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
+static void fold__place_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
+                                const fold__program *program, fold__buffer *buffer)
 {
-    fold__run *run = f->run;
-    fold__buffer *buffer = run->buffer + group_sig->first_buffer;
+    const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const fold__value_info *info = run->info + run_sig->found.first_info;
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
     memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
+    for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++)
+        buffer[nth].first = FOLD__NONE;
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int brief = info[value].brief, spans = fold__spans_stages(f, group_sig, program, value);
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
@@ -21006,7 +20995,8 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
-            fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
+            fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand,
+                                     buffer);
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
         if (info[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
@@ -21399,7 +21389,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
         whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
-    const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
+    const size_t of_op = fold__batch_scratch(f, &run_sig->found, program, fold__max_size(rows, elems));
     group_sig->free_at = group_sig->op_at + fold__round_up(of_op, 16);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
@@ -21463,10 +21453,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    fold__place_buffers(f, group_sig, &program);
+    memcpy(run->buffer + group_sig->first_buffer, run->buffer_kind + run->stages[group_sig->stages].first_kind,
+           group_sig->n_buffers * sizeof *run->buffer);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
-        buffer->first = FOLD__NONE;
         if (!buffer->place)
             continue;
         const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
@@ -21483,6 +21473,8 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
 }
 
+static int fold__know_stages(fold_ctx *f, uint32_t sig);
+
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -21495,8 +21487,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     if (n_blocks && fold__find_blocks(f, &group, run->buffer + run->counts.buffers, n_blocks))
         fold__reuse_rows(f, &group, run->buffer + run->counts.buffers, n_blocks);
     fold__note_readers(f, &group);
-    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
+    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
+        if (!fold__know_stages(f, sig))
+            return 0;
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
+    }
     const uint32_t buffers = run->counts.buffers - first_buffer; /* leaves have none */
     run->group[which].floats =
         buffers ? fold__place(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
@@ -21699,8 +21694,8 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
     op_call->data_step = 1;
 }
 
-static void fold__prepare_call(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
-                               const fold_shape *shape, float *scratch)
+static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
+                          const fold_shape *shape, float *scratch)
 {
     fold_op_call *call = &worker->prepared.call;
     fold__engine *engine = &worker->prepared.engine;
@@ -21725,49 +21720,13 @@ static void fold__prepare_call(const fold_ctx *f, fold__worker *worker, const fo
     engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
         engine->param[i] = op->param[i] ? &fold__params(f->model)[op->param[i] - 1] : NULL;
-    engine->tape = NULL;
-}
-
-/* The same, and how large its operands are. */
-static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
-                          const fold_shape *shape, float *scratch)
-{
-    const fold_op_call *call = &worker->prepared.call;
-    fold__engine *engine = &worker->prepared.engine;
-    fold__prepare_call(f, worker, op, shape, scratch);
     engine->size = fold__shape_size(&call->out_shape[0]);
     engine->alike = 1;
     for (int input = 0; input < call->n_in && engine->alike; input++)
         engine->alike = fold__shape_size(&call->in_shape[input]) == engine->size;
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
-}
-
-/* Makes ready the call of an op that a stage runs. */
-static void fold__prepare_turn(const fold_ctx *f, fold__worker *worker, int op_index)
-{
-    const fold__turn *turn = &worker->turn[op_index];
-    fold__engine *engine = &worker->prepared.engine;
-    fold__prepare_call(f, worker, &worker->program.op[op_index], worker->program.shape,
-                       worker->scratch + worker->group_sig->op_at);
-    engine->size = turn->size;
-    engine->alike = turn->alike;
-    engine->first_segment = turn->first_segment;
-    engine->end_segment = turn->end_segment;
-}
-
-/* The first spots of an op's results, of their gradients, and of contributions to its operands. */
-static uint32_t fold__out_spot(const fold__program *program, const fold__body_op *op)
-{
-    return (uint32_t)program->n_refs + op->first_value;
-}
-static uint32_t fold__dout_spot(const fold__program *program, const fold__body_op *op)
-{
-    return fold__out_spot(program, op) + (uint32_t)program->n_values;
-}
-static uint32_t fold__din_spot(const fold__program *program, const fold__body_op *op)
-{
-    return op->first_ref + (uint32_t)program->n_refs + 2 * (uint32_t)program->n_values;
+    engine->tape = NULL;
 }
 
 /* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
@@ -21775,17 +21734,18 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
 {
     const fold__turn *turn = &worker->turn[op_index];
     const fold__body_op *op = &worker->program.op[op_index];
-    const fold__spot *in = worker->spot + op->first_ref;
-    const fold__spot *out = worker->spot + fold__out_spot(&worker->program, op);
     fold_op_call *call = &worker->prepared.call;
-    fold__prepare_turn(f, worker, op_index);
+    fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at);
+    worker->prepared.engine.first_segment = turn->first_segment;
+    worker->prepared.engine.end_segment = turn->end_segment;
     call->rows = (int)count;
     call->list = (const int *)worker->list;
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &in[operand], turn->is_list ? worker->batch.elems : count,
-                        &worker->op_in[operand]);
+        fold__spot_rows(worker, &worker->spot[op->first_ref + (uint32_t)operand],
+                        turn->is_list ? worker->batch.elems : count, &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &out[output], count, &worker->op_out[output]);
+        fold__spot_rows(worker, &worker->out[op->first_value + (uint32_t)output], count,
+                        &worker->op_out[output]);
     if (turn->gathers)
         fold__gather_data(f, worker, op, worker->row, count, call);
     worker->kernel_calls++;
@@ -21873,48 +21833,28 @@ FOLD__INLINE float *fold__spot_row(const fold__worker *worker, const fold__spot 
     return fold__spot_base(worker, spot) + worker->at[spot->moves] * (ptrdiff_t)spot->stride;
 }
 
-/* Runs a map over rows that lie wherever they are. */
-static FOLD__NOINLINE void fold__run_away(fold__worker *worker, const fold__turn *turn,
-                                          const fold__map_turn *map, size_t count)
-{
-    fold_rows all[4];
-    int apart = 0;
-    for (uint32_t i = 0; i < 4; i++) {
-        if (i < map->n)
-            fold__spot_rows(worker, &worker->spot[map->spot[i]], count, &all[i]);
-        else
-            all[i] = all[0]; /* it must only be there */
-        apart |= all[i].rows != NULL || all[i].stride != turn->size;
-    }
-    const size_t size = (size_t)turn->size;
-    map->map(fold__row(&all[0], 0), fold__row(&all[1], 0), fold__row(&all[2], 0), fold__row(&all[3], 0),
-             turn->scalar, apart ? size : size * count, apart ? count : 1, apart ? all : NULL);
-}
-
-/* Runs a map over `count` rows of the tile, in one go if they lie side by side. */
+/* Runs a map over `count` rows of the tile: at once, if they lie side by side. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, const fold__turn *turn, const fold__map_turn *map,
                                 size_t count)
 {
-    const fold__spot *const spot = worker->spot;
+    const fold__spot *const to = &worker->spot[map->spot[0]], *const a = &worker->spot[map->spot[1]],
+                            *const b = &worker->spot[map->spot[2]], *const c = &worker->spot[map->spot[3]];
     const size_t size = (size_t)turn->size;
-    if (FOLD__LIKELY(map->here)) {
-        float *const to = fold__spot_row(worker, &spot[map->spot[0]]);
-        float *const a = fold__spot_row(worker, &spot[map->spot[1]]);
-        float *const b = map->n > 2 ? fold__spot_row(worker, &spot[map->spot[2]]) : to; /* must be there */
-        float *const c = map->n > 3 ? fold__spot_row(worker, &spot[map->spot[3]]) : to;
-        if (map->even || count == 1) {
-            map->map(to, a, b, c, turn->scalar, count * size, 1, NULL);
-            return;
-        }
-        fold_rows all[4];
-        fold__set_rows(&all[0], to, spot[map->spot[0]].stride);
-        fold__set_rows(&all[1], a, spot[map->spot[1]].stride);
-        fold__set_rows(&all[2], b, spot[map->spot[map->n > 2 ? 2 : 0]].stride);
-        fold__set_rows(&all[3], c, spot[map->spot[map->n > 3 ? 3 : 0]].stride);
-        map->map(to, a, b, c, turn->scalar, size, count, all);
+    if (FOLD__LIKELY(map->even || (map->here && count == 1))) {
+        map->map(fold__spot_row(worker, to), fold__spot_row(worker, a), fold__spot_row(worker, b),
+                 fold__spot_row(worker, c), turn->scalar, count * size, 1, NULL);
         return;
     }
-    fold__run_away(worker, turn, map, count);
+    fold_rows all[4];
+    fold__spot_rows(worker, to, count, &all[0]);
+    fold__spot_rows(worker, a, count, &all[1]);
+    fold__spot_rows(worker, b, count, &all[2]);
+    fold__spot_rows(worker, c, count, &all[3]);
+    const ptrdiff_t width = turn->size; /* pointers to rows have no stride */
+    const int even = all[0].stride == width && all[1].stride == width && all[2].stride == width &&
+                     all[3].stride == width;
+    map->map(fold__row(&all[0], 0), fold__row(&all[1], 0), fold__row(&all[2], 0), fold__row(&all[3], 0),
+             turn->scalar, even ? count * size : size, even ? 1 : count, all);
 }
 
 /* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
@@ -22016,75 +21956,62 @@ static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const
 
 /* Finds where an op's operands and results lie, and what backward reads and writes. */
 static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                 const fold__turn *turn, fold__spot *spot)
+                                 const fold__turn *turn)
 {
-    const fold__program *program = &worker->program;
-    fold__spot *din = spot + fold__din_spot(program, op);
-    for (int operand = 0; operand < op->n_in; operand++)
-        fold__operand_spot(worker, op, operand, &spot[op->first_ref + (uint32_t)operand]);
-    for (uint32_t output = 0; output < op->n_out; output++)
-        fold__buffer_spot(worker, fold__buffer_value(op->first_value + output),
-                          &spot[fold__out_spot(program, op) + output]);
-    if (!turn->backward)
-        return;
-    for (uint32_t output = 0; output < op->n_out; output++)
-        fold__grad_spot(f, worker, op->first_value + output, &spot[fold__dout_spot(program, op) + output]);
+    for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++) {
+        fold__buffer_spot(worker, fold__buffer_value(value), &worker->out[value]);
+        if (turn->backward)
+            fold__grad_spot(f, worker, value, &worker->dout[value]);
+    }
     for (int operand = 0; operand < op->n_in; operand++) {
+        const uint32_t ref = op->first_ref + (uint32_t)operand;
+        fold__operand_spot(worker, op, operand, &worker->spot[ref]);
         if (turn->spread >> operand & 1)
-            fold__buffer_spot(worker, fold__buffer_spread(program, op->first_ref + (uint32_t)operand),
-                              &din[operand]);
+            fold__buffer_spot(worker, fold__buffer_spread(&worker->program, ref), &worker->din[ref]);
         else if (turn->wanted >> operand & 1)
-            fold__dest_spot(f, worker, op, operand, &din[operand]);
+            fold__dest_spot(f, worker, op, operand, &worker->din[ref]);
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have as many values as its output. */
-static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, const fold__spot *spot,
-                            fold__turn *turn)
+/* Finds the maps of an element-wise op whose operands have as many values as its result. */
+static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__turn *turn)
 {
-    const fold_op_call *call = &worker->prepared.call;
     const fold__engine *engine = &worker->prepared.engine;
-    const uint32_t in = op->first_ref, out = fold__out_spot(&worker->program, op);
-    memset(turn->map, 0, sizeof turn->map);
+    const uint32_t in = op->first_ref, out = (uint32_t)(worker->out - worker->spot) + op->first_value;
+    worker->prepared.call.rows = 0;
     if (!fold__is_elementwise(op->op) || !engine->alike)
         return;
-    worker->prepared.call.rows = 0;
-    turn->run(call);
+    turn->run(&worker->prepared.call);
     turn->scalar = fold__attr_float(op->attr[0]);
-    turn->map[0].map = turn->forward ? engine->maps->map[engine->kernels->set] : NULL;
-    turn->map[0].n = 1u + op->n_in;
-    for (uint32_t i = 0; i < 4; i++)
-        turn->map[0].spot[i] = i ? in + i - 1 : out;
-    for (uint32_t operand = 0; operand < op->n_in; operand++) {
-        fold__map_turn *map = &turn->map[1 + operand];
-        const char *from = engine->maps->from[operand];
-        if (!(turn->wanted >> operand & 1) || turn->for_elements)
+    for (uint32_t which = 0; which <= op->n_in; which++) {
+        fold__map_turn *map = &turn->map[which];
+        const char *from = which ? engine->maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
+        if (which ? turn->for_elements || !(turn->wanted >> (which - 1) & 1) : !turn->forward)
             continue;
-        map->map = engine->maps->derivative[operand][engine->kernels->set];
-        map->spot[0] = fold__din_spot(&worker->program, op) + operand;
-        for (map->n = 1; *from; from++)
-            map->spot[map->n++] = *from == 'g'   ? fold__dout_spot(&worker->program, op)
-                                  : *from == 'y' ? out
-                                                 : in + (uint32_t)(*from - 'a');
-    }
-    for (fold__map_turn *map = turn->map; map < turn->map + 3; map++) {
+        map->map = (which ? engine->maps->derivative[which - 1] : engine->maps->map)[engine->kernels->set];
         map->here = map->even = 1;
-        for (uint32_t i = 0; i < map->n; i++) {
-            map->here &= spot[map->spot[i]].moves != FOLD__OTHERWISE;
-            map->even &= (int)spot[map->spot[i]].stride == turn->size;
+        for (uint32_t i = 0; i < 4; i++) {
+            const char name = !i || !*from ? 'y' : *from++;
+            map->spot[i] = name == 'y'   ? out
+                           : name == 'g' ? out + (uint32_t)worker->program.n_values
+                                         : in + (uint32_t)(name - 'a');
+            if (!i && which)
+                map->spot[i] = (uint32_t)(worker->din - worker->spot) + in + which - 1;
+            map->here &= worker->spot[map->spot[i]].moves != FOLD__OTHERWISE;
+            map->even &= map->here && (int)worker->spot[map->spot[i]].stride == turn->size;
         }
     }
 }
 
-static void fold__plan_turns(const fold_ctx *f, fold__worker *worker, fold__turn *turn, fold__spot *spot)
+static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
-    int end = worker->program.n_ops;
-    for (int op_index = 0, first = 0; op_index < end; op_index++, turn++) {
+    memset(worker->turn, 0, (size_t)worker->program.n_ops * sizeof *worker->turn);
+    for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
         const fold__body_op *op = &worker->program.op[op_index];
+        fold__turn *turn = &worker->turn[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
-        memset(turn, 0, sizeof *turn);
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
         turn->first = first;
@@ -22097,14 +22024,14 @@ static void fold__plan_turns(const fold_ctx *f, fold__worker *worker, fold__turn
         turn->gathers = op->is_random || (has_data && !worker->program.is_cell);
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch);
         turn->size = worker->prepared.engine.size;
-        turn->alike = worker->prepared.engine.alike;
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
         fold__plan_backward(f, worker, op, turn);
-        fold__place_operands(f, worker, op, turn, spot);
-        fold__plan_maps(worker, op, spot, turn);
+        fold__place_operands(f, worker, op, turn);
+        fold__plan_maps(worker, op, turn);
     }
-    for (int op_index = end; op_index-- > 0; end = turn->first == op_index ? op_index : end)
-        (--turn)->end = end;
+    for (int op_index = worker->program.n_ops, end = op_index; op_index-- > 0;
+         end = worker->turn[op_index].first == op_index ? op_index : end)
+        worker->turn[op_index].end = end;
 }
 
 /* Lets a worker run a stage of a signature. */
@@ -22121,6 +22048,9 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->buffer = run->buffer + group_sig->first_buffer;
     worker->turn = run->turn + stages->first_turn[stage];
     worker->spot = run->spot + stages->first_spot;
+    worker->out = worker->spot + worker->program.n_refs;
+    worker->dout = worker->out + worker->program.n_values;
+    worker->din = worker->dout + worker->program.n_values;
 }
 
 /* Finds or makes the layout of a signature in a group. Arrays may move. */
@@ -22129,6 +22059,7 @@ static int fold__know_stages(fold_ctx *f, uint32_t sig)
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[sig];
     const uint32_t number = run->run_sig[group_sig->run_sig].found.number;
+    const uint32_t n_buffers = group_sig->n_buffers;
     const int has_prologue = group_sig->has_prologue;
     for (uint32_t at = run->analysis[number].stages; at; at = run->stages[at - 1].next) {
         const fold__stages *stages = &run->stages[at - 1];
@@ -22137,12 +22068,13 @@ static int fold__know_stages(fold_ctx *f, uint32_t sig)
             (!has_prologue || stages->recurrent == group_sig->recurrent))
             return 1;
     }
-    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+    fold__program program = fold__program_in_run(f, group_sig->run_sig);
     const uint32_t n_ops = (uint32_t)program.n_ops, n_turns = has_prologue ? 2 * n_ops : n_ops;
-    const uint32_t n_spots = (uint32_t)(program.n_refs + program.n_values) * (fold__goes_back(run) ? 2 : 1);
+    const uint32_t n_spots = 2 * (uint32_t)(program.n_refs + program.n_values);
     if (!fold__need(f, FOLD__ARRAY_STAGES, run->n_stages + 1, sizeof(fold__stages)) ||
         !fold__need(f, FOLD__ARRAY_TURNS, run->n_turns + (size_t)n_turns, sizeof(fold__turn)) ||
-        !fold__need(f, FOLD__ARRAY_SPOTS, run->n_spots + (size_t)n_spots, sizeof(fold__spot)))
+        !fold__need(f, FOLD__ARRAY_SPOTS, run->n_spots + (size_t)n_spots, sizeof(fold__spot)) ||
+        !fold__need(f, FOLD__ARRAY_KINDS, run->n_kinds + (size_t)n_buffers, sizeof(fold__buffer)))
         return 0;
     group_sig = &run->group_sig[sig];
     fold__stages *stages = &run->stages[group_sig->stages = run->n_stages];
@@ -22150,14 +22082,19 @@ static int fold__know_stages(fold_ctx *f, uint32_t sig)
     stages->recurrent = group_sig->recurrent;
     stages->has_prologue = has_prologue;
     stages->first_spot = run->n_spots;
+    stages->first_kind = run->n_kinds;
+    program = fold__program_in_run(f, group_sig->run_sig);
+    fold__place_buffers(f, group_sig, &program, run->buffer_kind + run->n_kinds);
     stages->first_turn[1] = run->n_turns;
     stages->first_turn[0] = run->n_turns + n_turns - n_ops;
     for (uint32_t stage = !has_prologue; stage < 2; stage++) {
         fold__enter_stage(f, run->worker, group_sig, stage);
-        fold__plan_turns(f, run->worker, run->turn + stages->first_turn[stage], run->spot + run->n_spots);
+        run->worker->buffer = run->buffer_kind + run->n_kinds;
+        fold__plan_turns(f, run->worker);
     }
     run->n_turns += n_turns;
     run->n_spots += n_spots;
+    run->n_kinds += n_buffers;
     run->analysis[number].stages = ++run->n_stages;
     return 1;
 }
@@ -22488,7 +22425,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
     if (worker->tape)
         worker->tape->lost = 1;
-    fold__prepare_turn(f, worker, 0);
+    fold__prepare(f, worker, worker->program.op, worker->program.shape,
+                  worker->scratch + worker->group_sig->op_at);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         fold__aim_whole(worker, call);
@@ -22804,8 +22742,7 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
     char *free = worker->free;
     const fold__turn *turn = &worker->turn[op_index];
     const fold__body_op *op = &worker->program.op[op_index];
-    const fold__spot *dout = worker->spot + fold__dout_spot(&worker->program, op);
-    const fold__spot *din = worker->spot + fold__din_spot(&worker->program, op);
+    const fold__spot *dout = worker->dout + op->first_value, *din = worker->din + op->first_ref;
     for (int output = 0; turn->finishes >> output; output++)
         if (turn->finishes >> output & 1)
             fold__finish_value(f, worker, op->first_value + (uint32_t)output, &dout[output], count);
@@ -23015,7 +22952,8 @@ static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, 
 
 static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    fold__prepare_turn(f, worker, 0);
+    fold__prepare(f, worker, worker->program.op, worker->program.shape,
+                  worker->scratch + worker->group_sig->op_at);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         if (!f->run->grad[id] || !fold__aim_whole_back(f, worker, id, group))
@@ -23098,8 +23036,13 @@ static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
 {
     const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
-    const fold__body_op op = fold__program_in_run(f, use.run_sig).op[use.op]; /* a copy: arrays may move */
-    if (!f->run->info[run_sig->found.first_info + op.first_value].grad)
+    const fold__program program = fold__program_in_run(f, use.run_sig);
+    const fold__body_op op = program.op[use.op]; /* a copy: arrays may move */
+    uint32_t from_param = 0;
+    for (uint32_t operand = 0; operand < op.n_in; operand++)
+        from_param |= (uint32_t)(program.ref[op.first_ref + operand].kind == FOLD__FROM_PARAM) << operand;
+    if (!(op.param[0] | op.param[1] | from_param) ||
+        !f->run->info[run_sig->found.first_info + op.first_value].grad)
         return 1;
     use.kind = FOLD__USE_WEIGHT;
     use.target = op.param[0] - 1;
@@ -23113,11 +23056,11 @@ static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
         return 0;
     use.kind = FOLD__USE_VALUE;
     for (; use.ref < op.n_in; use.ref++) {
-        const fold__ref ref = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref];
-        use.target = ref.index;
-        if (ref.kind == FOLD__FROM_PARAM &&
-            fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref) &&
-            !fold__add_use(f, use, op.elem))
+        if (!(from_param >> use.ref & 1) ||
+            !fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref))
+            continue;
+        use.target = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref].index;
+        if (!fold__add_use(f, use, op.elem))
             return 0;
     }
     return 1;
