@@ -13119,10 +13119,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
     RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
-    RUN(STAGES, fold__stages, stages)         /* how stages of signatures run, */                            \
-    RUN(TURNS, fold__turn, turn)              /* with the turns of their ops, */                             \
-    RUN(SPOTS, fold__spot, spot)              /* the places of these ops' operands, */                       \
-    RUN(KINDS, fold__buffer, buffer_kind)     /* and what kinds of buffers these are */                      \
+    RUN(STAGES, char, stages)                 /* how stages of signatures run: see fold__stages */           \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
@@ -13587,12 +13584,11 @@ static size_t fold__block_bytes(const fold_ctx *f)
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
-    for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        bytes += fold__round_up(fold__array_use(f, i), FOLD__ALIGN);
-    for (int i = FOLD__ARRAY_EDGE_OFFSET + 1; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(f->arrays[i].need, FOLD__ALIGN);
-    const size_t used = f->arrays[FOLD__ARRAY_SHAPES].need;
-    return bytes + fold__round_up(fold__max_size(used, shapes), FOLD__ALIGN) - fold__round_up(used, FOLD__ALIGN);
+    for (int i = 0; i < FOLD__ARRAY_COUNT; i++) {
+        const size_t use = i > FOLD__ARRAY_EDGE_OFFSET ? f->arrays[i].need : fold__array_use(f, i);
+        bytes += fold__round_up(fold__max_size(use, i == FOLD__ARRAY_SHAPES ? shapes : 0), FOLD__ALIGN);
+    }
+    return bytes;
 }
 
 #define FOLD__MEASURED \
@@ -14997,8 +14993,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
                                        FOLD__ARRAY_OP_SHAPES,  FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
                                        FOLD__ARRAY_KNOWN,      FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
                                        FOLD__ARRAY_PLANS,      FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
-                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS,     FOLD__ARRAY_STAGES,
-                                       FOLD__ARRAY_TURNS,      FOLD__ARRAY_SPOTS,     FOLD__ARRAY_KINDS };
+                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS,     FOLD__ARRAY_STAGES };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
     f->arena.count = FOLD__ARRAY_COUNT;
@@ -18075,13 +18070,13 @@ typedef struct fold__group_sig {
     uint64_t recurrent;  /* mask of inputs that come from the same component */
     uint32_t tile;        /* rows of a tile of its batches */
     uint32_t part;        /* rows that a batch runs forward at a time, at most; max_rows: all of them */
-    uint32_t stages;      /* how its stages run */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
     uint8_t has_prologue; /* stage 0 runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
+    size_t stages;  /* how its stages run: 1 + where that is kept */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its brief buffers, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
@@ -18097,12 +18092,12 @@ typedef struct fold__buffer {
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
     uint32_t next; /* 1 + the analysis that the same signature has next */
-    uint32_t number, stages; /* its own number; 1 + the newest of its stages */
+    uint32_t number;        /* its own */
+    size_t stages;          /* 1 + where it is kept last how its stages run */
     uint32_t first_info;
     uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
     uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
-    size_t op_floats;       /* scratch floats that an op without parameters takes at most */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
     uint64_t slot_back;     /* mask of inputs that backward reads */
@@ -18230,13 +18225,23 @@ typedef struct fold__turn {
     fold__map_turn map[3]; /* forward, and of the gradients of operands */
 } fold__turn;
 /* Tells how the stages of a signature run, as long as the same inputs close its cycle. Nothing in it depends
-   on how many calls there are, or on where anything lies: it is kept from run to run. */
+   on how many calls there are or where anything lies: it is kept from run to run. Behind it lie the turns, of
+   the ordinary stage first, then their spots, then what kinds of buffers the signature has. */
 typedef struct fold__stages {
-    uint32_t next; /* 1 + those that the same analysis has next */
-    uint32_t first_turn[2], first_spot, first_kind;
-    uint64_t recurrent;
-    int has_prologue;
+    size_t next; /* 1 + where the next of the same analysis is */
+    size_t op_floats; /* scratch floats that an op without parameters takes at most */
+    uint64_t recurrent, has_prologue;
 } fold__stages;
+static fold__turn *fold__turns_of(fold__stages *stages) { return (fold__turn *)(void *)(stages + 1); }
+static fold__spot *fold__spots_of(fold__stages *stages, const fold__program *program)
+{
+    const int n_turns = stages->has_prologue ? 2 * program->n_ops : program->n_ops;
+    return (fold__spot *)(void *)(fold__turns_of(stages) + n_turns);
+}
+static fold__buffer *fold__kinds_of(fold__stages *stages, const fold__program *program)
+{
+    return (fold__buffer *)(void *)(fold__spots_of(stages, program) + 2 * (program->n_refs + program->n_values));
+}
 
 /* Tells how many operands and outputs of an op have gradients. */
 enum {
@@ -18350,7 +18355,8 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_known, n_analyses, n_info, n_stages, n_turns, n_spots, n_kinds;
+    uint32_t n_known, n_analyses, n_info, n_stages;
+    size_t stage_bytes;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -18427,6 +18433,10 @@ FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
 {
     return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
+}
+static fold__stages *fold__stages_at(const fold_ctx *f, size_t place)
+{
+    return (fold__stages *)(void *)(f->run->stages + place - 1);
 }
 FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
 {
@@ -18518,9 +18528,7 @@ static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
-    f->arrays[FOLD__ARRAY_STAGES].need = f->arrays[FOLD__ARRAY_TURNS].need =
-        f->arrays[FOLD__ARRAY_SPOTS].need = f->arrays[FOLD__ARRAY_KINDS].need = 0;
-    f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
+    f->arrays[FOLD__ARRAY_STAGES].need = f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->shown_salt = 0;
     f->run->replayed = 0;
@@ -19304,30 +19312,24 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
 }
 
 /* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
-static size_t fold__batch_scratch(const fold_ctx *f, const fold__analysis *found,
-                                  const fold__program *program, size_t rows)
+static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
-    size_t floats = found->op_floats;
+    size_t floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++)
-        if (program->op[op_index].param[0])
+        if (!program->op[op_index].param[0] == !of_params)
             floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
     return floats;
 }
 
 /* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
    pointers that a batch takes: for one op, and for its inputs and outputs. */
-static void fold__measure_program(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
+static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_info *info)
 {
     uint32_t arrays = 0;
-    run_sig->found.op_floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
-        const fold__body_op *op = &program->op[op_index];
-        const uint32_t of_op = 2u * ((uint32_t)op->n_in + op->n_out) + 1;
+        const uint32_t of_op = 2u * ((uint32_t)program->op[op_index].n_in + program->op[op_index].n_out) + 1;
         arrays = of_op > arrays ? of_op : arrays;
-        if (!op->param[0])
-            run_sig->found.op_floats =
-                fold__max_size(run_sig->found.op_floats, fold__op_scratch(f, program, op, SIZE_MAX));
     }
     run_sig->found.arrays =
         arrays + 2u * (uint32_t)(program->n_in + program->n_list) + (uint32_t)program->n_out + 1;
@@ -19491,7 +19493,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
         fold__settle_info_parts(&info[value], program.value[value].size);
     for (int slot = 0; slot < program.n_in + program.n_list; slot++)
         fold__settle_info_parts(&inputs[slot], fold__input_floats(f, sig, slot));
-    fold__measure_program(f, run_sig, &program, info);
+    fold__measure_program(run_sig, &program, info);
 }
 
 static int fold__trains(const fold_ctx *f, const fold__program *program)
@@ -19524,7 +19526,7 @@ static int fold__know_signatures(fold_ctx *f)
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
         run->n_known = run->n_analyses = run->n_info = run->n_stages = 0;
-        run->n_turns = run->n_spots = run->n_kinds = 0;
+        run->stage_bytes = 0;
         run->runs = 1;
     }
     run->of_layout = f->model->layout;
@@ -20969,15 +20971,16 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
 static void fold__place_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
-                                const fold__program *program, fold__buffer *buffer)
+                                const fold__program *program, fold__buffer *buffer, uint32_t n_buffers)
 {
     const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const fold__value_info *info = run->info + run_sig->found.first_info;
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
-    memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
-    for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++)
+    for (uint32_t nth = 0; nth < n_buffers; nth++) {
+        memset(&buffer[nth], 0, sizeof *buffer);
         buffer[nth].first = FOLD__NONE;
+    }
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int brief = info[value].brief, spans = fold__spans_stages(f, group_sig, program, value);
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
@@ -21389,7 +21392,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
         whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
-    const size_t of_op = fold__batch_scratch(f, &run_sig->found, program, fold__max_size(rows, elems));
+    const size_t of_op = fold__max_size(fold__stages_at(f, group_sig->stages)->op_floats,
+                                        fold__batch_scratch(f, program, fold__max_size(rows, elems), 1));
     group_sig->free_at = group_sig->op_at + fold__round_up(of_op, 16);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
@@ -21453,7 +21457,8 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    memcpy(run->buffer + group_sig->first_buffer, run->buffer_kind + run->stages[group_sig->stages].first_kind,
+    memcpy(run->buffer + group_sig->first_buffer,
+           fold__kinds_of(fold__stages_at(f, group_sig->stages), &program),
            group_sig->n_buffers * sizeof *run->buffer);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
@@ -21473,8 +21478,6 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
 }
 
-static int fold__know_stages(fold_ctx *f, uint32_t sig);
-
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -21487,11 +21490,8 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     if (n_blocks && fold__find_blocks(f, &group, run->buffer + run->counts.buffers, n_blocks))
         fold__reuse_rows(f, &group, run->buffer + run->counts.buffers, n_blocks);
     fold__note_readers(f, &group);
-    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++) {
-        if (!fold__know_stages(f, sig))
-            return 0;
+    for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    }
     const uint32_t buffers = run->counts.buffers - first_buffer; /* leaves have none */
     run->group[which].floats =
         buffers ? fold__place(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
@@ -21817,17 +21817,6 @@ static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-static void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
-{
-    const fold__turn *turn = &worker->turn[op_index];
-    const fold__op_row *op = fold__op_of(f->model, worker->program.op[op_index].op);
-    fold_op_call *call = fold__make_call(f, worker, op_index, count);
-    if (worker->tape)
-        fold__tape_op(f, worker, turn, op);
-    else
-        fold__call_rows(worker, op, call, turn->run);
-}
-
 FOLD__INLINE float *fold__spot_row(const fold__worker *worker, const fold__spot *spot)
 {
     return fold__spot_base(worker, spot) + worker->at[spot->moves] * (ptrdiff_t)spot->stride;
@@ -21874,7 +21863,12 @@ static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int
                 worker->kernel_calls++;
                 fold__run_map(worker, turn, &turn->map[0], count);
             } else {
-                fold__forward_op(f, worker, op_index, count);
+                const fold__op_row *op = fold__op_of(f->model, worker->program.op[op_index].op);
+                fold_op_call *call = fold__make_call(f, worker, op_index, count);
+                if (worker->tape)
+                    fold__tape_op(f, worker, turn, op);
+                else
+                    fold__call_rows(worker, op, call, turn->run);
             }
             worker->free = free;
         }
@@ -22039,64 +22033,68 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
                               uint32_t stage)
 {
     const fold__run *run = f->run;
-    const fold__stages *stages = &run->stages[group_sig->stages];
+    fold__stages *const stages = fold__stages_at(f, group_sig->stages);
     worker->group_sig = group_sig;
     worker->stage = stage;
     worker->run_sig = &run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
     worker->buffer = run->buffer + group_sig->first_buffer;
-    worker->turn = run->turn + stages->first_turn[stage];
-    worker->spot = run->spot + stages->first_spot;
+    worker->turn = fold__turns_of(stages) + (stage ? 0 : worker->program.n_ops);
+    worker->spot = fold__spots_of(stages, &worker->program);
     worker->out = worker->spot + worker->program.n_refs;
     worker->dout = worker->out + worker->program.n_values;
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Finds or makes the layout of a signature in a group. Arrays may move. */
-static int fold__know_stages(fold_ctx *f, uint32_t sig)
+/* Finds how the stages of a signature in a group run, or plans them. Arrays may move. */
+static int fold__know_stages_of(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[sig];
     const uint32_t number = run->run_sig[group_sig->run_sig].found.number;
-    const uint32_t n_buffers = group_sig->n_buffers;
-    const int has_prologue = group_sig->has_prologue;
-    for (uint32_t at = run->analysis[number].stages; at; at = run->stages[at - 1].next) {
-        const fold__stages *stages = &run->stages[at - 1];
-        group_sig->stages = at - 1;
-        if (stages->has_prologue == has_prologue &&
-            (!has_prologue || stages->recurrent == group_sig->recurrent))
+    const uint64_t recurrent = group_sig->has_prologue ? group_sig->recurrent : 0;
+    for (size_t at = run->analysis[number].stages; at; at = fold__stages_at(f, at)->next) {
+        group_sig->stages = at;
+        if (fold__stages_at(f, at)->has_prologue == group_sig->has_prologue &&
+            fold__stages_at(f, at)->recurrent == recurrent)
             return 1;
     }
-    fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    const uint32_t n_ops = (uint32_t)program.n_ops, n_turns = has_prologue ? 2 * n_ops : n_ops;
-    const uint32_t n_spots = 2 * (uint32_t)(program.n_refs + program.n_values);
-    if (!fold__need(f, FOLD__ARRAY_STAGES, run->n_stages + 1, sizeof(fold__stages)) ||
-        !fold__need(f, FOLD__ARRAY_TURNS, run->n_turns + (size_t)n_turns, sizeof(fold__turn)) ||
-        !fold__need(f, FOLD__ARRAY_SPOTS, run->n_spots + (size_t)n_spots, sizeof(fold__spot)) ||
-        !fold__need(f, FOLD__ARRAY_KINDS, run->n_kinds + (size_t)n_buffers, sizeof(fold__buffer)))
+    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+    const uint32_t n_buffers = fold__n_buffers_of(f, sig);
+    const size_t n_turns = (size_t)program.n_ops * (group_sig->has_prologue ? 2 : 1);
+    const size_t n_spots = 2 * (size_t)(program.n_refs + program.n_values);
+    const size_t bytes = fold__round_up(sizeof(fold__stages) + n_turns * sizeof(fold__turn) +
+                                            n_spots * sizeof(fold__spot) + n_buffers * sizeof(fold__buffer),
+                                        sizeof(uint64_t));
+    if (!fold__need(f, FOLD__ARRAY_STAGES, run->stage_bytes + bytes, 1))
         return 0;
     group_sig = &run->group_sig[sig];
-    fold__stages *stages = &run->stages[group_sig->stages = run->n_stages];
+    group_sig->stages = run->stage_bytes + 1;
+    fold__worker *const worker = run->worker;
+    fold__stages *const stages = fold__stages_at(f, group_sig->stages);
     stages->next = run->analysis[number].stages;
-    stages->recurrent = group_sig->recurrent;
-    stages->has_prologue = has_prologue;
-    stages->first_spot = run->n_spots;
-    stages->first_kind = run->n_kinds;
-    program = fold__program_in_run(f, group_sig->run_sig);
-    fold__place_buffers(f, group_sig, &program, run->buffer_kind + run->n_kinds);
-    stages->first_turn[1] = run->n_turns;
-    stages->first_turn[0] = run->n_turns + n_turns - n_ops;
-    for (uint32_t stage = !has_prologue; stage < 2; stage++) {
-        fold__enter_stage(f, run->worker, group_sig, stage);
-        run->worker->buffer = run->buffer_kind + run->n_kinds;
-        fold__plan_turns(f, run->worker);
+    stages->recurrent = recurrent;
+    stages->has_prologue = group_sig->has_prologue;
+    for (uint32_t stage = !group_sig->has_prologue; stage < 2; stage++) {
+        fold__enter_stage(f, worker, group_sig, stage);
+        fold__buffer *const kinds = fold__kinds_of(stages, &worker->program);
+        fold__place_buffers(f, group_sig, &worker->program, kinds, n_buffers);
+        worker->buffer = kinds;
+        fold__plan_turns(f, worker);
     }
-    run->n_turns += n_turns;
-    run->n_spots += n_spots;
-    run->n_kinds += n_buffers;
-    run->analysis[number].stages = ++run->n_stages;
+    stages->op_floats = fold__batch_scratch(f, &worker->program, 0, 0);
+    run->analysis[number].stages = group_sig->stages;
+    run->stage_bytes += bytes;
+    run->n_stages++;
     return 1;
+}
+
+static int fold__know_stages(fold_ctx *f, uint32_t first, uint32_t end)
+{
+    while (first < end && fold__know_stages_of(f, first))
+        first++;
+    return first == end;
 }
 
 /* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
@@ -22263,22 +22261,17 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
                              float **rows)
 {
-    const uint32_t *const ids = worker->ids, *const first_edge = f->first_edge;
+    const uint32_t *const ids = worker->ids, *const first_edge = f->first_edge, nth = (uint32_t)slot;
     const uint32_t *const sources = f->edge_source, *const offsets = f->edge_offset;
-    const uint32_t count = worker->batch.count, nth = (uint32_t)slot;
-    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1;
-    if (FOLD__TRAINING(back != NULL)) {
-        const uint8_t *const grad = f->run->grad;
-        for (uint32_t call = 0; call < count; call++)
-            rows[call] = grad[ids[call]] ? fold__edge_dest(f, worker, first_edge[ids[call]] + nth, shared, back)
-                                         : fold__trash(f, worker);
-        return;
-    }
-    float *const *const values = f->value;
-    for (uint32_t call = 0; call < count; call++) {
+    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1, is_back = FOLD__TRAINING(back != NULL);
+    for (uint32_t call = 0, count = worker->batch.count; call < count; call++) {
         const uint32_t edge = first_edge[ids[call]] + nth;
-        float *const value = values[sources[edge]];
-        rows[call] = value ? value + (offsets[edge] & ~FOLD__WHOLE_LIST) : fold__edge_row(f, edge, 0);
+        float *const value = f->value[sources[edge]];
+        if (!is_back)
+            rows[call] = value ? value + (offsets[edge] & ~FOLD__WHOLE_LIST) : fold__edge_row(f, edge, 0);
+        else
+            rows[call] = f->run->grad[ids[call]] ? fold__edge_dest(f, worker, edge, shared, back)
+                                                 : fold__trash(f, worker);
     }
 }
 
@@ -24670,7 +24663,9 @@ static int fold__plan(fold_ctx *f)
     if (!fold__form_groups(f))
         return 0;
     for (uint32_t group = 0; group < run->counts.groups; group++)
-        if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
+        if (!fold__schedule_group(f, group) ||
+            !fold__know_stages(f, run->group[group].first_sig, run->group[group].end_sig) ||
+            !fold__plan_group(f, group))
             return 0;
     fold__mark_links(f);
     if (fold__goes_back(run)) {
@@ -24699,10 +24694,8 @@ static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
     run->sum_floats = 0;
-    for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++)
-        if (!fold__know_stages(f, sig))
-            return 0;
-    if (fold__goes_back(run) && !fold__list_uses(f))
+    if ((run->replayed && !fold__know_stages(f, 0, run->counts.group_sigs)) ||
+        (fold__goes_back(run) && !fold__list_uses(f)))
         return 0;
     run->widest_value = fold__widest(f);
     fold__place_results(f);
