@@ -2042,7 +2042,8 @@ FOLD_API int fold_finite(const float *values, int n);
      wave        the groups that run at the same time, one on each thread
      stretch     one group in one direction, as a run takes it: the head, samples or the tail, forward or
                  backward. Its steps are its batches and, behind those of backward, its sums
-     turn        one op as a stage runs it: its function, and the places of its operands
+     turn        one op as a stage runs it: its function, and the spots of its operands. Turns are kept from
+                 run to run (fold__stages)
      spot        the place of the rows of one operand, for all batches of a stage (fold__spot)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
      span        the work that a product's tiles do in one go (fold__span)
@@ -13584,11 +13585,11 @@ static size_t fold__block_bytes(const fold_ctx *f)
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
-    for (int i = 0; i < FOLD__ARRAY_COUNT; i++) {
-        const size_t use = i > FOLD__ARRAY_EDGE_OFFSET ? f->arrays[i].need : fold__array_use(f, i);
-        bytes += fold__round_up(fold__max_size(use, i == FOLD__ARRAY_SHAPES ? shapes : 0), FOLD__ALIGN);
-    }
-    return bytes;
+    const size_t known = fold__round_up(f->arrays[FOLD__ARRAY_SHAPES].need, FOLD__ALIGN);
+    for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
+        bytes += fold__round_up(i > FOLD__ARRAY_EDGE_OFFSET ? f->arrays[i].need : fold__array_use(f, i),
+                                FOLD__ALIGN);
+    return bytes - known + fold__max_size(known, fold__round_up(shapes, FOLD__ALIGN));
 }
 
 #define FOLD__MEASURED \
@@ -18092,8 +18093,6 @@ typedef struct fold__buffer {
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
     uint32_t next; /* 1 + the analysis that the same signature has next */
-    uint32_t number;        /* its own */
-    size_t stages;          /* 1 + where it is kept last how its stages run */
     uint32_t first_info;
     uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
@@ -18135,6 +18134,7 @@ typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
     uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
+    size_t stages;         /* 1 + where it is kept last how its stages run */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
@@ -18225,23 +18225,15 @@ typedef struct fold__turn {
     fold__map_turn map[3]; /* forward, and of the gradients of operands */
 } fold__turn;
 /* Tells how the stages of a signature run, as long as the same inputs close its cycle. Nothing in it depends
-   on how many calls there are or where anything lies: it is kept from run to run. Behind it lie the turns, of
-   the ordinary stage first, then their spots, then what kinds of buffers the signature has. */
+   on how many calls there are or where anything lies: it is kept from run to run. Behind it lie the turns,
+   those of the ordinary stage first, the spots, and what kinds of buffers there are. */
 typedef struct fold__stages {
-    size_t next; /* 1 + where the next of the same analysis is */
+    size_t next; /* 1 + where the next of the same signature is */
+    size_t spots_at, kinds_at; /* bytes from here to those */
     size_t op_floats; /* scratch floats that an op without parameters takes at most */
-    uint64_t recurrent, has_prologue;
+    uint64_t recurrent;
+    uint32_t first_info, has_prologue; /* the analysis is known by the first */
 } fold__stages;
-static fold__turn *fold__turns_of(fold__stages *stages) { return (fold__turn *)(void *)(stages + 1); }
-static fold__spot *fold__spots_of(fold__stages *stages, const fold__program *program)
-{
-    const int n_turns = stages->has_prologue ? 2 * program->n_ops : program->n_ops;
-    return (fold__spot *)(void *)(fold__turns_of(stages) + n_turns);
-}
-static fold__buffer *fold__kinds_of(fold__stages *stages, const fold__program *program)
-{
-    return (fold__buffer *)(void *)(fold__spots_of(stages, program) + 2 * (program->n_refs + program->n_values));
-}
 
 /* Tells how many operands and outputs of an op have gradients. */
 enum {
@@ -19235,7 +19227,8 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
         run_sig->found.slot_back |= 1ull << fold__ref_slot(program, ref);
-        *(late ? &run_sig->found.slot_late : &run_sig->found.slot_soon) |= 1ull << fold__ref_slot(program, ref);
+        *(late ? &run_sig->found.slot_late : &run_sig->found.slot_soon) |= 1ull
+                                                                           << fold__ref_slot(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         info[op->first_value + (uint32_t)output].back = 1;
@@ -19624,7 +19617,6 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     run_sig->found.next = run->known[run_sig->sig].analyses;
     run_sig->found.backward = (uint8_t)fold__goes_back(run);
     run_sig->found.first_info = run->n_info;
-    run_sig->found.number = run->n_analyses;
     run->n_info += n_info;
     fold__analyse_signature(f, run_sig);
     run->analysis[run->n_analyses++] = run_sig->found;
@@ -21457,8 +21449,8 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    memcpy(run->buffer + group_sig->first_buffer,
-           fold__kinds_of(fold__stages_at(f, group_sig->stages), &program),
+    const fold__stages *const stages = fold__stages_at(f, group_sig->stages);
+    memcpy(run->buffer + group_sig->first_buffer, (const char *)stages + stages->kinds_at,
            group_sig->n_buffers * sizeof *run->buffer);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
@@ -21840,8 +21832,8 @@ FOLD__INLINE void fold__run_map(fold__worker *worker, const fold__turn *turn, co
     fold__spot_rows(worker, b, count, &all[2]);
     fold__spot_rows(worker, c, count, &all[3]);
     const ptrdiff_t width = turn->size; /* pointers to rows have no stride */
-    const int even = all[0].stride == width && all[1].stride == width && all[2].stride == width &&
-                     all[3].stride == width;
+    const int even =
+        all[0].stride == width && all[1].stride == width && all[2].stride == width && all[3].stride == width;
     map->map(fold__row(&all[0], 0), fold__row(&all[1], 0), fold__row(&all[2], 0), fold__row(&all[3], 0),
              turn->scalar, even ? count * size : size, even ? 1 : count, all);
 }
@@ -21910,9 +21902,8 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
         if (info[output].mode == FOLD__GRAD_ZERO || info[output].mode == FOLD__GRAD_SUM)
             turn->finishes |= (uint8_t)(1u << output);
     for (int operand = 0; operand < op->n_in; operand++) {
-        const int outside =
-            op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
-            (operand < turn->first_segment || operand >= turn->end_segment);
+        const int outside = op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
+                            (operand < turn->first_segment || operand >= turn->end_segment);
         if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
             continue;
         turn->wanted |= 1u << operand;
@@ -22040,61 +22031,70 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
     worker->buffer = run->buffer + group_sig->first_buffer;
-    worker->turn = fold__turns_of(stages) + (stage ? 0 : worker->program.n_ops);
-    worker->spot = fold__spots_of(stages, &worker->program);
+    worker->turn = (fold__turn *)(void *)(stages + 1) + (stage ? 0 : worker->program.n_ops);
+    worker->spot = (fold__spot *)(void *)((char *)stages + stages->spots_at);
     worker->out = worker->spot + worker->program.n_refs;
     worker->dout = worker->out + worker->program.n_values;
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Finds how the stages of a signature in a group run, or plans them. Arrays may move. */
-static int fold__know_stages_of(fold_ctx *f, uint32_t sig)
+/* Returns how the stages of a signature run that was kept; 0: nothing was. */
+static size_t fold__kept_stages(const fold_ctx *f, const fold__group_sig *group_sig)
 {
-    fold__run *run = f->run;
-    fold__group_sig *group_sig = &run->group_sig[sig];
-    const uint32_t number = run->run_sig[group_sig->run_sig].found.number;
-    const uint64_t recurrent = group_sig->has_prologue ? group_sig->recurrent : 0;
-    for (size_t at = run->analysis[number].stages; at; at = fold__stages_at(f, at)->next) {
-        group_sig->stages = at;
-        if (fold__stages_at(f, at)->has_prologue == group_sig->has_prologue &&
-            fold__stages_at(f, at)->recurrent == recurrent)
-            return 1;
+    const fold__run_sig *run_sig = &f->run->run_sig[group_sig->run_sig];
+    size_t at = f->run->known[run_sig->sig].stages;
+    for (; at; at = fold__stages_at(f, at)->next) {
+        const fold__stages *stages = fold__stages_at(f, at);
+        if (stages->first_info == run_sig->found.first_info &&
+            stages->has_prologue == group_sig->has_prologue &&
+            (!stages->has_prologue || stages->recurrent == group_sig->recurrent))
+            break;
     }
-    const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    const uint32_t n_buffers = fold__n_buffers_of(f, sig);
-    const size_t n_turns = (size_t)program.n_ops * (group_sig->has_prologue ? 2 : 1);
-    const size_t n_spots = 2 * (size_t)(program.n_refs + program.n_values);
-    const size_t bytes = fold__round_up(sizeof(fold__stages) + n_turns * sizeof(fold__turn) +
-                                            n_spots * sizeof(fold__spot) + n_buffers * sizeof(fold__buffer),
-                                        sizeof(uint64_t));
-    if (!fold__need(f, FOLD__ARRAY_STAGES, run->stage_bytes + bytes, 1))
-        return 0;
-    group_sig = &run->group_sig[sig];
-    group_sig->stages = run->stage_bytes + 1;
-    fold__worker *const worker = run->worker;
-    fold__stages *const stages = fold__stages_at(f, group_sig->stages);
-    stages->next = run->analysis[number].stages;
-    stages->recurrent = recurrent;
-    stages->has_prologue = group_sig->has_prologue;
-    for (uint32_t stage = !group_sig->has_prologue; stage < 2; stage++) {
-        fold__enter_stage(f, worker, group_sig, stage);
-        fold__buffer *const kinds = fold__kinds_of(stages, &worker->program);
-        fold__place_buffers(f, group_sig, &worker->program, kinds, n_buffers);
-        worker->buffer = kinds;
-        fold__plan_turns(f, worker);
-    }
-    stages->op_floats = fold__batch_scratch(f, &worker->program, 0, 0);
-    run->analysis[number].stages = group_sig->stages;
-    run->stage_bytes += bytes;
-    run->n_stages++;
-    return 1;
+    return at;
 }
 
+/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
 static int fold__know_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
-    while (first < end && fold__know_stages_of(f, first))
-        first++;
-    return first == end;
+    fold__run *run = f->run;
+    for (uint32_t sig = first; sig < end; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        group_sig->stages = fold__kept_stages(f, group_sig);
+        if (group_sig->stages)
+            continue;
+        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
+        const uint32_t prologue = group_sig->has_prologue, n_buffers = fold__n_buffers_of(f, sig);
+        const size_t turns = ((size_t)program.n_ops << prologue) * sizeof(fold__turn);
+        const size_t spots = 2 * (size_t)(program.n_refs + program.n_values) * sizeof(fold__spot);
+        const size_t kinds_at = fold__round_up(sizeof(fold__stages) + turns + spots, sizeof(uint64_t));
+        const size_t bytes = fold__round_up(kinds_at + n_buffers * sizeof(fold__buffer), sizeof(uint64_t));
+        if (!fold__need(f, FOLD__ARRAY_STAGES, run->stage_bytes + bytes, 1))
+            return 0;
+        group_sig = &run->group_sig[sig];
+        group_sig->stages = run->stage_bytes + 1;
+        fold__worker *const worker = run->worker;
+        fold__stages *const stages = fold__stages_at(f, group_sig->stages);
+        const fold__run_sig *const run_sig = &run->run_sig[group_sig->run_sig];
+        size_t *const kept = &run->known[run_sig->sig].stages;
+        stages->next = *kept;
+        stages->spots_at = kinds_at - spots;
+        stages->kinds_at = kinds_at;
+        stages->recurrent = group_sig->recurrent;
+        stages->first_info = run_sig->found.first_info;
+        stages->has_prologue = prologue;
+        for (uint32_t stage = !prologue; stage < 2; stage++) {
+            fold__enter_stage(f, worker, group_sig, stage);
+            fold__buffer *const kinds = (fold__buffer *)(void *)((char *)stages + kinds_at);
+            fold__place_buffers(f, group_sig, &worker->program, kinds, n_buffers);
+            worker->buffer = kinds;
+            fold__plan_turns(f, worker);
+        }
+        stages->op_floats = fold__batch_scratch(f, &worker->program, 0, 0);
+        *kept = group_sig->stages;
+        run->stage_bytes += bytes;
+        run->n_stages++;
+    }
+    return 1;
 }
 
 /* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
@@ -22263,15 +22263,18 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
 {
     const uint32_t *const ids = worker->ids, *const first_edge = f->first_edge, nth = (uint32_t)slot;
     const uint32_t *const sources = f->edge_source, *const offsets = f->edge_offset;
-    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1, is_back = FOLD__TRAINING(back != NULL);
-    for (uint32_t call = 0, count = worker->batch.count; call < count; call++) {
+    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1,
+              is_back = FOLD__TRAINING(back != NULL);
+    const uint32_t count = worker->batch.count;
+    float *const *const values = f->value;
+    for (uint32_t call = 0; call < count && is_back; call++)
+        rows[call] = f->run->grad[ids[call]]
+                         ? fold__edge_dest(f, worker, first_edge[ids[call]] + nth, shared, back)
+                         : fold__trash(f, worker);
+    for (uint32_t call = 0; call < count && !is_back; call++) {
         const uint32_t edge = first_edge[ids[call]] + nth;
-        float *const value = f->value[sources[edge]];
-        if (!is_back)
-            rows[call] = value ? value + (offsets[edge] & ~FOLD__WHOLE_LIST) : fold__edge_row(f, edge, 0);
-        else
-            rows[call] = f->run->grad[ids[call]] ? fold__edge_dest(f, worker, edge, shared, back)
-                                                 : fold__trash(f, worker);
+        float *const value = values[sources[edge]];
+        rows[call] = value ? value + (offsets[edge] & ~FOLD__WHOLE_LIST) : fold__edge_row(f, edge, 0);
     }
 }
 
@@ -23049,8 +23052,7 @@ static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
         return 0;
     use.kind = FOLD__USE_VALUE;
     for (; use.ref < op.n_in; use.ref++) {
-        if (!(from_param >> use.ref & 1) ||
-            !fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref))
+        if (!(from_param >> use.ref & 1) || !fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref))
             continue;
         use.target = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref].index;
         if (!fold__add_use(f, use, op.elem))
@@ -23876,8 +23878,8 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
         fold__set_rows(&worker->op_out[output], fold__address(f, id + output),
                        (ptrdiff_t)fold__row_size(f, id + output));
     worker->free = (char *)pointers;
-    fold__run_whole(f, worker, id,
-                    backward ? fold__backward_of(program->op) : program->op->forward, backward);
+    fold__run_whole(f, worker, id, backward ? fold__backward_of(program->op) : program->op->forward,
+                    backward);
 }
 
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
@@ -24694,8 +24696,7 @@ static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
     run->sum_floats = 0;
-    if ((run->replayed && !fold__know_stages(f, 0, run->counts.group_sigs)) ||
-        (fold__goes_back(run) && !fold__list_uses(f)))
+    if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
     run->widest_value = fold__widest(f);
     fold__place_results(f);
