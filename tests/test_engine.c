@@ -2572,7 +2572,7 @@ static float one_way(fold_ctx *f, fold_cell cell, int mask, int chains, int back
 }
 static void kept_stages(void)
 {
-    enum { TIMES = 400, N = 3 * WAYS * 3 + 3 };
+    enum { TIMES = 500, FIRST = 150, N = 3 * WAYS * 3 + 3 };
     fold_model *m = fold_model_new(NULL);
     const fold_param p[2] = { fold_weight_new(m, "W", WAYS * 3, 3), fold_bias_new(m, "b", 3) };
     fold_cell_desc c = cell_desc("ways", ways_body, p, WAYS, 0, 1);
@@ -2587,7 +2587,7 @@ static void kept_stages(void)
     for (int time = 0; time < TIMES; time++) {
         const int mask = 1 + time * 37 % 127, chains = time % 3 ? 1 : 9, backward = time % 8 > 2;
         float loss[2], grads[2][N];
-        if (time % 50 == 49) fold_param_freeze(m, p[0], time % 100 == 49);
+        if (time > 400 && time % 10 == 0) fold_param_freeze(m, p[0], time % 20 == 0);
         for (int eager = 0; eager < 2; eager++) {
             fold_grads_clear(m);
             loss[eager] = one_way(f[eager], cell, mask, chains, backward);
@@ -2597,7 +2597,7 @@ static void kept_stages(void)
         CHECK_BITS(&loss[0], &loss[1], 1);
         CHECK_BITS(grads[0], grads[1], N);
         const fold_stats stats = fold_ctx_stats(f[0]);
-        const int late = time >= TIMES / 2;
+        const int late = time >= FIRST;
         most[late] = stats.plan_bytes > most[late] ? stats.plan_bytes : most[late];
         prologues[chains > 1] += stats.prologues;
     }
