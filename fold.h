@@ -22038,19 +22038,11 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Returns how the stages of a signature run that was kept; 0: nothing was. */
-static size_t fold__kept_stages(const fold_ctx *f, const fold__group_sig *group_sig)
+static int fold__stages_fit(const fold_ctx *f, const fold__stages *stages, const fold__group_sig *group_sig)
 {
-    const fold__run_sig *run_sig = &f->run->run_sig[group_sig->run_sig];
-    size_t at = f->run->known[run_sig->sig].stages;
-    for (; at; at = fold__stages_at(f, at)->next) {
-        const fold__stages *stages = fold__stages_at(f, at);
-        if (stages->first_info == run_sig->found.first_info &&
-            stages->has_prologue == group_sig->has_prologue &&
-            (!stages->has_prologue || stages->recurrent == group_sig->recurrent))
-            break;
-    }
-    return at;
+    return stages->first_info == f->run->run_sig[group_sig->run_sig].found.first_info &&
+           stages->has_prologue == group_sig->has_prologue &&
+           (!stages->has_prologue || stages->recurrent == group_sig->recurrent);
 }
 
 /* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
@@ -22059,8 +22051,11 @@ static int fold__know_stages(fold_ctx *f, uint32_t first, uint32_t end)
     fold__run *run = f->run;
     for (uint32_t sig = first; sig < end; sig++) {
         fold__group_sig *group_sig = &run->group_sig[sig];
-        group_sig->stages = fold__kept_stages(f, group_sig);
-        if (group_sig->stages)
+        size_t *const at = &group_sig->stages;
+        *at = run->known[run->run_sig[group_sig->run_sig].sig].stages;
+        while (*at && !fold__stages_fit(f, fold__stages_at(f, *at), group_sig))
+            *at = fold__stages_at(f, *at)->next;
+        if (*at)
             continue;
         const fold__program program = fold__program_in_run(f, group_sig->run_sig);
         const uint32_t prologue = group_sig->has_prologue, n_buffers = fold__n_buffers_of(f, sig);
