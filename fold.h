@@ -18134,6 +18134,8 @@ typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
     uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
+    uint8_t flows;         /* its calls may be of the tail (fold__is_tail) */
+    uint8_t stops;         /* no gradient flows to some of its inputs */
     size_t stages;         /* 1 + where it is kept last how its stages run */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
@@ -18552,8 +18554,7 @@ static int fold__node_arrays(fold_ctx *f)
 /* ==== room: what runs, and what gets a gradient =============================================
    Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put together
    from contributions. Batched and eager contexts both follow it: these rules are the contract.
-   Calls: what a run knows, signatures, model. Must not know batches and places; the one exception is
-   fold__place_contributions, which numbers rows from where it is told.
+   Calls: what a run knows, signatures, model. Must not know batches and places.
 
    The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
    some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
@@ -18682,20 +18683,23 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Tells whether a call is of the tail: it only combines scalars of samples, or of a long list, on the way to
-   the roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no
-   samples together. Asked of calls that only the tail reads. */
+/* Whether calls of a signature may be of the tail: they only combine scalars. */
+static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
+{
+    int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
+                f->shapes[sig->out_shape[0]].size == 1 &&
+                (fold__op_of(f->model, sig->op)->flags & FOLD__FLOW);
+    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
+        flows = flows && fold__input_floats(f, sig, slot) == 1;
+    return flows;
+}
+
+/* Whether a call is of the tail: it only combines scalars of samples, or of a long list, on the way to the
+   roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
+   together. Asked of calls that only the tail reads. */
 static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    const fold__sig *sig = &f->sigs[f->sig[id]];
-    if (fold__is_eager(f) || fold__row_size(f, id) != 1 || fold__is_list(f, id))
-        return 0;
-    if (sig->is_cell || sig->shared || !(fold__op_of(f->model, sig->op)->flags & FOLD__FLOW))
-        return 0;
-    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-        if (fold__input_floats(f, sig, slot) != 1)
-            return 0;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
@@ -18704,7 +18708,7 @@ static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
             return 0;
     }
-    return 1;
+    return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
 /* Marks the head: what identical calls of several samples became. With all it depends on, it is the same
@@ -18768,22 +18772,24 @@ static int fold__slot_shared(const fold__slots *slots, int slot)
     return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
 }
 
-static uint64_t fold__all_slots(const fold__sig *sig) { return (1ull << (sig->n_in + sig->n_list)) - 1; }
-static int fold__stops_some(const fold_ctx *f, uint32_t id)
+/* The slot of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
+   others. */
+FOLD__INLINE uint32_t fold__slot_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
-    const fold__sig *sig = fold__node_sig(f, id);
-    return sig->differentiable != fold__all_slots(sig);
+    if (nth < sig->n_in)
+        return nth;
+    return sig->n_in + (sig->n_list == 1 ? 0 : (nth - sig->n_in) / ((edges - sig->n_in) / sig->n_list));
 }
+
+static uint64_t fold__all_slots(const fold__sig *sig) { return (1ull << (sig->n_in + sig->n_list)) - 1; }
 
 static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 {
-    const fold__slots slots = fold__slots_of(f, id);
-    for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
-        const uint32_t first = fold__slot_first(&slots, slot);
-        for (uint32_t edge = 0; edge < fold__slot_edges(&slots, slot); edge++)
-            if (slots.sig->differentiable >> slot & 1)
-                fold__need_value(f, f->edge_source[first + edge], FOLD__BEARS);
-    }
+    const fold__sig *sig = fold__node_sig(f, id);
+    const uint32_t first = f->first_edge[id], edges = f->first_edge[id + 1] - first;
+    for (uint32_t nth = 0; nth < edges; nth++)
+        if (sig->differentiable >> fold__slot_of_edge(sig, nth, edges) & 1)
+            fold__need_value(f, f->edge_source[first + nth], FOLD__BEARS);
 }
 
 /* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
@@ -18793,9 +18799,11 @@ typedef struct fold__marker {
     uint32_t *reach;
     const uint8_t *kind;
     const uint32_t *sig, *first_edge, *edge_source;
-    const fold__sig *sigs;
+    const fold__known *known;
+    uint32_t n_nodes;
     uint8_t there;        /* kinds of values that are not computed again */
     uint32_t first_plain; /* from here on, marking a value is no more than that */
+    int backward;
 } fold__marker;
 FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
 {
@@ -18807,28 +18815,33 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.sig = f->sig;
     marker.first_edge = f->first_edge;
     marker.edge_source = f->edge_source;
-    marker.sigs = f->sigs;
+    marker.known = run->known;
+    marker.n_nodes = f->n_nodes;
     marker.there = run->recompute ? 0 : FOLD__DONE;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
+    marker.backward = fold__goes_back(run);
     return marker;
 }
 
 /* Marks what a running call reads, and notes it as the last reader outside the tail where it is. */
-FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id)
+FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
-    fold__run *run = f->run;
-    const int some_stop = fold__goes_back(run) && fold__stops_some(f, id);
-    const int tail = !(marker->state[id] & (FOLD__INNER | FOLD__HEAD)) && fold__is_tail(f, id);
-    const uint8_t how = marker->state[id] & (some_stop ? FOLD__PASSED & ~FOLD__BEARS : FOLD__PASSED);
-    const uint8_t marks = (uint8_t)(tail ? how : how | FOLD__INNER);
-    const uint32_t reader = tail ? 0 : id, end = marker->first_edge[id + 1];
-    if (some_stop && (marker->state[id] & FOLD__BEARS))
+    const fold__known *known = &marker->known[marker->sig[id]];
+    const int tail = !(state & (FOLD__INNER | FOLD__HEAD)) && known->flows && fold__is_tail(f, id);
+    uint32_t edge = marker->first_edge[id], reader = id;
+    const uint32_t end = marker->first_edge[id + 1];
+    uint8_t marks = (state & FOLD__PASSED) | FOLD__INNER;
+    if (known->stops && marker->backward && (state & FOLD__BEARS)) {
         fold__mark_passed(f, id);
+        marks &= (uint8_t)~FOLD__BEARS;
+    }
     if (tail) {
         marker->state[id] |= FOLD__TAIL;
-        run->counts.tail = 1;
+        f->run->counts.tail = 1;
+        marks &= (uint8_t)~FOLD__INNER;
+        reader = 0;
     }
-    for (uint32_t edge = marker->first_edge[id]; edge < end; edge++) {
+    for (; edge < end; edge++) {
         uint32_t from = marker->edge_source[edge];
         if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
             marker->state[from] |= marks; /* as fold__need_value does */
@@ -18839,28 +18852,28 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks what a call of the head reads as of the head, though the call does not run. */
-static void fold__mark_head(fold_ctx *f, uint32_t id)
+/* Marks all outputs of a call of the head, and what it reads, even if it does not run. */
+static FOLD__NOINLINE void fold__mark_head(fold_ctx *f, uint32_t id)
 {
+    for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
+        f->run->state[id + output] |= FOLD__HEAD;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
         f->run->state[f->edge_source[edge]] |= FOLD__HEAD;
 }
 
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
-FOLD__INLINE void fold__gather_outputs(const fold__marker *marker, uint32_t id)
+FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
     uint32_t reach = marker->reach[id];
-    const uint32_t end = id + marker->sigs[marker->sig[id]].n_out;
-    for (uint32_t out_id = id + 1; out_id < end; out_id++) {
+    for (uint32_t out_id = id + 1;
+         out_id <= marker->n_nodes && (marker->kind[out_id] & FOLD__KIND_MASK) == FOLD__EXTRA; out_id++) {
         marks |= marker->state[out_id];
-        if (marker->reach[out_id] > reach)
-            reach = marker->reach[out_id];
+        reach = reach > marker->reach[out_id] ? reach : marker->reach[out_id];
     }
     marker->state[id] = marks;
     marker->reach[id] = reach;
-    for (uint32_t out_id = id + 1; (marks & FOLD__HEAD) && out_id < end; out_id++)
-        marker->state[out_id] |= FOLD__HEAD; /* all of a call, or nothing */
+    return marks;
 }
 
 /* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
@@ -18876,15 +18889,13 @@ static void fold__mark_calls(fold_ctx *f)
         for (; eager && window > id; window--)
             if (fold__body_first(f, window))
                 fold__mark_body(f, window);
-        fold__gather_outputs(&marker, id);
-        if (!(marker.state[id] & (FOLD__RUNS | FOLD__HEAD)))
-            continue;
+        const uint8_t marks = fold__gather_outputs(&marker, id);
+        if (marks & FOLD__HEAD)
+            fold__mark_head(f, id);
         if (eager && fold__makes_no_rows(f, id))
             marker.state[id] &= (uint8_t)~FOLD__STANDS;
-        if (marker.state[id] & FOLD__RUNS)
-            fold__mark_inputs(f, &marker, id);
-        else
-            fold__mark_head(f, id);
+        if (marks & FOLD__RUNS)
+            fold__mark_inputs(f, &marker, id, marker.state[id]);
     }
     run->counts.first_call = call;
 }
@@ -18953,15 +18964,14 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t window)
 /* Whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
-    const fold__slots slots = fold__slots_of(f, id);
+    const fold__sig *sig = fold__node_sig(f, id);
+    const uint32_t first = f->first_edge[id], edges = f->first_edge[id + 1] - first;
     int grad = 0;
-    for (uint32_t output = 0; output < slots.sig->n_out; output++)
+    for (uint32_t output = 0; output < sig->n_out; output++)
         grad |= (f->kind[id + output] & FOLD__KEEP_GRAD) != 0;
-    for (int slot = 0; slot < fold__n_slots(&slots) && !grad; slot++)
-        if (slots.sig->differentiable >> slot & 1)
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-                 edge < end; edge++)
-                grad |= f->run->grad[f->edge_source[edge]];
+    for (uint32_t nth = 0; nth < edges && !grad; nth++)
+        grad = f->run->grad[f->edge_source[first + nth]] &&
+               (sig->differentiable >> fold__slot_of_edge(sig, nth, edges) & 1);
     return grad;
 }
 
@@ -18970,21 +18980,26 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
-    memset(run->grad, 0, (size_t)f->n_nodes + 2);
+    uint8_t *const grad = run->grad;
+    const uint8_t *const kinds = f->kind, *const state = run->state;
+    const uint32_t *const sigs = f->sig, n_nodes = f->n_nodes;
+    const fold__known *const known = run->known;
+    const int eager = fold__is_eager(f);
+    memset(grad, 0, (size_t)n_nodes + 2);
     run->grad_leaves = 0;
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-        if (kind == FOLD__WINDOW && fold__is_eager(f) && fold__body_first(f, id))
+    for (uint32_t id = 1; id <= n_nodes; id++) {
+        const uint32_t kind = kinds[id] & FOLD__KIND_MASK;
+        if (eager && kind == FOLD__WINDOW && fold__body_first(f, id))
             fold__mark_body_grads(f, id);
         if (kind == FOLD__EXTRA)
-            run->grad[id] = run->grad[id - 1];
-        else if (!(run->state[id] & FOLD__BEARS))
+            grad[id] = grad[id - 1];
+        else if (!(state[id] & FOLD__BEARS))
             continue;
         else if (kind == FOLD__OP)
-            run->grad[id] = (uint8_t)(run->known[f->sig[id]].trains || fold__passes_grad(f, id));
+            grad[id] = (uint8_t)(known[sigs[id]].trains || fold__passes_grad(f, id));
         else {
-            run->grad[id] = (uint8_t)fold__leaf_grad(f, id);
-            run->grad_leaves |= run->grad[id] && kind != FOLD__PARAM;
+            grad[id] = (uint8_t)fold__leaf_grad(f, id);
+            run->grad_leaves |= grad[id] && kind != FOLD__PARAM;
         }
     }
 }
@@ -19006,18 +19021,11 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
 static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t offset,
                                uint32_t length)
 {
-    if (mode == FOLD__GRAD_SUM)
-        return mode;
+    if (mode == FOLD__GRAD_SUM || mode == FOLD__GRAD_WHOLE)
+        return FOLD__GRAD_SUM;
     if (mode == FOLD__GRAD_ZERO) {
         *part = length;
         *cover = 0;
-    }
-    /* most are whole */
-    if (!offset && *part == length) {
-        if (*cover & 1)
-            return FOLD__GRAD_SUM;
-        *cover |= 1;
-        return FOLD__GRAD_SOME_PARTS;
     }
     const int fits = *part == length && offset % length == 0;
     const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), offset);
@@ -19054,55 +19062,69 @@ static uint8_t fold__settle_parts(uint32_t part, uint64_t cover, uint32_t size)
     return cover == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_PARTS : FOLD__GRAD_SOME_PARTS;
 }
 
-/* Tells whether an input sends contributions by its edges. Shared inputs send theirs as uses. */
-static int fold__slot_sends(const fold__slots *slots, int slot)
+FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
-    return (slots->sig->differentiable >> slot & 1) && !fold__slot_shared(slots, slot);
+    return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
 }
 
-/* Notes what a call contributes to the values that it reads. An edge that reads one row of a list is added up
-   with others, which may read that row too. But each row of an eager cell's copy of a whole list is read by
-   the copy of one element alone. */
-static void fold__note_edges(fold_ctx *f, uint32_t id)
+/* The slots whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
+FOLD__INLINE uint64_t fold__sending_slots(const fold__sig *sig)
+{
+    return sig->differentiable & ~(uint64_t)sig->shared;
+}
+
+/* Notes what a call contributes to the values that it reads; returns which slots read one with a gradient. An
+   edge that reads one row of a list is added up with others, which may read that row too. But each row of an
+   eager cell's copy of a whole list is read by the copy of one element alone. */
+FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
-    const fold__slots slots = fold__slots_of(f, id);
-    uint32_t edge = slots.first_edge;
-    for (int slot = 0, n_slots = fold__n_slots(&slots); slot < n_slots; slot++) {
-        const uint32_t end = edge + fold__slot_edges(&slots, slot);
-        if (!fold__slot_sends(&slots, slot))
-            edge = end;
-        for (; edge < end; edge++) {
-            const uint32_t source = f->edge_source[edge], at = f->edge_offset[edge];
-            if (!run->grad[source])
-                continue;
-            const uint32_t length = fold__slot_floats(&slots, slot);
-            if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
-                const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
-                run->mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
-            } else if (run->mode[source] == FOLD__GRAD_ZERO && !at) { /* most are whole, and alone */
-                run->part[source] = length;
-                run->cover[source] = 1;
-                run->mode[source] = FOLD__GRAD_SOME_PARTS;
-            } else {
-                run->mode[source] = fold__note_part(run->mode[source], &run->part[source],
-                                                    &run->cover[source], at & ~FOLD__WHOLE_LIST, length);
-            }
+    uint8_t *const mode = run->mode;
+    const fold__sig *sig = fold__node_sig(f, id);
+    const uint64_t sends = fold__sending_slots(sig);
+    const uint32_t first = f->first_edge[id], end = f->first_edge[id + 1];
+    uint64_t slots = 0;
+    for (uint32_t edge = first; edge < end; edge++) {
+        const uint32_t source = f->edge_source[edge], at = f->edge_offset[edge] & ~FOLD__WHOLE_LIST;
+        if (!run->grad[source])
+            continue;
+        const uint32_t slot = fold__slot_of_edge(sig, edge - first, end - first);
+        slots |= 1ull << slot;
+        if (!(sends >> slot & 1))
+            continue;
+        const uint32_t length = fold__input_floats(f, sig, (int)slot);
+        if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
+            const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
+            mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
+        } else if (!at && length == fold__row_size(f, source)) { /* most are whole */
+            mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
+        } else {
+            mode[source] = fold__note_part(mode[source], &run->part[source], &run->cover[source], at, length);
+            run->some_parts = 1;
         }
     }
+    return slots;
 }
 
-/* Finds how the gradient of every value that needs one is put together. */
+/* Finds how the gradient of every value that needs one is put together, and which inputs of each signature
+   get a gradient in some call. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
     memset(run->mode, FOLD__GRAD_ZERO, (size_t)f->n_nodes + 2);
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    for (uint32_t call = 0; call < f->n_calls && f->calls[call] <= run->counts.last_node; call++)
-        if ((run->state[f->calls[call]] & FOLD__RUNS) && run->grad[f->calls[call]])
-            fold__note_edges(f, f->calls[call]);
     run->some_parts = 0;
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+    for (uint32_t call = 0; call < run->counts.calls; call++) {
+        const uint32_t id = run->calls[call];
+        fold__run_sig *run_sig = fold__run_sig_of(f, id);
+        run_sig->found.grad |= run->grad[id];
+        run_sig->partly |= !run->grad[id];
+        if (run->grad[id])
+            run_sig->found.slot_grad |= fold__note_edges(f, id);
+    }
+    const uint32_t last = run->some_parts ? f->n_nodes : 0;
+    run->some_parts = 0;
+    for (uint32_t id = 1; id <= last; id++) {
         if (run->mode[id] != FOLD__GRAD_SOME_PARTS)
             continue;
         run->mode[id] = fold__settle_parts(run->part[id], run->cover[id], fold__row_size(f, id));
@@ -19114,7 +19136,7 @@ static void fold__gradient_modes(fold_ctx *f)
 /* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
-static int fold__takes_few(const fold_ctx *f, uint32_t id)
+FOLD__INLINE int fold__takes_few(const fold_ctx *f, uint32_t id)
 {
     return fold__node_sig(f, id)->op == FOLD__OP_list_take &&
            fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
@@ -19140,41 +19162,6 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
     const int of_rows = few || (fold__is_of_rows(fold__node_sig(f, id)) &&
                                 fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM);
     return of_rows ? f->length[id] : fold__edge_rows(f, edge);
-}
-
-/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at or,
-   if the value crosses between groups, at *at_linked. The edges to a summed value form a list in record
-   order. */
-static void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
-{
-    fold__run *run = f->run;
-    const fold__slots slots = fold__slots_of(f, id);
-    uint32_t edge = slots.first_edge;
-    for (int slot = 0, n_slots = fold__n_slots(&slots); slot < n_slots; slot++) {
-        const int shared = fold__slot_shared(&slots, slot);
-        const uint32_t end = edge + fold__slot_edges(&slots, slot);
-        if (!(slots.sig->differentiable >> slot & 1))
-            edge = end;
-        for (; edge < end; edge++) {
-            const uint32_t source = f->edge_source[edge];
-            if (shared ? !run->grad[source] : run->mode[source] != FOLD__GRAD_SUM)
-                continue;
-            const uint32_t length = fold__slot_floats(&slots, slot);
-            uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
-            run->contribution_at[edge] = *next;
-            const int few = fold__takes_few(f, id);
-            *next += (length * fold__contribution_rows(f, id, edge, few) + 15) / 16;
-            if (shared)
-                continue;
-            run->contribution_floats[edge] = length | (few ? FOLD__TAKES_FEW : 0);
-            run->next_contribution[edge] = FOLD__NONE;
-            if (run->first_contribution[source] == FOLD__NONE)
-                run->first_contribution[source] = edge;
-            else
-                run->next_contribution[run->last_contribution[source]] = edge;
-            run->last_contribution[source] = edge;
-        }
-    }
 }
 
 /* ==== room: programs of a run's signatures ==================================================
@@ -19533,6 +19520,8 @@ static int fold__know_signatures(fold_ctx *f)
             continue;
         const fold__program program = fold__program_of(f, &f->sigs[run->n_known]);
         known->trains = (uint8_t)fold__trains(f, &program);
+        known->flows = (uint8_t)fold__sig_flows(f, &f->sigs[run->n_known]);
+        known->stops = f->sigs[run->n_known].differentiable != fold__all_slots(&f->sigs[run->n_known]);
     }
     return 1;
 }
@@ -19552,19 +19541,14 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-static fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
-{
-    return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
-}
-
 /* Lists the calls that run for the roots, in record order, and their signatures. */
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    fold__mark_needed(f, roots, n_roots);
-    run->counts.run_sigs = run->counts.leaves = 0;
     if (!fold__know_signatures(f))
         return 0;
+    fold__mark_needed(f, roots, n_roots);
+    run->counts.run_sigs = run->counts.leaves = 0;
     const fold__known *known = run->known;
     const uint32_t now = run->runs;
     uint32_t count = 0;
@@ -19624,25 +19608,9 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
-/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
-    fold__run *run = f->run;
-    for (uint32_t call = 0; call < run->counts.calls && fold__goes_back(run); call++) {
-        fold__run_sig *run_sig = fold__run_sig_of(f, run->calls[call]);
-        uint64_t found = run_sig->found.slot_grad;
-        run_sig->found.grad |= run->grad[run->calls[call]];
-        run_sig->partly |= !run->grad[run->calls[call]];
-        if (found == fold__all_slots(&f->sigs[run_sig->sig]))
-            continue;
-        const fold__slots slots = fold__slots_of(f, run->calls[call]);
-        for (int slot = 0; slot < fold__n_slots(&slots); slot++)
-            for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-                 edge < end && !(found >> slot & 1); edge++)
-                found |= (uint64_t)run->grad[f->edge_source[edge]] << slot;
-        run_sig->found.slot_grad = found;
-    }
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++)
         if (!fold__know_analysis(f, sig))
             return 0;
     return 1;
@@ -20152,28 +20120,24 @@ typedef struct fold__reader {
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *slots;       /* for each signature, the inputs of this one that it feeds */
-    fold__feeder *feeders; /* all that feed any, as found */
-    uint32_t n_feeders;
+    uint64_t *slots; /* for each signature, the inputs of this one that it feeds */
 } fold__reader;
 
-static void fold__note_feeder(fold__reader *reader, uint32_t from, uint64_t slot)
-{
-    if (!reader->slots[from])
-        reader->feeders[reader->n_feeders++].sig = from;
-    reader->slots[from] |= slot;
-}
-
-/* Notes which signature makes an input's value. Returns the reader's own longest chain up to the value. */
-FOLD__INLINE uint32_t fold__read_operand(fold__reader *reader, uint32_t source, uint64_t slot)
+/* Notes which signature makes an input's value, behind the other feeders if it is a new one. Returns the
+   reader's own longest chain up to the value. */
+FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t slot,
+                                         fold__feeder **feeders)
 {
     const uint32_t made = reader->maker[source], from = made - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
         reader->leaf_group[source] = reader->group;
     if (from >= reader->n_sigs)
         return 0;
-    if (!(reader->slots[from] & slot))
-        fold__note_feeder(reader, from, slot);
+    if (!(reader->slots[from] & slot)) {
+        if (!reader->slots[from])
+            (*feeders)++->sig = from;
+        reader->slots[from] |= slot;
+    }
     return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
 }
 
@@ -20183,42 +20147,44 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
-    fold__reader reader = { run->maker,
-                            run->chain,
-                            fold__goes_back(run) && run->grad_leaves ? run->leaf_group : NULL,
-                            group->first_sig,
-                            group->end_sig - group->first_sig,
-                            self,
-                            group_sig->group,
-                            slots,
-                            f->feeders,
-                            group_sig->first_feeder };
-    const uint32_t *calls = run->calls_by_sig + group_sig->first_record;
+    const fold__reader reader = { run->maker,
+                                  run->chain,
+                                  fold__goes_back(run) && run->grad_leaves ? run->leaf_group : NULL,
+                                  group->first_sig,
+                                  group->end_sig - group->first_sig,
+                                  self,
+                                  group_sig->group,
+                                  slots };
+    fold__feeder *feeders = f->feeders + group_sig->first_feeder;
+    const uint32_t *const calls = run->calls_by_sig + group_sig->first_record, *const source = f->edge_source;
+    const uint32_t *const first_edge = f->first_edge;
+    uint32_t *const chains = run->chain;
     const uint32_t n_calls = group_sig->calls;
     const uint32_t n_in = group_sig->n_in;
     const uint32_t n_list = group_sig->n_list;
     const uint32_t n_out = group_sig->n_out;
+    uint32_t longest_of_all = 0;
     for (uint32_t call = 0; call < n_calls; call++) {
-        const uint32_t id = calls[call], *const source = f->edge_source;
+        const uint32_t id = calls[call];
         uint64_t slot = 1;
-        uint32_t longest = 0, edge = f->first_edge[id], chain;
+        uint32_t longest = 0, edge = first_edge[id], chain;
         for (const uint32_t end = edge + n_in; edge < end; edge++, slot <<= 1) {
-            chain = fold__read_operand(&reader, source[edge], slot);
+            chain = fold__read_operand(&reader, source[edge], slot, &feeders);
             longest = chain > longest ? chain : longest;
         }
         for (uint32_t component = 0, edges = n_list ? fold__slots_of(f, id).edges : 0; component < n_list;
              component++, slot <<= 1)
             for (const uint32_t end = edge + edges; edge < end; edge++) {
-                chain = fold__read_operand(&reader, source[edge], slot);
+                chain = fold__read_operand(&reader, source[edge], slot, &feeders);
                 longest = chain > longest ? chain : longest;
             }
-        longest++;
-        for (uint32_t output = 0; output < n_out; output++)
-            run->chain[id + output] = longest;
-        if (longest > group_sig->chain)
-            group_sig->chain = longest;
+        chains[id] = ++longest;
+        for (uint32_t output = 1; output < n_out; output++)
+            chains[id + output] = longest;
+        longest_of_all = longest > longest_of_all ? longest : longest_of_all;
     }
-    group_sig->end_feeder = reader.n_feeders;
+    group_sig->chain = longest_of_all > group_sig->chain ? longest_of_all : group_sig->chain;
+    group_sig->end_feeder = (uint32_t)(feeders - f->feeders);
     for (uint32_t at = group_sig->first_feeder; at < group_sig->end_feeder; at++) {
         fold__feeder *feeder = &f->feeders[at];
         feeder->slots = slots[feeder->sig];
@@ -22287,7 +22253,7 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int s
         const size_t end_at = at + fold__rows_in_part(worker, 1, call, &first);
         for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
             const uint32_t edge_rows = fold__edge_rows(f, edge);
-            const size_t stride = given ? fold__dest_stride(f, edge, size) : 0;
+            const size_t stride = given && edge_rows > 1 ? fold__dest_stride(f, edge, size) : 0;
             float *dest = is_back ? fold__trash(f, worker) : NULL;
             if (given)
                 dest = fold__edge_dest(f, worker, edge, 0, back);
@@ -22502,6 +22468,42 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
    Owns: the gradients of values, of recorded ones and of those within programs, over the same batches
    backwards. Calls: executor, and of the next room fold__shared_total, which completes the gradient of a
    shared node. Must not know parameters. */
+
+/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
+   behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
+   summed value form a list in record order. */
+FOLD__INLINE void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
+{
+    fold__run *run = f->run;
+    const fold__sig *sig = fold__node_sig(f, id);
+    const uint32_t first = f->first_edge[id], end = f->first_edge[id + 1];
+    for (uint32_t edge = first; edge < end; edge++) {
+        const uint32_t source = f->edge_source[edge];
+        if (run->mode[source] != FOLD__GRAD_SUM && !sig->shared)
+            continue;
+        const uint32_t slot = fold__slot_of_edge(sig, edge - first, end - first);
+        const int is_use = slot < sig->n_in && (sig->shared >> slot & 1);
+        if (!(sig->differentiable >> slot & 1) ||
+            (is_use ? !run->grad[source] : run->mode[source] != FOLD__GRAD_SUM))
+            continue;
+        const uint32_t length = fold__input_floats(f, sig, (int)slot);
+        uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
+        if (!next)
+            next = &run->group[fold__group_sig_of(f, id)->group].rows;
+        run->contribution_at[edge] = *next;
+        const int few = fold__takes_few(f, id);
+        *next += (length * fold__contribution_rows(f, id, edge, few) + 15) / 16;
+        if (is_use)
+            continue;
+        run->contribution_floats[edge] = length | (few ? FOLD__TAKES_FEW : 0);
+        run->next_contribution[edge] = FOLD__NONE;
+        if (run->first_contribution[source] == FOLD__NONE)
+            run->first_contribution[source] = edge;
+        else
+            run->next_contribution[run->last_contribution[source]] = edge;
+        run->last_contribution[source] = edge;
+    }
+}
 
 static size_t fold__widest(const fold_ctx *f)
 {
@@ -22786,16 +22788,20 @@ typedef struct fold__sums {
     float *to[32];
 } fold__sums;
 
+/* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
+FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
+{
+    const int in_place = f->run->mode[id] >= FOLD__GRAD_WHOLE && f->run->mode[id] <= FOLD__GRAD_SOME_PARTS;
+    return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
+}
+
 /* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
-   it, or nobody, contributes. There is nothing to add up where readers write in place. */
+   it, or nobody, contributes. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
-    const uint32_t mode = run->mode[id];
-    if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD))
+    if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD) || run->mode[id] != FOLD__GRAD_SUM)
         return 0;
-    if (mode != FOLD__GRAD_SUM)
-        return mode != FOLD__GRAD_ZERO && mode != FOLD__GRAD_ROOT;
     for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
         if (run->contribution_floats[edge] != sums->width)
             return 0;
@@ -22829,31 +22835,30 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
 {
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
     const size_t count = value->elem ? worker->batch.elems : worker->batch.count;
+    const uint32_t end = worker->batch.stage ? worker->batch.count : 0;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
-    const uint32_t *const ids = worker->ids, begun = fold__begun(worker);
-    float *const *const grad_row = f->run->grad_row;
-    const int elem = value->elem, finishes = worker->batch.stage != 0;
     fold__sums sums;
+    size_t at = 0;
     sums.n = 0;
-    sums.width = elem ? 0 : value->size; /* lists do not join */
-    for (uint32_t call = 0, at = 0; call < worker->batch.count; call++) {
-        const uint32_t id = ids[call] + (uint32_t)output;
-        uint32_t first = 0, of_call = 1;
-        if (elem)
-            of_call = fold__rows_in_part(worker, 1, call, &first);
-        for (uint32_t row = first; row < first + of_call && elem; row++)
-            rows[at++] = grad_row[id] + (size_t)row * value->size;
-        if (!elem)
-            rows[call] = grad_row[id];
-        if (finishes && (elem || call >= begun) && !fold__join_sums(f, &sums, id)) {
-            const fold__share some = { (int)first, (int)(first + of_call) };
+    sums.width = value->elem ? 0 : value->size; /* lists do not join */
+    for (uint32_t call = value->elem ? 0 : fold__begun(worker); call < end; call++) {
+        const uint32_t id = worker->ids[call] + (uint32_t)output;
+        if (fold__is_complete(f, id))
+            continue;
+        uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
+        const fold__share some = { (int)first, (int)(first + of_call) };
+        if (!fold__join_sums(f, &sums, id))
             fold__finish_gradient(f, worker, id, group, some);
-        }
         if (sums.n == 32)
             fold__add_sums(f, &sums, group);
     }
-    if (sums.n)
-        fold__add_sums(f, &sums, group);
+    fold__add_sums(f, &sums, group);
+    for (uint32_t call = 0; call < worker->batch.count; call++) {
+        float *row = f->run->grad_row[worker->ids[call] + (uint32_t)output];
+        uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
+        for (row += (size_t)first * value->size; of_call; of_call--, row += value->size)
+            rows[at++] = row;
+    }
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
@@ -24565,11 +24570,9 @@ static uint32_t fold__place_links(fold_ctx *f)
     }
     for (uint32_t group = 0; group < run->counts.groups; group++)
         run->group[group].rows = 0;
-    for (uint32_t call = 0; call < f->n_calls && fold__goes_back(run); call++) {
-        const uint32_t id = f->calls[call];
-        if (id <= run->counts.last_node && (run->state[id] & FOLD__RUNS) && run->grad[id])
-            fold__place_contributions(f, id, &run->group[fold__group_sig_of(f, id)->group].rows, &linked);
-    }
+    for (uint32_t call = 0; call < f->n_calls && fold__goes_back(run); call++)
+        if (run->grad[f->calls[call]])
+            fold__place_contributions(f, f->calls[call], NULL, &linked);
     return linked;
 }
 

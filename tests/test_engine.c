@@ -490,10 +490,10 @@ static void memory_is_reused(void)
     fold_model_free(m);
 }
 
-/* One sample that is a chain: by nodes, over a list, with a reader of all second outputs at the end, of lists, or of
-   calls that each have a list. */
-enum { CHAIN_WIDTH = 8, CHAIN_IN = 4, CHAIN_ROWS = 6 };
-enum { CHAIN_OF_NODES, CHAIN_OVER_LIST, CHAIN_READ_LATE, CHAIN_OF_LISTS, CHAIN_WITH_LISTS, CHAINS };
+/* One sample that is a chain: by nodes, over a list, with a reader of all second outputs at the end, of lists, of
+   calls that each have a list, or of steps that also read the one CHAIN_BACK before, further than a block of rows reaches. */
+enum { CHAIN_WIDTH = 8, CHAIN_BACK = 41, CHAIN_IN = 4, CHAIN_ROWS = 6 };
+enum { CHAIN_OF_NODES, CHAIN_OVER_LIST, CHAIN_READ_LATE, CHAIN_OF_LISTS, CHAIN_WITH_LISTS, CHAIN_LOOKS_BACK, CHAINS };
 static void looks_at_list(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_node seen = fold_linear(f, in[1], fold_param_find(fold_ctx_model(f), "W"), FOLD_NULL_PARAM);
@@ -514,7 +514,10 @@ static fold_node long_chain(fold_ctx *f, int way, const fold_recurrent *layer, f
             const fold_node list[2] = { fold_input(f, x + t, CHAIN_WIDTH), fold_input(f, x + 2 * t, CHAIN_WIDTH) };
             last.h = fold_call_n(f, looks, &last.h, 1, list, 1 + t % 2);
         } else if (way == CHAIN_OF_LISTS) root = fold_tanh(f, fold_linear(f, root, W, FOLD_NULL_PARAM));
-        else last = fold_recurrent_apply(f, gru, fold_input(f, x + CHAIN_IN * t, CHAIN_IN), last);
+        else if (way == CHAIN_LOOKS_BACK) {
+            const fold_node back = t < CHAIN_BACK ? fold_input(f, x + t, CHAIN_WIDTH) : all[t - CHAIN_BACK];
+            last.c = last.h = fold_tanh(f, fold_add(f, fold_linear(f, last.h, W, FOLD_NULL_PARAM), back));
+        } else last = fold_recurrent_apply(f, gru, fold_input(f, x + CHAIN_IN * t, CHAIN_IN), last);
         all[t] = last.c;
     }
     root = way == CHAIN_OF_LISTS ? fold_list_sum(f, root) : way == CHAIN_READ_LATE ? fold_sum_n(f, all, n) : last.h;
