@@ -18208,7 +18208,7 @@ typedef struct fold__spot {
 /* A map of an op over rows: the spots of what it writes and of what it reads. */
 typedef struct fold__map_turn {
     fold__map_fn map; /* NULL: the op runs itself */
-    uint32_t spot[4]; /* of operands that are not there, that of the result */
+    uint32_t spot[4]; /* of operands that are not there, that of what it writes */
     uint8_t here, even; /* all rows are of buffers, and lie side by side there */
 } fold__map_turn;
 /* Tells what a stage of a signature does with an op. */
@@ -21942,12 +21942,11 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
         map->map = (which ? engine->maps->derivative[which - 1] : engine->maps->map)[engine->kernels->set];
         map->here = map->even = 1;
         for (uint32_t i = 0; i < 4; i++) {
-            const char name = !i || !*from ? 'y' : *from++;
+            const char name = i && *from ? *from++ : which ? 'd' : 'y';
             map->spot[i] = name == 'y'   ? out
                            : name == 'g' ? out + (uint32_t)worker->program.n_values
+                           : name == 'd' ? (uint32_t)(worker->din - worker->spot) + in + which - 1
                                          : in + (uint32_t)(name - 'a');
-            if (!i && which)
-                map->spot[i] = (uint32_t)(worker->din - worker->spot) + in + which - 1;
             map->here &= worker->spot[map->spot[i]].moves != FOLD__OTHERWISE;
             map->even &= map->here && (int)worker->spot[map->spot[i]].stride == turn->size;
         }
@@ -21996,7 +21995,6 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = run->buffer + group_sig->first_buffer;
     worker->turn = (fold__turn *)(void *)(stages + 1) + (stage ? 0 : worker->program.n_ops);
     worker->spot = (fold__spot *)(void *)((char *)stages + stages->spots_at);
     worker->out = worker->spot + worker->program.n_refs;
@@ -22132,6 +22130,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
     fold__enter_stage(f, worker, group_sig, worker->batch.stage);
+    worker->buffer = run->buffer + group_sig->first_buffer;
 }
 
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
