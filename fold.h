@@ -148,7 +148,8 @@
      Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend on the sequence recorded and on nothing else.
+                 depend on the sequence recorded and on nothing else. Sums of gradients of n rows go by blocks
+                 of 512, of 2048 for large weights, and lose (block + n / block) / 2 units at most.
                - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
                  host has set the processor to, and puts its settings and exception flags back. So a host may
                  trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
@@ -550,10 +551,11 @@ typedef struct fold_ctx_desc {
                                for the smallest block. threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
-                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), or more if
-                               batches would have fewer than 12 rows. SIZE_MAX: all run together. Without a
-                               backward, large batches run in pieces: what is made and read within one takes
-                               about a quarter of this. 16384 suits small memories */
+                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
+                               times that if batches would have few rows or weights take more than half of
+                               it, and more if batches would have fewer than 12 rows. SIZE_MAX: all run
+                               together. Without a backward, large batches run in pieces: what is made and
+                               read within one takes about a quarter of this. 16384 suits small memories */
     size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
                                 used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
                                 recently used goes first. A second run of one recording keeps none. 0: none */
@@ -1068,8 +1070,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      rows by fold_list_unstack, or make one value of the list by fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
      Dropout draws once a call, and its mask depends on the row's index.
-   - Rows sum their gradients to a node beside them in row order from zero, as one contribution. Weights sum
-     all rows in record order, as they do for nodes.
+   - Rows sum their gradients to a node beside them in row order, as one contribution. Weights sum all rows in
+     record order, as they do for nodes.
    - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
      body only reductions can be used, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
@@ -2298,6 +2300,28 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
+/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
+static void fold__sort(uint32_t *items, uint32_t count,
+                       int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
+{
+    uint32_t start = count / 2, end = count;
+    while (end > 1) {
+        uint32_t item, at = 0;
+        if (start)
+            at = --start, item = items[at];
+        else
+            item = items[--end], items[end] = items[0];
+        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && before(by, items[child], items[child + 1]))
+                child++;
+            if (!before(by, item, items[child]))
+                break;
+            items[at] = items[child];
+        }
+        items[at] = item;
+    }
+}
+
 /* ==== room: errors ==========================================================================
    Owns: text from formats, the sticky error, the text of a status. Calls: libc. Must not know whose it is. */
 
@@ -2860,9 +2884,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     size_t now = 0;
     for (int i = 0; i < arena->count; i++)
         now += arena->array[i].capacity;
-    arena->bytes = now;
-    if (now > arena->peak)
-        arena->peak = now;
+    fold__arena_account(arena, now, arena->bytes);
     return 1;
 }
 
@@ -3360,13 +3382,10 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
+    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `apart`, of one row at
+       least, if fold__adds_apart: chains begin at zero and are added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                        float *dw, size_t ldw, float *scratch);
-    /* The same with chains from zero, which are added to dw, of one row at least. NULL:
-       fold__join_weight_grad does it. */
-    void (*weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                              float *dw, size_t ldw, float *scratch);
+                        float *dw, size_t ldw, float *scratch, int apart);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
@@ -3713,8 +3732,7 @@ typedef struct fold__weighing {
     int rows, seen, grow;
     float scale;
     size_t stride;
-    float *scores, *slopes, *lanes;
-    const float *largest, *factor;
+    float *scores, *slopes, *lanes, *largest, *factor;
     const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
                          at the next multiple of FOLD__LANES; there is no seen, grow or stride */
 } fold__weighing;
@@ -4246,12 +4264,11 @@ typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
     ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
-    float scale;
-    int row, rows; /* the block's */
-    size_t stride; /* floats between rows of scores, with room to fill beyond the last key */
+    int row;                /* the block's first */
+    fold__weighing block;   /* its scores have room to fill beyond the last key */
     const float *key_panels; /* the head's */
     size_t key_next;         /* floats until its next panel begins */
-    float *packed_keys, *packed_values, *scores, *slopes, *lanes, *largest, *factor;
+    float *packed_keys, *packed_values;
 } fold__attention_head;
 
 static size_t fold__attention_stride(const fold__attention_call *call)
@@ -4283,9 +4300,10 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->call = call;
     at->q_col = (ptrdiff_t)head * call->width;
     at->v_col = (ptrdiff_t)head * call->value_width;
-    at->scale = call->scale != 0.0f ? call->scale : 1.0f / sqrtf((float)call->width);
-    at->row = at->rows = 0;
-    at->stride = fold__attention_stride(call);
+    at->block.scale = call->scale != 0.0f ? call->scale : 1.0f / sqrtf((float)call->width);
+    at->row = at->block.rows = 0;
+    at->block.grow = call->causal;
+    at->block.stride = fold__attention_stride(call);
     at->packed_keys = scratch;
     at->key_panels = scratch;
     at->key_next = (size_t)call->width * FOLD__PANEL_KEYS;
@@ -4294,11 +4312,11 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
         at->key_next *= (size_t)call->heads;
     }
     at->packed_values = at->packed_keys + keys * (size_t)call->width;
-    at->scores = at->packed_values + (backward ? keys * (size_t)call->value_width : 0);
-    at->slopes = at->scores + held;
-    at->lanes = at->slopes + (backward ? held : 0);
-    at->largest = at->lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
-    at->factor = at->largest + FOLD__QUERY_BLOCK;
+    at->block.scores = at->packed_values + (backward ? keys * (size_t)call->value_width : 0);
+    at->block.slopes = at->block.scores + held;
+    at->block.lanes = at->block.slopes + (backward ? held : 0);
+    at->block.largest = at->block.lanes + FOLD__QUERY_BLOCK * FOLD__LANES;
+    at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
 /* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
@@ -4388,26 +4406,26 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
                                    const float *panels, size_t next, int width, float *to)
 {
     const fold__attention_call *call = at->call;
-    const int last = fold__attention_seen(call, at->row + at->rows - 1);
+    const int last = fold__attention_seen(call, at->row + at->block.rows - 1);
     fold__strided product = FOLD__ALL_ZERO;
     int rows;
     product.left_row = input->stride;
     product.left_step = 1;
     product.right_step = FOLD__PANEL_KEYS;
-    product.out_row = (ptrdiff_t)at->stride;
+    product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
         /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
         const int start = first - fold__attention_seen(call, at->row) + 1;
-        for (int row = call->causal && start > 0 ? start : 0; row < at->rows; row += rows) {
-            const int left = at->rows - row;
+        for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
+            const int left = at->block.rows - row;
             rows = call->causal ? fold__tile_height(at->attender->tiles->tallest, left, 0) : left;
             int columns = fold__attention_seen(call, at->row + row + rows - 1) - first;
             if (columns > FOLD__PANEL_KEYS)
                 columns = FOLD__PANEL_KEYS;
             product.left = input->base + (at->row + row) * input->stride + col;
             product.right = panels + (size_t)(first / FOLD__PANEL_KEYS) * next;
-            product.out = to + (size_t)row * at->stride + first;
+            product.out = to + (size_t)row * at->block.stride + first;
             fold__strided_run(at->attender, &product, rows,
                               (int)fold__round_up((size_t)columns, FOLD__LANES));
         }
@@ -4420,7 +4438,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
 {
     fold__strided product = FOLD__ALL_ZERO;
     product.left = weights;
-    product.left_row = (ptrdiff_t)at->stride;
+    product.left_row = (ptrdiff_t)at->block.stride;
     product.left_step = 1;
     product.right = from->base + col;
     product.right_step = from->stride;
@@ -4429,7 +4447,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     product.steps = fold__attention_seen(at->call, at->row);
     product.ramp = at->call->causal;
     product.factor = factor;
-    fold__strided_run(at->attender, &product, at->rows, width);
+    fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
 /* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
@@ -4441,12 +4459,12 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
     fold__strided product = FOLD__ALL_ZERO;
     product.left = weights;
     product.left_row = 1;
-    product.left_step = (ptrdiff_t)at->stride;
+    product.left_step = (ptrdiff_t)at->block.stride;
     product.right = from->base + at->row * from->stride + col;
     product.right_step = from->stride;
     product.out = to->base + col;
     product.out_row = to->stride;
-    product.steps = at->rows;
+    product.steps = at->block.rows;
     product.started = at->row > fold__attention_blind(at->call);
     fold__strided_run(at->attender, &product, all, width);
     if (!at->call->causal)
@@ -4455,66 +4473,55 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
     product.out += all * to->stride;
     product.ramp = -1;
     product.started = 0;
-    fold__strided_run(at->attender, &product, at->rows, width);
+    fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-static fold__weighing fold__attention_weighing(const fold__attention_head *at)
+static const fold__weigher *fold__attention_weigher(fold__attention_head *at)
 {
-    fold__weighing with;
-    with.rows = at->rows;
-    with.seen = fold__attention_seen(at->call, at->row);
-    with.grow = at->call->causal;
-    with.scale = at->scale;
-    with.stride = at->stride;
-    with.scores = at->scores;
-    with.slopes = at->slopes;
-    with.lanes = at->lanes;
-    with.largest = at->largest;
-    with.factor = at->factor;
-    with.first = at->call->sight ? at->call->sight->first + at->row : NULL;
-    return with;
+    at->block.seen = fold__attention_seen(at->call, at->row);
+    at->block.first = at->call->sight ? at->call->sight->first + at->row : NULL;
+    return &at->attender->weigher[at->call->sight != NULL];
 }
 
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
-static void fold__attention_exps(const fold__attention_head *at, int head)
+static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
-    const fold__weighing with = fold__attention_weighing(at);
-    const fold__weigher *weigher = &attender->weigher[with.first != NULL];
+    const fold__weigher *weigher = fold__attention_weigher(at);
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
-    weigher->fill(&with, at->scores, -INFINITY);
-    weigher->largest(&with);
-    attender->join_largest(at->largest, at->lanes, at->rows);
-    weigher->exps(&with);
-    memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor);
-    attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    for (int row = 0; norm && row < at->rows; row++, norm += norms->stride) {
-        norm[0] = at->largest[row];
-        norm[1] = at->factor[row];
+    weigher->fill(&at->block, at->block.scores, -INFINITY);
+    weigher->largest(&at->block);
+    attender->join_largest(at->block.largest, at->block.lanes, at->block.rows);
+    weigher->exps(&at->block);
+    memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
+    attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
+    for (int row = 0; norm && row < at->block.rows; row++, norm += norms->stride) {
+        norm[0] = at->block.largest[row];
+        norm[1] = at->block.factor[row];
     }
-    attender->invert(at->factor, at->rows);
+    attender->invert(at->block.factor, at->block.rows);
 }
 
 /* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
-static void fold__attention_slopes(const fold__attention_head *at, int head)
+static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
-    const fold__weighing with = fold__attention_weighing(at);
-    const fold__weigher *weigher = &attender->weigher[with.first != NULL];
+    const fold__weigher *weigher = fold__attention_weigher(at);
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
-    weigher->fill(&with, at->scores, -INFINITY);
-    weigher->fill(&with, at->slopes, 0.0f);
-    for (int row = 0; row < at->rows; row++, norm += norms->stride) {
-        at->largest[row] = norm[0];
-        at->factor[row] = norm[1];
+    weigher->fill(&at->block, at->block.scores, -INFINITY);
+    weigher->fill(&at->block, at->block.slopes, 0.0f);
+    for (int row = 0; row < at->block.rows; row++, norm += norms->stride) {
+        at->block.largest[row] = norm[0];
+        at->block.factor[row] = norm[1];
     }
-    attender->invert(at->factor, at->rows);
-    weigher->weights(&with);
-    memset(at->factor, 0, (size_t)at->rows * sizeof *at->factor); /* from here on the mean of slopes */
-    attender->tiles->add_lanes(at->factor, at->lanes, at->rows);
-    weigher->slopes(&with);
+    attender->invert(at->block.factor, at->block.rows);
+    weigher->weights(&at->block);
+    /* from here on the mean of slopes */
+    memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
+    attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
+    weigher->slopes(&at->block);
 }
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
@@ -4533,13 +4540,13 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     fold__attention_clear(&call->norms, at.row, 2 * head, 2);
     if (at.row < call->queries && !call->key_panels)
         fold__attention_pack(attender, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
-    for (; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, call->queries - at.row);
+    for (; at.row < call->queries; at.row += at.block.rows) {
+        at.block.rows = fold__attention_block(call, call->queries - at.row);
         fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
-                               at.scores);
+                               at.block.scores);
         fold__attention_exps(&at, head);
-        fold__attention_sums(&at, at.scores, &call->value, at.v_col, call->value_width, &call->out,
-                             at.factor);
+        fold__attention_sums(&at, at.block.scores, &call->value, at.v_col, call->value_width, &call->out,
+                             at.block.factor);
     }
 }
 
@@ -4558,19 +4565,22 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
     fold__attention_pack(attender, at.packed_keys, &call->key, call->keys, at.q_col, call->width);
     fold__attention_pack(attender, at.packed_values, &call->value, call->keys, at.v_col, call->value_width);
-    for (at.row = blind; at.row < call->queries; at.row += at.rows) {
-        at.rows = fold__attention_block(call, call->queries - at.row);
+    for (at.row = blind; at.row < call->queries; at.row += at.block.rows) {
+        at.block.rows = fold__attention_block(call, call->queries - at.row);
         fold__attention_scores(&at, &call->query, at.q_col, at.key_panels, at.key_next, call->width,
-                               at.scores);
+                               at.block.scores);
         fold__attention_scores(&at, &call->d_out, at.v_col, at.packed_values,
-                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width, at.slopes);
+                               (size_t)call->value_width * FOLD__PANEL_KEYS, call->value_width,
+                               at.block.slopes);
         fold__attention_slopes(&at, head);
         if (call->d_value.base)
-            fold__attention_spread(&at, at.scores, &call->d_out, at.v_col, call->value_width, &call->d_value);
+            fold__attention_spread(&at, at.block.scores, &call->d_out, at.v_col, call->value_width,
+                                   &call->d_value);
         if (call->d_query.base)
-            fold__attention_sums(&at, at.slopes, &call->key, at.q_col, call->width, &call->d_query, NULL);
+            fold__attention_sums(&at, at.block.slopes, &call->key, at.q_col, call->width, &call->d_query,
+                                 NULL);
         if (call->d_key.base)
-            fold__attention_spread(&at, at.slopes, &call->query, at.q_col, call->width, &call->d_key);
+            fold__attention_spread(&at, at.block.slopes, &call->query, at.q_col, call->width, &call->d_key);
     }
 }
 
@@ -4582,7 +4592,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
                              const float *factor)
 {
     fold__row_sums sums = FOLD__ALL_ZERO;
-    sums.rows = at->rows;
+    sums.rows = at->block.rows;
     sums.width = width;
     sums.heads = heads;
     sums.next = (ptrdiff_t)next;
@@ -4635,14 +4645,14 @@ static void fold__sight_forward(const fold__attender *attender, const fold__atte
     for (int row = 0, rows; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
-                         at->scores, next);
+                         at->block.scores, next);
         for (int which = 0; which < heads; which++) {
             at[which].row = row;
-            at[which].rows = rows;
+            at[which].block.rows = rows;
             fold__attention_exps(&at[which], head + which);
         }
-        fold__sight_sums(at, heads, next, at->scores, &call->value, at->v_col, call->value_width, &call->out,
-                         at->factor);
+        fold__sight_sums(at, heads, next, at->block.scores, &call->value, at->v_col, call->value_width,
+                         &call->out, at->block.factor);
     }
 }
 
@@ -4656,25 +4666,26 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
     for (int row = 0, rows; row < call->queries; row += rows) {
         rows = fold__sight_block(call, row);
         attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
-                         at->scores, next);
+                         at->block.scores, next);
         attender->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
-                         heads, at->slopes, next);
+                         heads, at->block.slopes, next);
         for (int which = 0; which < heads; which++) {
             at[which].row = row;
-            at[which].rows = rows;
+            at[which].block.rows = rows;
             fold__attention_slopes(&at[which], head + which);
         }
         if (call->d_query.base)
-            fold__sight_sums(at, heads, next, at->slopes, &call->key, at->q_col, call->width, &call->d_query,
-                             NULL);
+            fold__sight_sums(at, heads, next, at->block.slopes, &call->key, at->q_col, call->width,
+                             &call->d_query, NULL);
         for (int which = 0; which < heads; which++) {
-            at[which].scores += fold__sight_floats(call->sight, row, rows);
-            at[which].slopes += fold__sight_floats(call->sight, row, rows);
+            at[which].block.scores += fold__sight_floats(call->sight, row, rows);
+            at[which].block.slopes += fold__sight_floats(call->sight, row, rows);
         }
     }
-    fold__sight_spread(at, heads, next, at->scores - all, &call->d_out, at->v_col, call->value_width,
+    fold__sight_spread(at, heads, next, at->block.scores - all, &call->d_out, at->v_col, call->value_width,
                        &call->d_value);
-    fold__sight_spread(at, heads, next, at->slopes - all, &call->query, at->q_col, call->width, &call->d_key);
+    fold__sight_spread(at, heads, next, at->block.slopes - all, &call->query, at->q_col, call->width,
+                       &call->d_key);
 }
 
 /* -- products of bytes --
@@ -4743,29 +4754,23 @@ typedef struct fold__byte_kernels {
 static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
 /* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
 static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
-/* Counts a weight in bytes with its scales, which lie behind its groups. */
-static size_t fold__byte_size(int inner, int columns)
+/* Counts the bytes of a weight, behind which its scales lie. */
+static size_t fold__byte_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
-    return (size_t)fold__byte_groups(columns) * (fold__byte_stride(inner) + FOLD__BYTE_GROUP * sizeof(float));
-}
-static size_t fold__saved_size(int inner, int columns)
-{
-    return fold__round_up((size_t)inner * (size_t)columns, sizeof(float)) + (size_t)columns * sizeof(float);
+    return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
+                             : (size_t)fold__byte_groups(columns) * fold__byte_stride(inner);
 }
 
 static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels, const uint8_t *bytes,
                                               int inner, int columns, int transposed)
 {
-    const size_t area = (size_t)inner * (size_t)columns, grouped = fold__byte_stride(inner);
     fold__byte_weight weight;
     weight.bytes = bytes;
-    weight.group = kernels->size ? grouped : (size_t)inner;
+    weight.group = kernels->size ? fold__byte_stride(inner) : (size_t)inner;
     weight.row = transposed ? 1 : (size_t)columns;
     if (kernels->as_saved)
         weight.group = transposed ? (size_t)inner : 1;
-    const size_t size = kernels->as_saved ? fold__round_up(area, sizeof(float))
-                                          : (size_t)fold__byte_groups(columns) * grouped;
-    weight.scales = (const float *)(const void *)(bytes + size);
+    weight.scales = (const float *)(const void *)(bytes + fold__byte_size(kernels, inner, columns));
     return weight;
 }
 
@@ -5208,8 +5213,9 @@ static void fold__product_sgemm(const fold__product *product, float *scratch)
 }
 
 static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                    int columns, float *dw, size_t ldw, float *scratch)
+                                    int columns, float *dw, size_t ldw, float *scratch, int apart)
 {
+    (void)apart;
     float *grads = scratch, *inputs = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)columns;
     if (inner < 1 || columns < 1)
         return;
@@ -8089,14 +8095,9 @@ static void FOLD__ISA(product)(const fold__product *product, float *scratch)
 }
 
 static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                   int columns, float *dw, size_t ldw, float *scratch)
+                                   int columns, float *dw, size_t ldw, float *scratch, int apart)
 {
-    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 0);
-}
-static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                         int columns, float *dw, size_t ldw, float *scratch)
-{
-    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
+    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, apart);
 }
 
 static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
@@ -8113,17 +8114,15 @@ static const fold__reducer FOLD__ISA(reducer) = {
     FOLD__ISA(first_largest)
 };
 
-static const fold__kernels
-    FOLD__ISA(table) = { FOLD__ISA_NAME,
-                         FOLD__SET,
-                         FOLD__VPP *FOLD__W,
-                         FOLD__W,
-                         FOLD__ISA(pack),
-                         FOLD__ISA(product),
-                         FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
-                         FOLD__SIMD_PASS == 1 ? NULL : FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart)),
-                         FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
-                         { FOLD__RULES(FOLD__RULE_ENTRY) } };
+static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
+                                                FOLD__SET,
+                                                FOLD__VPP *FOLD__W,
+                                                FOLD__W,
+                                                FOLD__ISA(pack),
+                                                FOLD__ISA(product),
+                                                FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
+                                                FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
+                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -8149,7 +8148,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(pack_cblas),
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
-                                                NULL,
                                                 FOLD__ISA(add_products),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
@@ -8265,9 +8263,9 @@ enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FO
 
 static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
-    return kernels->halves     ? fold__half_size(inner, columns)
-           : kernels->as_saved ? fold__saved_size(inner, columns)
-                               : fold__byte_size(inner, columns);
+    const int scales = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
+    return kernels->halves ? fold__half_size(inner, columns)
+                           : fold__byte_size(kernels, inner, columns) + (size_t)scales * sizeof(float);
 }
 static int fold__is_quantized(const fold__param_data *param)
 {
@@ -8496,6 +8494,12 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
    values alone. Values that lie side by side go by sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
+/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
+   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
+#ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
+#define FOLD__BLOCK_ROWS 512
+#endif
+
 /* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
 static size_t fold__left_half(size_t count, size_t block)
 {
@@ -8514,7 +8518,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
 /* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
    floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
-                             const fold_rows *input, size_t at, const int *first, int rows)
+                             const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -8522,6 +8526,7 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
     sums.rows = rows;
     sums.heads = 1;
     sums.width = (int)size;
+    sums.started = started;
     sums.first = first;
     sums.weights = ones;
     sums.from = *input;
@@ -8537,7 +8542,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     if (count <= FOLD__CHAIN) {
         const int both[2] = { first, first + count };
         const fold_rows to = { total, 0, NULL };
-        fold__sum_chains(kernels, &to, size, input, at, both, 1);
+        fold__sum_chains(kernels, &to, size, input, at, both, 1, 0);
         return;
     }
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
@@ -9023,11 +9028,6 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-enum {
-    FOLD__JOIN_TALL = 64,
-    FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
-}; /* a weight's gradient is joined in such blocks; no column is left alone */
-
 /* Measures products of at most so many rows; for training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *forms,
                                    const fold__param_data *weight, size_t lines, int trains)
@@ -9043,7 +9043,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byt
                (fold__floats_in_place(weight) ? fold__narrow_stride(rows) : 0);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
-    return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
+    return fold__max_size(forward, backward);
 }
 
 /* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
@@ -9060,70 +9060,35 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Rows come in order and continue
-   the chains of acc (the segment's rows of W). dy begins at the first of the columns. */
-static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int segment,
+/* Portable kernels and a BLAS cannot. */
+static int fold__adds_apart(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
+
+/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
+   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
+static void fold__linear_weight_grad(const fold_op_call *call, size_t count, int segment,
                                      const fold_rows *input, const fold_rows *dy, fold__share share,
-                                     float *acc)
+                                     int apart, float *acc)
 {
-    const fold__engine *engine = fold__engine_of(call);
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
     const int width = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
-              lines = fold__shape_lines(&call->in_shape[0]);
-    const size_t ldw = (size_t)fold__matrix_columns(engine->param[0]), groups = lines == 1 ? 1 : rows;
-    acc += (size_t)share.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
-    for (size_t row = 0; row < groups; row++) {
-        fold_rows xr = *input, dyr = *dy;
-        if (lines > 1) {
-            xr = fold__lines_of(input, (int)row, width);
-            dyr = fold__lines_of(dy, (int)row, call->attr[FOLD__LINEAR_OUT]);
-        }
-        const int count = lines > 1 ? lines : (int)rows;
-        if (call->attr[FOLD__LINEAR_T])
-            engine->kernels->weight_grad(count, &dyr, length, &xr, width, acc, ldw, call->scratch);
-        else
-            engine->kernels->weight_grad(count, &xr, width, &dyr, length, acc, ldw, call->scratch);
-    }
+              lines = (int)count;
+    const size_t ldw = (size_t)fold__matrix_columns(fold__engine_of(call)->param[0]);
+    if (call->attr[FOLD__LINEAR_T])
+        kernels->weight_grad(lines, dy, length, input, width, acc + (size_t)share.from * ldw, ldw,
+                             call->scratch, 0);
+    else
+        kernels->weight_grad(lines, input, width, dy, length, acc + share.from, ldw, call->scratch, apart);
 }
 
-/* Adds xᵀ dy, a sum from zero, with x of `inner` and dy of `count` columns. The kernel for it does so, or
-   block by block, each added while it is in the first cache. x_rows and dy_rows are moved along. */
-static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
-                                   float **dy_rows, int count, float *to, size_t ldw, float *scratch)
+/* Adds some columns of lines to acc, in order; dy begins at the first of them. */
+static void fold__add_lines(const fold__kernels *kernels, size_t lines, const fold_rows *dy,
+                            fold__share share, float *acc)
 {
-    float *block = scratch;
-    const fold_rows x_now = { NULL, 0, x_rows }, dy_now = { NULL, 0, dy_rows };
-    if (kernels->weight_grad_apart && rows) {
-        kernels->weight_grad_apart((int)rows, &x_now, inner, &dy_now, count, to, ldw, scratch);
-        return;
+    const fold_rows to = { acc + share.from, 0, NULL };
+    for (int both[2] = { 0, 0 }; both[1] < (int)lines; both[0] = both[1]) {
+        both[1] = (int)fold__min_size(lines, (size_t)both[0] + FOLD__CHAIN);
+        fold__sum_chains(kernels, &to, (size_t)(share.to - share.from), dy, 0, both, 1, 1);
     }
-    for (int line = 0, tall; line < inner; line += tall) {
-        tall = inner - line < FOLD__JOIN_TALL ? inner - line : FOLD__JOIN_TALL;
-        for (int column = 0, wide; column < count; column += wide) {
-            wide = count - column < FOLD__JOIN_WIDE ? count - column : FOLD__N_BLOCK;
-            const fold_rows sum = { to + (size_t)line * ldw + column, (ptrdiff_t)ldw, NULL },
-                            part = { block, wide, NULL };
-            const fold_rows all[4] = { sum, sum, part, part };
-            memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
-            kernels->weight_grad((int)rows, &x_now, tall, &dy_now, wide, block, (size_t)wide,
-                                 scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
-            FOLD__MAP_OF(kernels, add)(sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
-            for (size_t row = 0; row < rows; row++)
-                dy_rows[row] += column + wide < count ? wide : -column;
-        }
-        for (size_t row = 0; row < rows; row++)
-            x_rows[row] += tall;
-    }
-}
-
-static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
-                           int count, fold__share share, float *acc)
-{
-    for (size_t row = 0; row < rows; row++)
-        for (int line = 0; line < lines; line++) {
-            float *to = acc + share.from;
-            FOLD__RUN_MAP(kernels, add, to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
-                          0, (size_t)(share.to - share.from));
-        }
 }
 
 /* A matrix of one sample, row-major [rows x columns]. */
@@ -9182,7 +9147,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     if (right.columns >= FOLD__LANES) {
         memset(to, 0, (size_t)left.columns * (size_t)right.columns * sizeof *to);
         kernels->weight_grad(left.rows, &input, left.columns, &grads, right.columns, to,
-                             (size_t)right.columns, scratch);
+                             (size_t)right.columns, scratch, 0);
         return;
     }
     for (int column = 0; column < left.columns; column++)
@@ -9355,6 +9320,7 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
+    size_t inner, size; /* how many lines, and how far apart a line's values are; the values of all */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9375,15 +9341,16 @@ static void fold__each_lines(const fold_op_call *call, int axis, int input, fold
     lines.call = call;
     lines.input = input;
     lines.scratch = call->scratch;
-    const size_t in_step = (size_t)lines.axis.length * (size_t)lines.axis.inner,
-                 out_step = (size_t)(fold__out_size(call) / lines.axis.outer);
+    lines.inner = (size_t)lines.axis.inner;
+    lines.size = (size_t)lines.axis.length * lines.inner;
+    const size_t out_step = (size_t)(fold__out_size(call) / lines.axis.outer);
     for (lines.row = 0; lines.row < call->rows; lines.row++)
         for (size_t block = 0; block < (size_t)lines.axis.outer; block++) {
-            lines.in = fold__part_of(&call->in[0], lines.row, block * in_step);
+            lines.in = fold__part_of(&call->in[0], lines.row, block * lines.size);
             lines.out = fold__part_of(&call->out[0], lines.row, block * out_step);
             if (input >= 0) {
                 lines.dout = fold__part_of(&call->dout[0], lines.row, block * out_step);
-                lines.din = fold__part_of(&call->din[input], lines.row, block * in_step);
+                lines.din = fold__part_of(&call->din[input], lines.row, block * lines.size);
             }
             over(&lines);
         }
@@ -9416,14 +9383,14 @@ static void fold__sum_to(const fold__lines *lines, float *out, float *in)
     if (lines->axis.inner == 1)
         out[0] = fold__sum(lines->kernels, in, (size_t)lines->axis.length);
     else
-        fold__sum_rows(lines->kernels, out, (size_t)lines->axis.inner, &rows, 0, lines->axis.length);
+        fold__sum_rows(lines->kernels, out, lines->inner, &rows, 0, lines->axis.length);
 }
 
 static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 {
     fold__sum_to(lines, out, in);
     FOLD__RUN_MAP(lines->kernels, scale, out, out, NULL, NULL, 1.0f / (float)lines->axis.length,
-                  (size_t)lines->axis.inner);
+                  lines->inner);
 }
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
@@ -9431,13 +9398,14 @@ static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, li
 /* Gives every value of the lines the gradient of their sum, times a factor. */
 static void fold__spread_lines(const fold__lines *lines, float factor)
 {
-    const size_t length = (size_t)lines->axis.length, inner = (size_t)lines->axis.inner;
     const fold_rows dout = { lines->dout, 0, NULL },
                     all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
-    if (inner == 1)
-        FOLD__RUN_MAP(lines->kernels, fill, lines->din, NULL, NULL, NULL, lines->dout[0] * factor, length);
+    if (lines->inner == 1)
+        FOLD__RUN_MAP(lines->kernels, fill, lines->din, NULL, NULL, NULL, lines->dout[0] * factor,
+                      lines->size);
     else
-        FOLD__MAP_OF(lines->kernels, scale)(lines->din, lines->dout, NULL, NULL, factor, inner, length, all);
+        FOLD__MAP_OF(lines->kernels, scale)
+        (lines->din, lines->dout, NULL, NULL, factor, lines->inner, (size_t)lines->axis.length, all);
 }
 
 static void fold__sum_lines_grad(const fold__lines *lines) { fold__spread_lines(lines, 1.0f); }
@@ -9452,10 +9420,9 @@ FOLD__OVER_AXIS(mean)
 /* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float most = sign * lines->in[column];
     size_t best = column;
-    for (size_t at = column + inner; at < size && most <= most; at += inner)
+    for (size_t at = column + lines->inner; at < lines->size && most <= most; at += lines->inner)
         if (!(sign * lines->in[at] <= most))
             most = sign * lines->in[best = at];
     return best;
@@ -9463,14 +9430,13 @@ static size_t fold__first_of(const fold__lines *lines, size_t column, float sign
 
 static void fold__extreme_lines(const fold__lines *lines, float sign)
 {
-    for (size_t column = 0; column < (size_t)lines->axis.inner; column++)
+    for (size_t column = 0; column < lines->inner; column++)
         lines->out[column] = lines->in[fold__first_of(lines, column, sign)];
 }
 static void fold__extreme_lines_grad(const fold__lines *lines, float sign)
 {
-    const size_t inner = (size_t)lines->axis.inner;
-    memset(lines->din, 0, inner * (size_t)lines->axis.length * sizeof(float));
-    for (size_t column = 0; column < inner; column++)
+    memset(lines->din, 0, lines->size * sizeof(float));
+    for (size_t column = 0; column < lines->inner; column++)
         lines->din[fold__first_of(lines, column, sign)] = lines->dout[column];
 }
 static void fold__amax_lines(const fold__lines *lines) { fold__extreme_lines(lines, 1); }
@@ -9498,22 +9464,20 @@ static void fold__lines_times(const fold__axis *axis, float *values, const float
 
 static void fold__variance_lines(const fold__lines *lines)
 {
-    const size_t size = (size_t)lines->axis.inner * (size_t)lines->axis.length;
     float *difference = lines->scratch;
     fold__mean_lines(lines);
     fold__lines_less(&lines->axis, difference, lines->in, lines->out);
-    FOLD__RUN_MAP(lines->kernels, square, difference, difference, NULL, NULL, 0, size);
+    FOLD__RUN_MAP(lines->kernels, square, difference, difference, NULL, NULL, 0, lines->size);
     fold__mean_to(lines, lines->out, difference);
 }
 
 static void fold__variance_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner;
     float *means = lines->scratch;
     fold__mean_to(lines, means, lines->in);
     fold__lines_less(&lines->axis, lines->din, lines->in, means);
     FOLD__RUN_MAP(lines->kernels, scale, means, lines->dout, NULL, NULL, 2.0f / (float)lines->axis.length,
-                  inner);
+                  lines->inner);
     fold__lines_times(&lines->axis, lines->din, means);
 }
 
@@ -9524,26 +9488,24 @@ static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 
 
 static void fold__logsumexp_lines(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    float *exps = lines->scratch, *shift = exps + size;
-    for (size_t column = 0; column < inner; column++)
+    float *exps = lines->scratch, *shift = exps + lines->size;
+    for (size_t column = 0; column < lines->inner; column++)
         shift[column] = fold__no_infinity(lines->in[fold__first_of(lines, column, 1)]);
     fold__lines_less(&lines->axis, exps, lines->in, shift);
-    FOLD__RUN_MAP(lines->kernels, exp, exps, exps, NULL, NULL, 0, size);
+    FOLD__RUN_MAP(lines->kernels, exp, exps, exps, NULL, NULL, 0, lines->size);
     fold__sum_to(lines, lines->out, exps);
-    FOLD__RUN_MAP(lines->kernels, log, lines->out, lines->out, NULL, NULL, 0, inner);
-    for (size_t column = 0; column < inner; column++)
+    FOLD__RUN_MAP(lines->kernels, log, lines->out, lines->out, NULL, NULL, 0, lines->inner);
+    for (size_t column = 0; column < lines->inner; column++)
         lines->out[column] = lines->out[column] + shift[column];
 }
 
 static void fold__logsumexp_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *shift = lines->scratch;
-    for (size_t column = 0; column < inner; column++)
+    for (size_t column = 0; column < lines->inner; column++)
         shift[column] = fold__no_infinity(lines->out[column]);
     fold__lines_less(&lines->axis, lines->din, lines->in, shift);
-    FOLD__RUN_MAP(lines->kernels, exp, lines->din, lines->din, NULL, NULL, 0, size);
+    FOLD__RUN_MAP(lines->kernels, exp, lines->din, lines->din, NULL, NULL, 0, lines->size);
     fold__lines_times(&lines->axis, lines->din, lines->dout);
 }
 
@@ -9551,30 +9513,28 @@ FOLD__OVER_AXIS(logsumexp)
 
 static void fold__prod_lines(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    memcpy(lines->out, lines->in, inner * sizeof(float));
-    for (size_t at = inner; at < size; at += inner)
-        for (size_t column = 0; column < inner; column++)
+    memcpy(lines->out, lines->in, lines->inner * sizeof(float));
+    for (size_t at = lines->inner; at < lines->size; at += lines->inner)
+        for (size_t column = 0; column < lines->inner; column++)
             lines->out[column] *= lines->in[at + column];
 }
 
 /* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
     float *running = lines->scratch;
-    for (size_t column = 0; column < inner; column++)
+    for (size_t column = 0; column < lines->inner; column++)
         running[column] = 1.0f;
-    for (size_t at = 0; at < size; at += inner)
-        for (size_t column = 0; column < inner; column++) {
+    for (size_t at = 0; at < lines->size; at += lines->inner)
+        for (size_t column = 0; column < lines->inner; column++) {
             lines->din[at + column] = running[column];
             running[column] *= lines->in[at + column];
         }
-    memcpy(running, lines->dout, inner * sizeof(float));
-    for (size_t at = size; at > 0; at -= inner)
-        for (size_t column = 0; column < inner; column++) {
-            lines->din[at - inner + column] *= running[column];
-            running[column] *= lines->in[at - inner + column];
+    memcpy(running, lines->dout, lines->inner * sizeof(float));
+    for (size_t at = lines->size; at > 0; at -= lines->inner)
+        for (size_t column = 0; column < lines->inner; column++) {
+            lines->din[at - lines->inner + column] *= running[column];
+            running[column] *= lines->in[at - lines->inner + column];
         }
 }
 
@@ -9582,15 +9542,14 @@ FOLD__OVER_AXIS(prod)
 
 static void fold__cumsum_lines(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    for (size_t at = 0; at < size; at++)
-        lines->out[at] = at < inner ? lines->in[at] : lines->out[at - inner] + lines->in[at];
+    for (size_t at = 0; at < lines->size; at++)
+        lines->out[at] = at < lines->inner ? lines->in[at] : lines->out[at - lines->inner] + lines->in[at];
 }
 static void fold__cumsum_lines_grad(const fold__lines *lines)
 {
-    const size_t inner = (size_t)lines->axis.inner, size = inner * (size_t)lines->axis.length;
-    for (size_t at = size; at-- > 0;)
-        lines->din[at] = at + inner < size ? lines->din[at + inner] + lines->dout[at] : lines->dout[at];
+    for (size_t at = lines->size; at-- > 0;)
+        lines->din[at] = at + lines->inner < lines->size ? lines->din[at + lines->inner] + lines->dout[at]
+                                                         : lines->dout[at];
 }
 
 FOLD__OVER_AXIS(cumsum)
@@ -9612,29 +9571,26 @@ static float fold__log_sum_row(const fold__kernels *kernels, float *scratch, con
 
 static void fold__softmax_lines(const fold__lines *lines)
 {
-    fold__softmax_row(lines->kernels, lines->out, lines->in, (size_t)lines->axis.length);
+    fold__softmax_row(lines->kernels, lines->out, lines->in, lines->size);
 }
 static void fold__softmax_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
-    const float mean = fold__reducer_of(lines->kernels)->dot(lines->dout, lines->out, count);
-    FOLD__RUN_MAP(lines->kernels, shift, lines->din, lines->dout, NULL, NULL, -mean, count);
-    FOLD__RUN_MAP(lines->kernels, mul, lines->din, lines->din, lines->out, NULL, 0, count);
+    const float mean = fold__reducer_of(lines->kernels)->dot(lines->dout, lines->out, lines->size);
+    FOLD__RUN_MAP(lines->kernels, shift, lines->din, lines->dout, NULL, NULL, -mean, lines->size);
+    FOLD__RUN_MAP(lines->kernels, mul, lines->din, lines->din, lines->out, NULL, 0, lines->size);
 }
 FOLD__OVER_LAST(softmax)
 static void fold__log_softmax_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
-    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
-    FOLD__RUN_MAP(lines->kernels, shift, lines->out, lines->in, NULL, NULL, -log_sum, count);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, lines->size);
+    FOLD__RUN_MAP(lines->kernels, shift, lines->out, lines->in, NULL, NULL, -log_sum, lines->size);
 }
 
 static void fold__log_softmax_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
-    const float sum = fold__sum(lines->kernels, lines->dout, count);
-    FOLD__RUN_MAP(lines->kernels, exp, lines->scratch, lines->out, NULL, NULL, 0, count);
-    FOLD__RUN_MAP(lines->kernels, axpy, lines->din, lines->scratch, NULL, lines->dout, -sum, count);
+    const float sum = fold__sum(lines->kernels, lines->dout, lines->size);
+    FOLD__RUN_MAP(lines->kernels, exp, lines->scratch, lines->out, NULL, NULL, 0, lines->size);
+    FOLD__RUN_MAP(lines->kernels, axpy, lines->din, lines->scratch, NULL, lines->dout, -sum, lines->size);
 }
 
 FOLD__OVER_LAST(log_softmax)
@@ -9807,7 +9763,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int *first = call->list + row;
         rows = fold__short_lists(call, row);
         if (rows)
-            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows);
+            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows, 0);
         else
             fold__sum_rows(kernels, fold__row(&out, 0), count, &call->in[0], first[0], first[1] - first[0]);
     }
@@ -10170,17 +10126,16 @@ static const float *fold__target_of(const fold__lines *lines)
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
-                  lines->input ? -lines->dout[0] : lines->dout[0], (size_t)lines->axis.length);
+                  lines->input ? -lines->dout[0] : lines->dout[0], lines->size);
 }
 static void fold__softmax_xent_lines(const fold__lines *lines)
 {
-    const float log_sum =
-        fold__log_sum_row(lines->kernels, lines->scratch, lines->in, (size_t)lines->axis.length);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, lines->size);
     lines->out[0] = log_sum - lines->in[fold__label_of(lines)];
 }
 static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 {
-    fold__softmax_row(lines->kernels, lines->din, lines->in, (size_t)lines->axis.length);
+    fold__softmax_row(lines->kernels, lines->din, lines->in, lines->size);
     lines->din[fold__label_of(lines)] -= 1.0f;
     fold__loss_grad(lines);
 }
@@ -10188,12 +10143,11 @@ static void fold__softmax_xent_lines_grad(const fold__lines *lines)
 FOLD__OVER_ALL(softmax_xent)
 static void fold__softmax_kl_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
-    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, count);
-    FOLD__RUN_MAP(lines->kernels, log, lines->scratch, target, NULL, NULL, 0, count);
+    const float log_sum = fold__log_sum_row(lines->kernels, lines->scratch, lines->in, lines->size);
+    FOLD__RUN_MAP(lines->kernels, log, lines->scratch, target, NULL, NULL, 0, lines->size);
     float loss = 0;
-    for (size_t at = 0; at < count; at++)
+    for (size_t at = 0; at < lines->size; at++)
         if (!(target[at] <= 0))
             loss += target[at] * (lines->scratch[at] - (lines->in[at] - log_sum));
     lines->out[0] = loss;
@@ -10201,36 +10155,34 @@ static void fold__softmax_kl_lines(const fold__lines *lines)
 
 static void fold__softmax_kl_lines_grad(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
-    fold__softmax_row(lines->kernels, lines->din, lines->in, count);
-    const float total = fold__sum(lines->kernels, target, count);
-    for (size_t at = 0; at < count; at++)
+    fold__softmax_row(lines->kernels, lines->din, lines->in, lines->size);
+    const float total = fold__sum(lines->kernels, target, lines->size);
+    for (size_t at = 0; at < lines->size; at++)
         lines->din[at] = (lines->din[at] * total - target[at]) * lines->dout[0];
 }
 
 FOLD__OVER_ALL(softmax_kl)
 static void fold__bce_lines(const fold__lines *lines)
 {
-    const size_t count = (size_t)lines->axis.length;
     const float *target = fold__target_of(lines);
-    float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, count);
-    FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, count);
+    float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, lines->size);
+    FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, lines->size);
     if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
         product = 0;
-        for (size_t at = 0; at < count; at++)
+        for (size_t at = 0; at < lines->size; at++)
             product += target[at] != 0 ? target[at] * lines->in[at] : 0;
     }
-    lines->out[0] = fold__sum(lines->kernels, lines->scratch, count) - product;
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, lines->size) - product;
 }
 
 static void fold__difference(const fold__lines *lines, const float *from, float *to)
 {
-    FOLD__RUN_MAP(lines->kernels, sub, to, from, fold__target_of(lines), NULL, 0, (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, sub, to, from, fold__target_of(lines), NULL, 0, lines->size);
 }
 static void fold__bce_lines_grad(const fold__lines *lines)
 {
-    FOLD__RUN_MAP(lines->kernels, sigmoid, lines->din, lines->in, NULL, NULL, 0, (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, sigmoid, lines->din, lines->in, NULL, NULL, 0, lines->size);
     fold__difference(lines, lines->din, lines->din);
     fold__loss_grad(lines);
 }
@@ -10238,14 +10190,12 @@ FOLD__OVER_ALL(bce)
 static void fold__squared_error_lines(const fold__lines *lines)
 {
     fold__difference(lines, lines->in, lines->scratch);
-    lines->out[0] =
-        fold__reducer_of(lines->kernels)->dot(lines->scratch, lines->scratch, (size_t)lines->axis.length);
+    lines->out[0] = fold__reducer_of(lines->kernels)->dot(lines->scratch, lines->scratch, lines->size);
 }
 static void fold__squared_error_lines_grad(const fold__lines *lines)
 {
     fold__difference(lines, lines->in, lines->din);
-    FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL, 2.0f,
-                  (size_t)lines->axis.length);
+    FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL, 2.0f, lines->size);
     fold__loss_grad(lines);
 }
 
@@ -10253,11 +10203,11 @@ FOLD__OVER_ALL(squared_error)
 static void fold__huber_lines(const fold__lines *lines)
 {
     const float delta = fold__attr_float(lines->call->attr[0]), *target = fold__target_of(lines);
-    for (int at = 0; at < lines->axis.length; at++) {
+    for (size_t at = 0; at < lines->size; at++) {
         const float difference = lines->in[at] - target[at], size = difference < 0 ? -difference : difference;
         lines->scratch[at] = size <= delta ? 0.5f * difference * difference : delta * (size - 0.5f * delta);
     }
-    lines->out[0] = fold__sum(lines->kernels, lines->scratch, (size_t)lines->axis.length);
+    lines->out[0] = fold__sum(lines->kernels, lines->scratch, lines->size);
 }
 
 static void fold__huber_lines_grad(const fold__lines *lines)
@@ -10265,7 +10215,7 @@ static void fold__huber_lines_grad(const fold__lines *lines)
     const float delta = fold__attr_float(lines->call->attr[0]);
     float *din = lines->din;
     fold__difference(lines, lines->in, din);
-    for (int at = 0; at < lines->axis.length; at++)
+    for (size_t at = 0; at < lines->size; at++)
         din[at] = din[at] > delta ? delta : din[at] < -delta ? -delta : din[at];
     fold__loss_grad(lines);
 }
@@ -10275,7 +10225,7 @@ static void fold__hinge_lines(const fold__lines *lines)
 {
     const size_t label = fold__label_of(lines);
     float loss = 0;
-    for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
+    for (size_t at = 0; at < lines->size; at++) {
         const float margin = 1.0f + lines->in[at] - lines->in[label];
         if (at != label && !(margin <= 0))
             loss += margin;
@@ -10287,7 +10237,7 @@ static void fold__hinge_lines_grad(const fold__lines *lines)
 {
     const size_t label = fold__label_of(lines);
     float violations = 0;
-    for (size_t at = 0; at < (size_t)lines->axis.length; at++) {
+    for (size_t at = 0; at < lines->size; at++) {
         const int counts = at != label && !(1.0f + lines->in[at] - lines->in[label] <= 0);
         lines->din[at] = counts ? lines->dout[0] : 0;
         violations += counts ? 1.0f : 0.0f;
@@ -10727,7 +10677,8 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
                 fold__point_at_run(filter, &runs, &padded, first, count, run, scratch.pointers);
             float *to = sum + (size_t)run * (size_t)runs.length * outputs + share.from;
             fold__engine_of(call)->kernels->weight_grad(count, &inputs, runs.length, &grads,
-                                                        share.to - share.from, to, outputs, scratch.product);
+                                                        share.to - share.from, to, outputs, scratch.product,
+                                                        0);
         }
     }
 }
@@ -10980,12 +10931,14 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
         *line[i] = call->scratch + i * (ptrdiff_t)(rows + 1);
     lines.kernels = fold__engine_of(call)->kernels;
     lines.axis.inner = 1;
+    lines.inner = 1;
     for (int target = 0; reduces ? target < call->rows : start[target] < rows; target++)
         for (int column = 0; column < width; column++) {
             const int first = start[target], length = start[target + 1] - first;
             const int *out_order = reduces ? NULL : order;
             const int out_first = reduces ? target : first, out_count = reduces ? 1 : length;
             lines.axis.length = length;
+            lines.size = (size_t)length;
             lines.row = reduces == FOLD__CHOOSES ? index[rows + call->rows + 2 + target] : 0;
             lines.out[0] = 0;
             if (reduces || !backward)
@@ -11228,8 +11181,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
     X(div, binary, 2, 0, NULL, 0, FOLD__IN | FOLD__OUT, broadcast)                                      \
     X(minimum, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                              \
     X(maximum, binary, 2, 0, NULL, 0, FOLD__IN, broadcast)                                              \
-    X(scale, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
-    X(shift, other, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                       \
+    X(scale, data, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                        \
+    X(shift, data, 1, 0, NULL, FOLD__FLOW | FOLD__DATA, 0, same)                                        \
     X(neg, unary, 1, 0, NULL, FOLD__FLOW, 0, same)                                                      \
     X(exp, unary, 1, 0, NULL, 0, FOLD__OUT, same)                                                       \
     X(log, unary, 1, 0, NULL, 0, FOLD__IN, same)                                                        \
@@ -11346,11 +11299,6 @@ static int fold__attr_is_float(uint32_t op)
     return op < FOLD__OP_COUNT && (fold__op_table[op].flags & FOLD__FLOAT) != 0;
 }
 #endif /* FOLD_NO_TEXT */
-
-static int fold__goes_over_rows(uint32_t op)
-{
-    return op >= FOLD__OP_list_softmax && op <= FOLD__OP_list_softmax_xent;
-}
 
 static int fold__differentiable(const fold__op_row *op, int input)
 {
@@ -12226,12 +12174,6 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-FOLD__INLINE int fold__has_back_pack(const fold__param_data *param)
-{
-    const int forward = fold__forward_packs(param->uses);
-    return forward && forward != FOLD__PACK_BOTH;
-}
-
 /* Keeps from now on the rows of the pack that a gradient of an input reads. Many weights never need them (a
    first layer's), or only those that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
@@ -12239,13 +12181,14 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #ifdef FOLD_INFERENCE
     (void)m, (void)param, (void)first, (void)count;
 #else
+    const int forward = fold__forward_packs(param->uses), back = FOLD__PACK_BOTH & ~forward;
     const int from = param->back_to && param->back_from < first ? param->back_from : first,
               to = param->back_to > first + count ? param->back_to : first + count;
-    if (!fold__has_back_pack(param) || (from == param->back_from && to == param->back_to))
+    if (!forward || !back || (from == param->back_from && to == param->back_to))
         return;
     param->back_from = from;
     param->back_to = to;
-    fold__pack_part(m, param, FOLD__PACK_BOTH & ~fold__forward_packs(param->uses), from, to - from);
+    fold__pack_part(m, param, back, from, to - from);
 #endif
 }
 
@@ -12335,7 +12278,28 @@ static int fold__is_text(const char *from)
 /* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
 #define FOLD__SCALES ".scale"
 
-static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length);
+/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
+static uint32_t fold__hash_name(const char *name, size_t length)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (size_t at = 0; at < length; at++)
+        hash = (hash ^ (unsigned char)name[at]) * 0x01000193u;
+    return hash;
+}
+
+static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
+{
+    const uint32_t hash = fold__hash_name(name, length);
+    uint32_t id = m->n_params ? 1 : 0;
+    while (id) {
+        fold__param_data *param = &fold__params(m)[id - 1];
+        if (param->name_hash == hash && strlen(param->name) == length && !memcmp(param->name, name, length))
+            return param;
+        id = param->by_hash[hash >= param->name_hash];
+    }
+    return NULL;
+}
+
 /* The parameter of bytes alone whose scales have a name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
@@ -12384,15 +12348,6 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     else
         fold__initialise(m, fold__values(m) + param->at, desc, m->n_params);
     fold__fp_leave(saved);
-}
-
-/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
-static uint32_t fold__hash_name(const char *name, size_t length)
-{
-    uint32_t hash = 0x811c9dc5u;
-    for (size_t at = 0; at < length; at++)
-        hash = (hash ^ (unsigned char)name[at]) * 0x01000193u;
-    return hash;
 }
 
 /* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
@@ -12514,19 +12469,6 @@ FOLD_API fold_param fold_param_at(const fold_model *m, int index)
     const int there = m && index >= 0 && (uint32_t)index < m->n_params;
     const fold_param param = { there ? (uint32_t)index + 1 : 0, there ? m->salt : 0 };
     return param;
-}
-
-static fold__param_data *fold__find_name(const fold_model *m, const char *name, size_t length)
-{
-    const uint32_t hash = fold__hash_name(name, length);
-    uint32_t id = m->n_params ? 1 : 0;
-    while (id) {
-        fold__param_data *param = &fold__params(m)[id - 1];
-        if (param->name_hash == hash && strlen(param->name) == length && !memcmp(param->name, name, length))
-            return param;
-        id = param->by_hash[hash >= param->name_hash];
-    }
-    return NULL;
 }
 
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name)
@@ -13133,7 +13075,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN_BRIEF(REGION, float, region)          /* holds values and gradients of groups */                     \
     RUN_BRIEF(SCRATCH, float, scratch)        /* the scratch of workers */                                   \
     RUN_BRIEF(SUMS, float, sums)              /* the sums of the uses of parameters */                       \
-    KEEP(TABLE_ROWS, uint32_t, table_rows)    /* the rows of tables that lookups of this run touch */        \
+    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
     KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
     KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
 
@@ -13276,6 +13218,12 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
+/* How a row of a table is summed: `place` - 1 times 16 floats into the run's sums, blocks after the first at
+   another place. 0: nowhere yet. */
+typedef struct fold__row_sum {
+    uint32_t place, block, count; /* rows that were added */
+} fold__row_sum;
+
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
@@ -13329,7 +13277,6 @@ typedef struct fold__frame {
     uint32_t elements; /* eager: length of the list, */
     uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
     const fold__operand *in; /* and its inputs: what the call was given, or copies */
-    int held; /* eager: these and its form tell the signature of the op about to be recorded */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
@@ -13351,7 +13298,9 @@ enum {
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
     FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
     FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
-    FOLD__MOST_ROWS = 64
+    FOLD__TRAIN_ROWS = 20, /* more are worth no more memory in training */
+    FOLD__MOST_ROWS = 64,
+    FOLD__MOST_BUDGETS = 3 /* of bytes that a group takes to have those */
 };
 
 struct fold_ctx {
@@ -14289,10 +14238,7 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
                                         request->n_in ? request->in[0].shape : 0, f->frame.ordinal);
     const fold__sig *sig = *recent ? &f->sigs[*recent] : NULL;
-    const int held = FOLD__NOT_PLAIN(f->frame.held);
-    if (!sig || !(held ? !((sig->tag_cell ^ f->frame.tag) | (sig->tag_op ^ (f->frame.ordinal + 1)) |
-                           (sig->form ^ request->form))
-                       : fold__is_request(f, sig, request)))
+    if (!sig || !fold__is_request(f, sig, request))
         *recent = fold__find_sig(f, request);
     return *recent;
 }
@@ -14605,15 +14551,6 @@ static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
     return !differ;
 }
 
-/* Returns the operand of a call that was recorded last; 0: it has none. */
-static uint32_t fold__last_operand(const fold_ctx *f, uint32_t id)
-{
-    uint32_t last = 0;
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-        last = f->edge_source[edge] > last ? f->edge_source[edge] : last;
-    return last;
-}
-
 static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
 {
     const uint32_t first = f->first_edge[id], count = f->first_edge[id + 1] - first;
@@ -14629,7 +14566,10 @@ static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
    noted with the operand. The others, and leaves, are found in a hash table. */
 static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
 {
-    const uint32_t last = fold__last_operand(f, id), mask = f->twins_size - 1;
+    const uint32_t mask = f->twins_size - 1;
+    uint32_t last = 0; /* the operand that was recorded last */
+    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
+        last = f->edge_source[edge] > last ? f->edge_source[edge] : last;
     if (last && !f->readers[last]) {
         f->readers[last] = id;
         return 0;
@@ -14907,9 +14847,6 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-static fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in, const fold_node *items,
-                                   int count);
-
 /* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
    else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
    are attributes and parameters; `weight` is the first of these. */
@@ -14917,9 +14854,8 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
 {
-    const int eager = fold__is_eager(f), special = (eager & (op < FOLD__CELL_OP)) | fold__merges(f);
-    if (special || f->frame.cell || fold__broken(f) || n_in < 1 || !in || in[0].id - 1 >= f->n_nodes ||
-        count < 0)
+    if (fold__is_eager(f) || fold__merges(f) || f->frame.cell || fold__broken(f) || n_in < 1 || !in ||
+        in[0].id - 1 >= f->n_nodes || count < 0)
         return fold__null;
     const uint32_t recent = *fold__recent_sig(f, op, weight, f->shape[in[0].id], 0), first = f->n_edges;
     if (!recent)
@@ -14941,8 +14877,6 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
                                     (uint32_t)count, shape + n_in + item, 0);
     if (differ || (n_list && !list))
         return fold__null;
-    if (eager)
-        return fold__eager_again(f, recent, in, list, count);
     f->n_edges += (uint32_t)edges;
     const uint32_t id = fold__append_call(f, recent, 0, data);
     if (n_list)
@@ -15571,15 +15505,19 @@ static void fold__read_kept_whole(fold_ctx *f)
 
 static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 {
-    operand->kind |= FOLD__SHARED;
     return fold__operand_of(f, fold__record_copy(f, operand, 0), "copy", operand);
+}
+static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
+{
+    operand->kind |= FOLD__SHARED;
+    return fold__copy_operand(f, operand);
 }
 
 /* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
-    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_operand(f, operand);
+    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_shared(f, operand);
 }
 
 /* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
@@ -15749,18 +15687,17 @@ static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int ra
 }
 
 /* Makes a list's rows lie end to end: those of a table and parts of rows are copied. */
-static int fold__line_operand(fold_ctx *f, const char *who, fold__operand *operand)
+static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
-    return (is_whole && fold__kind_of(f, operand->source) != FOLD__LOOKUP) ||
-           fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
+    return (is_whole && fold__kind_of(f, operand->source) != FOLD__LOOKUP) || fold__copy_operand(f, operand);
 }
 
 /* Stands for a list of any length where attributes are checked: every window fits. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
 /* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
-static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__code *code, const char *who,
+static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__code *code,
                                  const int32_t attr[4])
 {
     const int length = (int)f->length[operand->source], channels = (int)f->shapes[operand->shape].size;
@@ -15770,9 +15707,8 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
         const fold_shape windows = fold_shape2(filter.wide, channels);
         return fold_list_input(f, NULL, 0, code == &fold__code_list_windows ? windows : row);
     }
-    return fold__line_operand(f, who, operand)
-               ? fold__record_whole(f, code, operand, 1, attr, filter.columns, 0)
-               : fold__null;
+    return fold__line_operand(f, operand) ? fold__record_whole(f, code, operand, 1, attr, filter.columns, 0)
+                                          : fold__null;
 }
 
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
@@ -15828,8 +15764,8 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
         !fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, size, desc, attr))
         return fold__null;
     if (is_line)
-        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__code_list_windows, who, attr),
-                                    weight, bias, desc, who);
+        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__code_list_windows, attr), weight,
+                                    bias, desc, who);
     if (!fold__own_operand(f, &operand))
         return fold__null;
     attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
@@ -15864,7 +15800,7 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code,
     const fold_shape shape = *fold__operand_shape(f, &operand);
     if (!fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, sizes, &desc, attr))
         return fold__null;
-    return is_line ? fold__over_line(f, &operand, over_line, who, attr) : fold__op(f, code, &x, 1, attr, 0);
+    return is_line ? fold__over_line(f, &operand, over_line, attr) : fold__op(f, code, &x, 1, attr, 0);
 }
 #define FOLD__POOL(name, op, rank)                                                                         \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)            \
@@ -15920,19 +15856,15 @@ static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node
     {                                                                  \
         return fold__along(f, &fold__code_##name, x, axis, 0);         \
     }
+#define FOLD__CALL_data(name)                                                          \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)             \
+    {                                                                                  \
+        return fold__op(f, &fold__code_##name, &x, 1, NULL, fold__bits_of(number));    \
+    }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
 FOLD__OPS(FOLD__CALL)
 
-static uint64_t fold__float_data(float value) { return (uint32_t)fold__float_attr(value); }
-FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor)
-{
-    return fold__op(f, &fold__code_scale, &x, 1, NULL, fold__float_data(factor));
-}
-FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term)
-{
-    return fold__op(f, &fold__code_shift, &x, 1, NULL, fold__float_data(term));
-}
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 {
     return fold__op(f, &fold__code_stop, &x, 1, NULL, 0);
@@ -16160,30 +16092,37 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__window(f, &operand, offset, &out, 0);
 }
 
-/* Begins to take parts of x: all are null nodes until then. 0: nothing can be taken. */
-static int fold__begin_parts(fold_ctx *f, const char *who, fold_node x, int count, fold_node *parts,
-                             fold__operand *operand)
+/* Takes parts of x along its first axis, which goes if they are rows; null nodes unless all can be taken. */
+static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
+    fold__operand operand;
     if (!parts)
-        return fold__missing(f, who), 0;
-    if (count < 1)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count), 0;
-    for (int i = 0; i < count; i++)
+        fold__missing(f, who);
+    else if (count < 1)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+    for (int i = 0; i < count && parts; i++)
         parts[i] = fold__null;
-    return fold__operand_of(f, x, who, operand);
+    if (count < 1 || !parts || !fold__operand_of(f, x, who, &operand))
+        return;
+    const fold_shape shape = *fold__operand_shape(f, &operand);
+    fold_shape part = rows ? fold__shape_of_rows(&shape) : shape;
+    if (rows ? shape.dim[0] != count : shape.dim[0] % count)
+        fold__fail_shapes(f, who,
+                          rows ? "the first axis has another size than the parts asked for"
+                               : "the first axis does not divide evenly",
+                          &shape, 1);
+    part.dim[0] /= rows ? 1 : count;
+    for (int i = 0; i < count && !fold__broken(f); i++)
+        parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
 }
 
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
 {
-    fold__operand operand;
-    if (!fold__begin_parts(f, "split", x, count, parts, &operand))
-        return;
-    const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (shape.dim[0] % count)
-        fold__fail_shapes(f, "split", "the first axis does not divide evenly", &shape, 1);
-    for (int i = 0; i < count && !fold__broken(f); i++)
-        parts[i] =
-            FOLD__AS_CALL(f, "split", fold_slice(f, x, 0, i * (shape.dim[0] / count), shape.dim[0] / count));
+    fold__take_parts(f, "split", x, count, 0, parts);
+}
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts)
+{
+    fold__take_parts(f, "unstack", x, count, 1, parts);
 }
 
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
@@ -16211,20 +16150,6 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     return FOLD__AS_CALL(f, "stack", fold_reshape(f, fold_concat(f, x, count, 0), all));
 }
 
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int count, fold_node *parts)
-{
-    fold__operand operand;
-    if (!fold__begin_parts(f, "unstack", x, count, parts, &operand))
-        return;
-    const fold_shape shape = *fold__operand_shape(f, &operand);
-    if (shape.dim[0] != count)
-        fold__fail_shapes(f, "unstack", "the first axis has another size than the parts asked for", &shape,
-                          1);
-    const fold_shape one = fold__shape_of_rows(&shape);
-    for (int i = 0; i < count && !fold__broken(f); i++)
-        parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&one)), &one, 0);
-}
-
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
 {
     fold__operand operand;
@@ -16245,7 +16170,7 @@ static int fold__copy_param(fold_ctx *f, uint32_t source)
     fold__operand operand = { source, 0, f->shape[source], f->kind[source] };
     if (fold__use_node(f, param)[1])
         return 1;
-    if (!fold__copy_operand(f, &operand))
+    if (!fold__copy_shared(f, &operand))
         return 0;
     fold__use_node(f, param)[1] = operand.source;
     return 1;
@@ -16390,11 +16315,13 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const 
                                         index[wrong], of, wrong, end);
 }
 
-static uint32_t fold__place_indices(fold_ctx *f, const int *index, int count)
+/* Places indices: those given or, where none are, all from the first on. */
+static uint32_t fold__place_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
-    if (place != FOLD__NONE && count)
-        memcpy(fold__at_place(f, place), index, (size_t)count * sizeof *index);
+    int *placed = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
+    for (int at = 0; at < count && placed; at++)
+        placed[at] = index ? index[at] : first + at;
     return place;
 }
 
@@ -16417,10 +16344,7 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     if (wrong < count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
                                wrong, rows[wrong], param->name, end);
-    const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
-    int *index = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
-    for (int at = 0; at < count && index; at++)
-        index[at] = rows ? rows[at] : first + at;
+    const uint32_t place = fold__place_indices(f, rows, first, count);
     const fold_node list =
         fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
     return list.id ? fold__looked_up(f, list.id) : list;
@@ -16519,11 +16443,8 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
 /* Takes a list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
-    if (!fold__list_operand_of(f, x, who, operand))
-        return 0;
-    if (fold__kind_of(f, operand->source) != FOLD__LOOKUP)
-        return 1;
-    return fold__operand_of(f, fold__record_copy(f, operand, 0), who, operand);
+    return fold__list_operand_of(f, x, who, operand) &&
+           (fold__kind_of(f, operand->source) != FOLD__LOOKUP || fold__copy_operand(f, operand));
 }
 
 static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
@@ -16535,7 +16456,7 @@ static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__o
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__whole_operand_of(f, x, "list_stack", &operand))
+    if (!fold__list_operand_of(f, x, "list_stack", &operand))
         return fold__null;
     const fold_shape row = *fold__operand_shape(f, &operand);
     const uint32_t rows = f->length[operand.source];
@@ -16544,9 +16465,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
                                "list_stack: takes at least one row, of rank 1 to 3: there are %u, of rank %d",
                                (unsigned)rows, row.rank);
     const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
-    if (!fold__shape_fits(f, "list_stack", &all) ||
-        (f->shapes[operand.shape].size != fold__row_size(f, operand.source) && /* a window: parts of rows */
-         !fold__operand_of(f, fold__record_copy(f, &operand, 0), "list_stack", &operand)))
+    if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
         return fold__null;
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
     return fold__window(f, &operand, 0, &all, 0);
@@ -16604,7 +16523,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
         !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int few = fold__in_training(f) && fold__are_few(count, f->length[operand.source]);
-    const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, count);
+    const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, 0, count);
     return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
 }
 
@@ -17060,7 +16979,7 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
                                "%s: %d rows look back on %d, and the cache must hold both: it has a capacity "
                                "of %d",
                                who, rows, before, past->capacity);
-    if (!(list ? fold__line_operand(f, who, &operand) : fold__own_operand(f, &operand)))
+    if (!(list ? fold__line_operand(f, &operand) : fold__own_operand(f, &operand)))
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;
     const fold_node windows =
@@ -17282,10 +17201,10 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
-    const int same_op = traced && traced->op == op, copy = at >= FOLD__TAG_IN;
-    f->frame.held = copy || (same_op && traced->live &&
-                             fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request));
-    if (f->frame.held || (same_op && !traced->live) || fold__broken(f))
+    const int same_op = traced && traced->op == op;
+    if (at >= FOLD__TAG_IN || fold__broken(f) || /* a copy */
+        (same_op &&
+         (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
     const char *name = fold__request_name(f, op);
     if (!traced)
@@ -17676,15 +17595,10 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
         return "it needs a name and a body";
-    if (desc->n_in + desc->n_list < 1)
-        return "it needs inputs";
-    for (int i = 0; i < desc->n_in; i++)
-        if (!fold__shape_ok(&desc->in[i]))
-            return fold__shape_problem(&desc->in[i]);
-    for (int component = 0; component < desc->n_list; component++)
-        if (!fold__shape_ok(&desc->list[component]))
-            return fold__shape_problem(&desc->list[component]);
-    return NULL;
+    const char *problem = desc->n_in + desc->n_list < 1 ? "it needs inputs" : NULL;
+    for (int i = 0; i < desc->n_in + desc->n_list && !problem; i++)
+        problem = fold__shape_problem(i < desc->n_in ? &desc->in[i] : &desc->list[i - desc->n_in]);
+    return problem;
 }
 
 /* Runs the body over placeholders in the tracing context; tells the outputs. 0: the model has the error. */
@@ -17922,9 +17836,8 @@ FOLD__INLINE fold_node fold__call(fold_ctx *f, fold_cell cell, const fold_node *
     if (f->frame.cell)
         return fold__inline_call(f, cell.id - 1, in, n_in, items, count);
     const uint32_t op = FOLD__CELL_OP | (cell.id - 1);
-    const fold_node again = callee->n_draws && !fold__is_eager(f)
-                                ? fold__null
-                                : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
+    const fold_node again =
+        callee->n_draws ? fold__null : fold__record_again(f, op, 0, NULL, 0, in, n_in, items, count, 0);
     return again.id ? again : fold__call_checked(f, cell, in, n_in, items, count);
 }
 
@@ -18105,7 +18018,6 @@ typedef struct fold__analysis {
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
-    uint32_t levels; /* the longest chain of its own calls in the group being cut */
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
@@ -18163,8 +18075,8 @@ typedef struct fold__progress {
    or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
-enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
+   the parameter reaches there, or apart and then added, by the kernel that makes it or later. */
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_APART };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
@@ -18175,7 +18087,8 @@ typedef struct fold__use {
     int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_… */
     size_t at, size;           /* the floats of the target that it reads */
-    size_t sum_at;             /* its sum lies there in the run's sums */
+    size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
+    size_t block, done, next;  /* lines of a block; lines summed before a wave of groups, and with it */
     size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
     uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
@@ -19269,7 +19182,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
     if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
-    if (fold__goes_over_rows(program.op->op))
+    if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
     const int32_t *attr = program.op->attr;
     const int step = program.op->op == FOLD__OP_attention_step;
@@ -19655,16 +19568,6 @@ static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
     return at;
 }
 
-static size_t fold__rows_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
-{
-    size_t rows = 0;
-    for (uint32_t call = from; call < to; call++) {
-        const uint32_t id = f->run->calls[call];
-        rows += fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
-    }
-    return rows;
-}
-
 static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -19736,41 +19639,6 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Levels of the group being cut. No order of its calls has fewer batches than `own` and than `deep`. */
-typedef struct fold__levels {
-    uint32_t start;   /* the group's first call */
-    size_t rows;      /* its units' so far */
-    uint32_t longest; /* the most calls of a unit */
-    uint32_t counted; /* the first call that is not counted yet */
-    uint32_t own;     /* the sum over signatures of the longest chain of their own calls */
-    uint32_t deep;    /* the longest chain of calls of any signature */
-} fold__levels;
-
-static void fold__count_levels(const fold_ctx *f, uint32_t id, fold__levels *levels)
-{
-    fold__run *run = f->run;
-    const uint32_t sig = f->sig[id];
-    uint32_t *depth = run->depth, own = 0, deep = 0; /* free until calls are batched */
-    fold__run_sig *run_sig = fold__run_sig_of(f, id);
-    for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
-        const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-        if (!fold__is_op(f, from) || (run->state[from] & (FOLD__RUNS | FOLD__HEAD)) != FOLD__RUNS)
-            continue;
-        if (f->sig[from] == sig && run->chain[from] > own)
-            own = run->chain[from];
-        if (depth[from] > deep)
-            deep = depth[from];
-    }
-    run->chain[id] = ++own;
-    depth[id] = ++deep;
-    if (own > run_sig->levels) {
-        run_sig->levels = own;
-        levels->own++;
-    }
-    if (deep > levels->deep)
-        levels->deep = deep;
-}
-
 /* Tells how many calls the head and the tail have. */
 typedef struct fold__ends {
     uint32_t head, tail;
@@ -19812,74 +19680,66 @@ static size_t fold__all_bytes(const fold_ctx *f)
     return floats * sizeof(float);
 }
 
-/* Tells whether batches of the group's calls up to `end` can have so many rows on average. Levels are counted
-   only when the number of calls leaves it open: no chain is longer than the longest unit. */
-static int fold__has_rows(const fold_ctx *f, fold__levels *levels, uint32_t end, size_t rows)
+static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
+
+/* Tells into how many groups samples are cut, which have so many bytes. A group has as many units as use up
+   the budget. It has up to three times that, to have more rows a batch and, before a backward, about
+   twice as many bytes as the gradients of weights that each group passes over. It has yet more where weights
+   would be read for too few rows. A batch has a row of each unit, about, or those of a call's lists. */
+static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
-    if (levels->rows >= (uint64_t)f->run->counts.run_sigs * levels->longest * rows)
-        return 1;
-    for (; levels->counted < end; levels->counted++)
-        fold__count_levels(f, f->run->calls[levels->counted], levels);
-    return levels->rows >= (levels->own > levels->deep ? levels->own : levels->deep) * rows;
+    const fold__run *run = f->run;
+    const size_t least = fold__rows_wanted(f), unit = least && units ? fold__max_size(bytes / units, 1) : 1;
+    const size_t budget = fold__round_up(fold__min_size(f->group_bytes, SIZE_MAX / 4), unit);
+    const size_t groups = fold__shares(bytes, budget);
+    uint64_t rows = 0, calls = 0, weights = 0;
+    if (!least || groups < 2)
+        return fold__max_size(groups, 1);
+    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++) {
+        const fold__run_sig *run_sig = &run->run_sig[sig];
+        const fold__program program = fold__program_in_run(f, sig);
+        weights += fold__weight_floats(f, &program) * sizeof(float);
+        rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
+        calls += run_sig->calls;
+    }
+    const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
+    size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MOST_ROWS);
+    if (fold__goes_back(run))
+        few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
+    few = fold__max_size(few, fold__shares(bytes, FOLD__MOST_BUDGETS * budget));
+    return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the calls of samples into groups, and counts the units, which are samples whose ranges in the
-   recording do not interleave. With rows asked for, a group ends once it has used up the budget of bytes and
-   has so many rows a batch. The budget is made even first, so that the last group is not left with few.
-   Without, each group ends with the unit that ends nearest to the budget. When all calls fit into the budget
-   nothing is cut, and at most two units are counted. */
-static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, size_t budget, size_t rows,
-                             uint32_t *units)
+/* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
+   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted.
+   Threads get as many of a few groups each, unless there is one of little work. */
+static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
-    fold__run *run = f->run;
-    const size_t all = fold__all_bytes(f), groups = rows ? (all + budget / 2) / budget : 0;
-    budget = groups ? all / groups + 1 : budget;
-    const int whole = all < budget;
-    fold__levels levels = { first_call, 0, 0, first_call, 0, 0 };
-    int64_t left = (int64_t)budget; /* bytes of it */
+    const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
     *units = 0;
-    for (uint32_t unit = first_call, end; unit < end_call && !(whole && *units > 1); unit = end) {
+    for (uint32_t at = first_call; at < end_call && !(whole && *units > 1); ++*units)
+        at = fold__end_of_unit(f, at, end_call);
+    const size_t threads = *units < 2 ? 1 : (size_t)fold__threads_of(f);
+    const size_t all = whole && threads < 2 ? 0 : fold__bytes_of_calls(f, first_call, end_call);
+    size_t groups = fold__groups_wanted(f, all, *units);
+    if (threads > 1 && groups < 4 * threads && (groups > 1 || fold__worth_sharing(fold__all_work(f))))
+        groups = fold__round_up(groups, threads);
+    const int64_t share = (int64_t)(all / groups + 1);
+    int64_t left = share; /* bytes of it */
+    uint32_t start = first_call;
+    for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
-        ++*units;
-        if (whole)
-            continue;
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
         left -= bytes;
-        levels.rows += fold__rows_of_calls(f, unit, end);
-        if (end - unit > levels.longest)
-            levels.longest = end - unit;
-        if (left > 0 || !fold__has_rows(f, &levels, end, rows))
+        if (left > 0)
             continue;
-        const uint32_t cut = !rows && unit > levels.start && left + bytes < -left ? unit : end;
-        if (!fold__add_group(f, levels.start, cut))
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearest to a share */
+        if (!fold__add_group(f, start, cut))
             return 0;
-        for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
-            run->run_sig[sig].levels = 0;
-        levels.start = levels.counted = cut;
-        levels.longest = levels.own = levels.deep = 0;
-        levels.rows = cut < end ? fold__rows_of_calls(f, cut, end) : 0;
-        left = rows ? (int64_t)budget : left + (int64_t)budget;
+        start = cut;
+        left += share;
     }
-    return levels.start == end_call || fold__add_group(f, levels.start, end_call);
-}
-
-/* Cuts again where a few groups would be shared out unevenly among threads: as many for each thread, of equal
-   size. One group of little work is not worth cutting. */
-static int fold__even_groups(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
-{
-    fold__run *run = f->run;
-    const uint32_t head = run->counts.head ? 1 : 0;
-    const size_t threads = (size_t)fold__threads_of(f);
-    const size_t groups = fold__round_up(run->counts.groups - head, threads);
-    if (threads < 2 || *units < 2 || run->counts.groups - head >= 4 * threads)
-        return 1;
-    if (run->counts.groups - head == 1 && !fold__worth_sharing(fold__all_work(f)))
-        return 1;
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
-        run->run_sig[sig].levels = 0;
-    run->counts.groups = head;
-    return fold__cut_samples(f, first_call, end_call, fold__bytes_of_calls(f, first_call, end_call) / groups,
-                             0, units);
+    return start == end_call || fold__add_group(f, start, end_call);
 }
 
 /* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
@@ -19959,8 +19819,7 @@ static int fold__form_groups(fold_ctx *f)
     run->counts.groups = 0;
     if (head && !fold__add_group(f, 0, first_call))
         return 0;
-    if (!fold__cut_samples(f, first_call, end_call, f->group_bytes, fold__rows_wanted(f), &units) ||
-        !fold__even_groups(f, first_call, end_call, &units))
+    if (!fold__cut_samples(f, first_call, end_call, &units))
         return 0;
     const uint32_t samples = run->counts.groups - head;
     const int alone = samples == 1 || fold__goes_back(run);
@@ -20327,19 +20186,6 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
    floats. */
 
-static int fold__add_batch(fold_ctx *f, uint32_t sig)
-{
-    fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof(fold__batch)))
-        return 0;
-    fold__batch *batch = &run->batch[run->counts.batches++];
-    memset(batch, 0, sizeof *batch);
-    batch->group_sig = sig;
-    batch->stage = 1;
-    batch->first = run->counts.order;
-    return 1;
-}
-
 /* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
@@ -20361,6 +20207,18 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     group_sig->max_rows += count;
     group_sig->max_elems = elems;
     batch->elems = elems - batch->first_elem;
+}
+
+/* Makes a batch of the last calls in the order. Arrays may move. */
+static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
+{
+    fold__run *run = f->run;
+    fold__batch batch = { sig, 1, first, 0, 0, 0, 0, 0, 0 };
+    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof batch))
+        return 0;
+    fold__end_batch(f, &batch, run->counts.order);
+    run->batch[run->counts.batches++] = batch;
+    return 1;
 }
 
 /* -- prologues ------------------------------------------------------------------------------- */
@@ -20702,8 +20560,8 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Makes a batch of all ready calls of a signature. Returns how many. */
-static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
+/* Puts all ready calls of a signature in order. */
+static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     fold__waiting *const waiting = greedy->waiting;
@@ -20725,8 +20583,6 @@ static uint32_t fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
             if (!--waiting[reads[at].reader].missing)
                 fold__make_ready(greedy, reads[at].reader);
     }
-    fold__end_batch(f, &f->run->batch[f->run->counts.batches - 1], f->run->counts.order);
-    return count;
 }
 
 /* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
@@ -20738,14 +20594,24 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
         return 0;
     if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
         fold__agenda_depths(&greedy, count);
-    for (uint32_t done = 0; done < count;) {
+    for (uint32_t first = f->run->counts.order, end = first + count; first < end;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
-        if (!fold__add_batch(f, first_sig + best))
+        fold__run_ready(f, &greedy, best);
+        if (!fold__add_batch(f, first_sig + best, first))
             return 0;
         fold__greedy_renew(f, &greedy, count);
-        done += fold__run_ready(f, &greedy, best);
+        first = f->run->counts.order;
     }
     return 1;
+}
+
+/* Within a depth calls run by signature, as they come. */
+static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
+{
+    const fold__run *run = (const fold__run *)by;
+    if (run->depth[one] != run->depth[other])
+        return run->depth[one] < run->depth[other];
+    return run->maker[one] != run->maker[other] ? run->maker[one] < run->maker[other] : one < other;
 }
 
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
@@ -20753,7 +20619,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
     fold__run *run = f->run;
     fold__group *group = &run->group[which];
     const uint32_t n_calls = group->end_call - group->first_call;
-    uint32_t *depth = run->depth, *sorted = run->gathered, deepest = 0;
+    uint32_t *depth = run->depth, *sorted = run->gathered;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
         const uint32_t id = run->calls[call];
         uint32_t level = 0;
@@ -20763,31 +20629,17 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
                 level = depth[f->edge_source[edge]] + 1;
         for (uint32_t output = 0, n_out = fold__group_sig_of(f, id)->n_out; output < n_out; output++)
             depth[id + output] = level;
-        if (level > deepest)
-            deepest = level;
     }
-    uint32_t *start = sorted + n_calls;
-    memset(start, 0, (deepest + 2) * sizeof *start);
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
-        for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++)
-            start[depth[run->calls_by_sig[run->group_sig[sig].first_record + nth]] + 1]++;
-    for (uint32_t level = 0; level <= deepest; level++)
-        start[level + 1] += start[level];
-    /* within a depth by signature, as they come */
-    for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++)
-        for (uint32_t nth = 0; nth < run->group_sig[sig].calls; nth++) {
-            const uint32_t id = run->calls_by_sig[run->group_sig[sig].first_record + nth];
-            sorted[start[depth[id]]++] = id;
-        }
+    memcpy(sorted, run->calls + group->first_call, n_calls * sizeof *sorted);
+    fold__sort(sorted, n_calls, fold__by_depth, run);
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
         const uint32_t sig = run->maker[run->gathered[at]], level = run->depth[run->gathered[at]];
-        if (!fold__add_batch(f, sig)) /* which may move what `depth` and `sorted` point to */
-            return 0;
         for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
                run->depth[run->gathered[end]] == level;
              end++)
             run->order[run->counts.order++] = run->gathered[end];
-        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
+        if (!fold__add_batch(f, sig, run->counts.order - (end - at)))
+            return 0;
     }
     return 1;
 }
@@ -20816,10 +20668,9 @@ static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        if (!fold__add_batch(f, run->maker[run->calls[call]]))
-            return 0;
         run->order[run->counts.order++] = run->calls[call];
-        fold__end_batch(f, &run->batch[run->counts.batches - 1], run->counts.order);
+        if (!fold__add_batch(f, run->maker[run->calls[call]], run->counts.order - 1))
+            return 0;
     }
     return 1;
 }
@@ -22087,6 +21938,16 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
+/* Moves a cut of a list in backward to where a block begins, unless it is the first. */
+static uint32_t fold__cut_at(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
+{
+    const uint32_t *const ids = f->run->order + batch->first, call = fold__first_from(f, batch, elem + 1) - 1,
+                          before = elem - f->run->elem_slot[ids[call]];
+    return !f->run->progress.backward || before < FOLD__BLOCK_ROWS || before >= f->length[ids[call]]
+               ? elem
+               : elem - before % FOLD__BLOCK_ROWS;
+}
+
 /* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
@@ -22101,11 +21962,11 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     }
     if (fold__cuts_lists(f, batch)) {
         const uint32_t last = end;
-        end = begin + to;
-        begin += from;
+        end = fold__cut_at(f, batch, begin + to);
+        begin = fold__cut_at(f, batch, begin + from);
         from = fold__first_from(f, batch, begin);
         from -= from == batch->count || run->elem_slot[ids[from]] > begin;
-        to = end < last ? fold__first_from(f, batch, end) : batch->count;
+        to = begin == end ? from : end < last ? fold__first_from(f, batch, end) : batch->count;
     } else if (run->group_sig[batch->group_sig].has_elements) {
         begin = from < batch->count ? run->elem_slot[ids[from]] : end;
         end = to < batch->count ? run->elem_slot[ids[to]] : end;
@@ -22541,13 +22402,10 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    float *row = fold__row(to, 0), *other = fold__row(from, 0);
-    if (!count)
-        return;
-    if (first) /* -0 becomes +0, as where it is added to zeros */
-        FOLD__MAP_OF(f->model->kernels, shift)(row, other, NULL, NULL, 0, size, count, all);
-    else
-        FOLD__MAP_OF(f->model->kernels, add)(row, row, other, NULL, 0, size, count, all);
+    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
+    const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
+    if (count)
+        map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
 }
 
 /* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
@@ -22585,6 +22443,38 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
+/* Adds a row to a sum or, from the second on, to a block, which is made in its first row and added when it is
+   full. Returns the block that has room for more, or NULL. */
+static float *fold__add_to_block(const fold_ctx *f, float *to, float *block, float *row, uint32_t size,
+                                 size_t nth, int is_last)
+{
+    if (block)
+        fold__add_row(f, block, row, size);
+    block = block ? block : row;
+    if (nth >= FOLD__BLOCK_ROWS && !is_last && (nth + 1) % FOLD__BLOCK_ROWS)
+        return block;
+    fold__add_row(f, to, block, size);
+    return NULL;
+}
+
+/* Adds up the contributions to some rows of a value, those to the whole of what is no list by blocks. */
+static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__share some)
+{
+    const fold__run *run = f->run;
+    const uint32_t size = fold__is_list(f, id) ? 0 : fold__value_size(f, id);
+    float *block = NULL;
+    size_t nth = 0;
+    for (uint32_t edge = run->first_contribution[id], next; edge != FOLD__NONE; edge = next, nth++) {
+        float *const from = area + (size_t)run->contribution_at[edge] * 16;
+        next = run->next_contribution[edge];
+        if (nth && run->contribution_floats[edge] == size)
+            block = fold__add_to_block(f, run->grad_row[id], block, from, size, nth,
+                                       next == FOLD__NONE || run->contribution_floats[next] != size);
+        else
+            fold__add_contribution(f, id, edge, from, !nth, some);
+    }
+}
+
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
@@ -22604,13 +22494,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
         if (run->root_offset - at < size)
             row[run->root_offset - at] = 1;
         break;
-    case FOLD__GRAD_SUM:
-        for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE;
-             edge = run->next_contribution[edge])
-            fold__add_contribution(f, id, edge,
-                                   fold__grad_area(f, id, group) + (size_t)run->contribution_at[edge] * 16,
-                                   edge == run->first_contribution[id], some);
-        break;
+    case FOLD__GRAD_SUM: fold__sum_contributions(f, id, fold__grad_area(f, id, group), some); break;
     default: break; /* written in place */
     }
     if (run->shared_grads)
@@ -22700,6 +22584,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     const uint32_t size = fold__operand_floats(&worker->program, op, operand);
     fold__spot dest;
     fold_rows to, from;
+    float *block = NULL;
     fold__dest_spot(f, worker, op, operand, &dest);
     fold__spot_rows(worker, &dest, worker->batch.count, &to);
     fold__buffer_rows(worker, fold__buffer_spread(&worker->program, at), &from);
@@ -22712,8 +22597,9 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
             memcpy(row, fold__row(&from, (int)begin), size * sizeof *row); /* -0 stays */
         else if (!first)
             fold__clear_row(row, size);
-        for (uint32_t element = begin; element < begin + count && !alone; element++)
-            fold__add_row(f, row, fold__row(&from, (int)element), size);
+        for (uint32_t nth = 0; nth < count && !alone; nth++)
+            block = fold__add_to_block(f, row, block, fold__row(&from, (int)(begin + nth)), size, first + nth,
+                                       nth + 1 == count);
     }
     worker->free = free;
 }
@@ -22801,8 +22687,9 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     const fold__run *run = f->run;
     if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD) || run->mode[id] != FOLD__GRAD_SUM)
         return 0;
+    uint32_t count = 0;
     for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
-        if (run->contribution_floats[edge] != sums->width)
+        if (run->contribution_floats[edge] != sums->width || ++count > FOLD__BLOCK_ROWS)
             return 0;
     sums->edge[sums->n] = run->first_contribution[id];
     sums->to[sums->n++] = run->grad_row[id];
@@ -22981,7 +22868,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== room: autodiff, sums of uses ==========================================================
    Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
-   looked-up rows of tables get. Each use of a run has a sum. Groups add to it in record order. A parameter's
+   looked-up rows of tables get. Each use has a sum. Groups add blocks to it in record order. A parameter's
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
@@ -23096,17 +22983,40 @@ static void fold__place_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
-   rows, and not so many that slices of time must cut the sum. */
-enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
-static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
+/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
+   sum that calls share is made in one go: [1]. */
+static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
+{
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    if (use->kind == FOLD__USE_SLOT || use->kind == FOLD__USE_VALUE)
+        return fold_shape1(use->kind == FOLD__USE_SLOT ? 1 : (int)use->size);
+    return *fold__made_shape(program.shape, &program.op[use->op]);
+}
+
+/* Finds how many lines make a block, more of a large sum, and a place for blocks if there is a second. */
+static void fold__place_block(const fold_ctx *f, fold__use *use)
+{
+    const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
+    const fold_shape made = fold__shape_of_use(f, use);
+    const size_t rows = (size_t)run_sig->calls + run_sig->elems;
+    use->block = (size_t)FOLD__BLOCK_ROWS << (use->size > 4096 ? 2 : 0);
+    use->block_at = f->run->sum_floats;
+    if (rows * (size_t)fold__shape_lines(&made) > use->block)
+        f->run->sum_floats += fold__round_up(use->size, 16);
+}
+
+/* Tells whether the kernel can add the sum of a use as well. It is one block, of a weight that is not
+   transposed, with vectors as rows, and not so many that slices of time must cut the sum. */
+enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
+static int fold__sums_by_kernel(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
     const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
     return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
-           program.shape[op->first_shape].rank == 1 &&
-           (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
+           program.shape[op->first_shape].rank == 1 && fold__adds_apart(f->model->kernels) &&
+           (op->elem ? run_sig->elems : run_sig->calls) <=
+               fold__min_size(use->block, FOLD__KERNEL_WORK / use->size);
 }
 
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
@@ -23179,8 +23089,9 @@ static int fold__list_uses(fold_ctx *f)
             use->total = run->use[use->before].total;
         if (!use->is_node)
             last[use->target] = which;
+        fold__place_block(f, use);
         use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
-                   : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
+                   : run->sums_in_one_go && fold__sums_by_kernel(f, use) ? FOLD__SUM_BY_KERNEL
                                                                          : FOLD__SUM_APART;
         use->sum_at = run->sum_floats;
         if (use->sum == FOLD__SUM_APART)
@@ -23199,10 +23110,39 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
+
+/* Returns where some columns of the next rows of a use are added, and counts their lines. A full block is
+   added to the sum when a row begins the next; the first is the sum. */
+static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__share share, size_t rows,
+                               size_t lines, size_t *done)
+{
+    float *const sum = fold__use_sum(f, use), *const block = f->run->sums + use->block_at;
+    const size_t before = *done, weight = use->kind == FOLD__USE_WEIGHT;
+    *done += rows * lines;
+    if (before < 2 * use->block || before % use->block >= lines)
+        return before < use->block ? sum : block;
+    const fold__body_op *op = &fold__program_in_run(f, use->run_sig).op[use->op];
+    const size_t ld = weight ? (size_t)fold__matrix_columns(&fold__params(f->model)[use->target]) : use->size,
+                 turned = weight && op->op == FOLD__OP_linear && op->attr[FOLD__LINEAR_T],
+                 across = fold__min_size((size_t)share.to, use->size) - (size_t)share.from,
+                 height = turned ? across : (use->size - 1) / ld + 1;
+    for (size_t line = 0; line < height; line++) {
+        const size_t at = turned ? ((size_t)share.from + line) * ld : line * ld + (size_t)share.from;
+        const uint32_t width = (uint32_t)(turned ? (use->size - 1) % ld + 1 : across);
+        fold__add_row(f, sum + at, block + at, width);
+        fold__clear_row(block + at, width);
+    }
+    return block;
+}
+
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
-    if (!use->is_node && use->sum == FOLD__SUM_APART)
-        fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
+    float *const sum = fold__use_sum(f, use);
+    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
+        fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
+    if (use->sum == FOLD__SUM_APART)
+        fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
+                      sum, (uint32_t)use->size);
 }
 
 /* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
@@ -23299,29 +23239,43 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
-                             const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
-                             const fold_rows *dy, fold__share share, float *sum)
+/* Adds rows to the sum of a use, of which some lines are done, block by block. A kernel takes lines, but of a
+   convolution rows. dy begins at the first of the columns. */
+static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                             const fold__program *program, size_t rows, const fold_rows *in,
+                             const fold_rows *dy, fold__share share, size_t *done)
 {
-    fold__prepare(f, worker, op, program->shape, worker->scratch);
-    worker->kernel_calls++;
-    if (op->op == FOLD__OP_conv)
-        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, share, sum);
-    else
-        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, sum);
+    const fold__body_op *op = &program->op[use->op];
+    const fold_shape made = fold__shape_of_use(f, use);
+    const int weight = use->kind == FOLD__USE_WEIGHT, conv = weight && op->op == FOLD__OP_conv,
+              width = weight ? fold__shape_last(&program->shape[op->first_shape + use->ref]) : 0;
+    const size_t all = (size_t)fold__shape_lines(&made), lines = conv ? 1 : all, each = conv ? all : 1;
+    if (weight)
+        fold__prepare(f, worker, op, program->shape, worker->scratch);
+    worker->kernel_calls += (uint32_t)weight;
+    for (size_t at = 0, count; at < rows * lines; at += count) {
+        const size_t left = (use->block - *done % use->block) / each;
+        fold_rows x = fold__rows_from(in, (ptrdiff_t)(at / lines)),
+                  y = fold__rows_from(dy, (ptrdiff_t)(at / lines));
+        count = fold__min_size(left ? left : 1, lines > 1 ? lines - at % lines : rows - at);
+        if (lines > 1) {
+            const fold_rows row[2] = { fold__lines_of(&x, 0, width),
+                                       fold__lines_of(&y, 0, fold__shape_last(&made)) };
+            x = fold__rows_from(&row[0], (ptrdiff_t)(at % lines));
+            y = fold__rows_from(&row[1], (ptrdiff_t)(at % lines));
+        }
+        float *sum = fold__next_lines(f, use, share, count, each, done);
+        if (conv)
+            fold__conv_weight_grad(&worker->prepared.call, count, &x, &y, share, sum);
+        else if (weight)
+            fold__linear_weight_grad(&worker->prepared.call, count, (int)use->ref, &x, &y, share,
+                                     use->sum == FOLD__SUM_BY_KERNEL, sum);
+        else
+            fold__add_lines(f->model->kernels, count, &y, share, sum);
+    }
 }
 
-static void fold__eager_use(fold_ctx *f, const fold__use *use);
-
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
-static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
-{
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    if (use->kind == FOLD__USE_SLOT || use->kind == FOLD__USE_VALUE)
-        return fold_shape1(use->kind == FOLD__USE_SLOT ? 1 : (int)use->size);
-    return *fold__made_shape(program.shape, &program.op[use->op]);
-}
+static void fold__eager_use(fold_ctx *f, fold__use *use);
 
 /* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
    is rows where there are more of those. */
@@ -23346,61 +23300,49 @@ static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use,
     return part;
 }
 
-static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                  const fold__group *group, const fold__group_sig *group_sig,
-                                  fold__share some)
+/* Adds rows that a call contributes to a value that calls share. */
+static void fold__add_to_slot(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
+                              const fold__group *group, uint32_t rows, size_t *done)
 {
-    const fold__run *run = f->run;
-    const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
-    for (uint32_t call = (uint32_t)some.from; call < to; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        const uint32_t edge = f->first_edge[id] + use->ref;
-        if (run->grad[id])
-            fold__add_row(f, fold__use_sum(f, use) + fold__edge_offset(f, edge),
-                          fold__edge_dest(f, worker, edge, 1, group),
-                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
-    }
+    const uint32_t edge = f->first_edge[id] + use->ref,
+                   floats = fold__input_floats(f, fold__node_sig(f, id), (int)use->ref);
+    const float *from = fold__edge_dest(f, worker, edge, 1, group);
+    for (uint32_t row = 0; row < rows; row++, from += floats)
+        fold__add_row(f, fold__next_lines(f, use, fold__all_rows, 1, 1, done) + fold__edge_offset(f, edge),
+                      from, floats);
 }
 
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                 const fold__group *group, fold__use_part part)
+                                 const fold__group *group, fold__use_part part, size_t *done)
 {
     const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
     if (which == FOLD__NONE)
         return;
     const fold__group_sig *group_sig = &f->run->group_sig[which];
-    if (use->kind == FOLD__USE_SLOT) {
-        fold__accumulate_slot(f, worker, use, group, group_sig, part.rows);
+    const uint32_t *const ids = f->run->calls_by_sig + group_sig->first_record,
+                          end = (uint32_t)fold__min_size((size_t)part.rows.to, group_sig->calls);
+    for (uint32_t call = (uint32_t)part.rows.from; use->kind == FOLD__USE_SLOT && call < end; call++)
+        if (f->run->grad[ids[call]])
+            fold__add_to_slot(f, worker, use, ids[call], group, 1, done);
+    if (use->kind == FOLD__USE_SLOT)
         return;
-    }
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    const fold_shape made = fold__shape_of_use(f, use);
     const fold__run *run = f->run;
     fold__source source =
         fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)part.columns.from);
-    float *region = run->region + group->base, *sum = fold__use_sum(f, use);
+    float *region = run->region + group->base;
     char *scratch =
         (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
     size_t rows;
     float **dy = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
-    const fold_rows dy_rows = { NULL, 0, dy };
-    if (use->kind != FOLD__USE_WEIGHT) {
-        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
-                       part.columns, sum);
-        return;
+    float **in = dy;
+    if (use->kind == FOLD__USE_WEIGHT) {
+        source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
+        in = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
     }
-    source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
-    float **in = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
-    if (use->sum == FOLD__SUM_BY_BLOCKS) {
-        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
-        const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
-        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
-                               (size_t)ldw, worker->scratch);
-        return;
-    }
-    const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, part.columns, sum);
+    const fold_rows in_rows = { NULL, 0, in }, dy_rows = { NULL, 0, dy };
+    fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, part.columns, done);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
@@ -23408,14 +23350,14 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     fold__run *run = f->run;
     const fold__use_part whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
+        fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
             continue;
         if (fold__is_eager(f))
             fold__eager_use(f, use);
         else
-            fold__accumulate_use(f, worker, use, group, whole);
-        fold__add_row(f, run->grad_row[id], run->sums + use->sum_at, (uint32_t)use->size);
+            fold__accumulate_use(f, worker, use, group, whole, &use->next);
+        fold__add_to_total(f, use);
     }
 }
 
@@ -23444,20 +23386,30 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
+static float *fold__sum_at(const fold__run *run, uint32_t place)
+{
+    return run->sums + (place - 1) * (size_t)16;
+}
+
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
     const fold__param_data *param = fold__lookup_table(f, id);
     const uint32_t size = fold__row_size(f, id), rows = fold__rows_of(f, id);
     for (uint32_t row = 0; row < rows && fold__trainable(f->model, param); row++) {
-        uint32_t *sum_place = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
-        if (!*sum_place) {
-            *sum_place = (uint32_t)(run->sums_used / 16) + 1;
+        fold__row_sum *sum = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
+        uint32_t *place = sum->count < FOLD__BLOCK_ROWS ? &sum->place : &sum->block;
+        if (!*place) {
+            *place = (uint32_t)(run->sums_used / 16) + 1;
             run->sums_used += fold__round_up(size, 16);
-            fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
+            fold__clear_row(fold__sum_at(run, *place), size);
         }
-        fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id] + (size_t)row * size,
-                      size);
+        float *to = fold__sum_at(run, *place);
+        fold__add_row(f, to, run->grad_row[id] + (size_t)row * size, size);
+        if (++sum->count % FOLD__BLOCK_ROWS || !sum->block)
+            continue;
+        fold__add_row(f, fold__sum_at(run, sum->place), to, size);
+        fold__clear_row(to, size);
     }
 }
 
@@ -23466,13 +23418,15 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
-    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
-    if (!*sum_place)
+    fold__row_sum *sum = &f->table_rows[param->touched_at + row];
+    if (!sum->place)
         return;
-    float *grads = fold__grads(m) + param->at + (size_t)row * size;
-    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size);
+    float *grads = fold__grads(m) + param->at + (size_t)row * size, *to = fold__sum_at(f->run, sum->place);
+    if (sum->block)
+        fold__add_row(f, to, fold__sum_at(f->run, sum->block), size);
+    fold__add_row(f, grads, to, size);
     fold__touch_row(m, param, row);
-    *sum_place = 0;
+    memset(sum, 0, sizeof *sum);
 }
 
 static void fold__commit_lookups(fold_ctx *f)
@@ -23504,7 +23458,7 @@ static int fold__reserve_sums(fold_ctx *f)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && run->grad[id] && (run->state[id] & FOLD__RUNS))
             floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
+    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     if (has > had) /* else it is all zero, as runs leave it */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
@@ -23527,11 +23481,9 @@ static int fold__reserve_sums(fold_ctx *f)
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
     const uint32_t ordinal = f->frame.ordinal;
-    const int held = f->frame.held;
     f->frame.ordinal = tag;
     const fold_node copy = fold__record_copy(f, operand, 0);
     f->frame.ordinal = ordinal;
-    f->frame.held = held;
     return copy;
 }
 
@@ -23672,7 +23624,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     fold_node seen[FOLD_MAX_CELL_IN + FOLD_MAX_LIST], out[FOLD_MAX_OUT];
     fold__operand made;
     uint32_t copied_out;
-    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0, 0 };
+    const fold__frame frame = { id + 1, tag, 0, list->elements, first, in, 0, 0 };
     const uint32_t copied = fold__borders(f, cell, in, &copied_out);
     if (!tag)
         return fold__null;
@@ -23695,18 +23647,6 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
             out[output] = fold__border(f, FOLD__TAG_OUT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
     return fine && !fold__broken(f) ? fold__window_outputs(f, n_out, out, first) : fold__null;
-}
-
-/* A call like one of the last. */
-static FOLD__NOINLINE fold_node fold__eager_again(fold_ctx *f, uint32_t sig, const fold_node *in,
-                                                  const fold_node *items, int count)
-{
-    fold__operand operands[FOLD_MAX_CELL_IN];
-    const uint32_t id = f->sigs[sig].op & ~FOLD__CELL_OP;
-    const fold__list list = fold__list_of(items, NULL, f->sigs[sig].n_list, count);
-    return fold__inputs_of(f, in, f->sigs[sig].n_in, "call", operands)
-               ? fold__eager_body(f, id, sig, operands, &list, in)
-               : fold__null;
 }
 
 /* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
@@ -23825,11 +23765,10 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
    its lists and of contributions to them, too. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
-    size_t widest = 0;
-    for (int operand = 0; operand < program->op->n_in; operand++)
-        widest = fold__max_size(widest, fold__operand_floats(program, program->op, operand));
-    return fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16) +
-           fold__round_up(widest, 16);
+    size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
+    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
+        floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
+    return floats;
 }
 
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
@@ -23974,13 +23913,19 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int slot = (int)fold__slot_of(sig, operand);
+        const uint32_t floats = fold__operand_floats(program, program->op, (int)operand);
+        float *const block = one_row + fold__round_up(floats, 16), *const to = row % FOLD__BLOCK_ROWS
+                                                                                   ? one_row
+                                                                                   : block;
+        one_row = block + fold__round_up(floats, 16);
         if (!fold__eager_sums(f, id, slot))
             continue;
         for (uint32_t other = 0; other < n_in; other++)
             worker->op_din[other] = fold__no_rows;
-        worker->op_din[operand].base = one_row;
+        worker->op_din[operand].base = to;
         fold__backward_of(program->op)(&worker->prepared.call);
-        fold__add_row(f, worker->dest[slot].base, one_row, fold__input_floats(f, sig, slot));
+        fold__add_to_block(f, worker->dest[slot].base, row < FOLD__BLOCK_ROWS || to == block ? NULL : block,
+                           to, floats, row, row + 1 == f->length[id]);
     }
 }
 
@@ -24024,23 +23969,17 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         fold__eager_backward_row(f, id, &program, row);
 }
 
-static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
+static void fold__eager_use_call(fold_ctx *f, fold__use *use, uint32_t id)
 {
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
     const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = program.op;
-    const fold_shape *made = fold__made_shape(program.shape, op);
-    const fold__share whole = { 0, fold__shape_last(made) };
+    const fold__share whole = { 0, fold__shape_last(fold__made_shape(program.shape, program.op)) };
     const fold__sig *sig = fold__node_sig(f, id);
-    float *total = fold__use_sum(f, use);
     const uint32_t edge = f->first_edge[id] + use->ref;
     if (use->kind == FOLD__USE_SLOT) {
-        const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
-        const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
-        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id));
-             row < rows; row++)
-            fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
+        fold__add_to_slot(f, worker, use, id, run->group,
+                          fold__contribution_rows(f, id, edge, fold__takes_few(f, id)), &use->next);
         return;
     }
     fold__eager_inputs_of(f, id, (float **)(void *)(worker->scratch + fold__eager_floats(f, &program)));
@@ -24048,16 +23987,14 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
         const fold_rows dy = { run->grad_row[id] + (size_t)row * fold__row_size(f, id), 0, NULL };
         const fold_rows in =
             fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], fold__is_by_rows(sig), row);
-        if (use->kind == FOLD__USE_BIAS)
-            fold__add_rows(f->model->kernels, 1, &dy, fold__shape_lines(made), whole.to, whole, total);
-        else
-            fold__weight_use(f, worker, &program, op, (int)use->ref, 1, &in, &dy, whole, total);
+        fold__add_to_use(f, worker, use, &program, 1, &in, &dy, whole, &use->next);
     }
 }
 
-static void fold__eager_use(fold_ctx *f, const fold__use *use)
+static void fold__eager_use(fold_ctx *f, fold__use *use)
 {
     const fold__run *run = f->run;
+    use->next = 0;
     for (int head = 0; head <= run->counts.head; head++)
         for (uint32_t call = 0; call < run->counts.calls; call++) {
             const uint32_t id = run->calls[call];
@@ -24972,6 +24909,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     const fold_shape shape = fold__shape_of_use(f, use);
     const int elem = use->kind != FOLD__USE_SLOT && fold__program_in_run(f, use->run_sig).op[use->op].elem;
     use->rows = 0;
+    use->done = use->next;
     for (uint32_t group = first; group < last; group++) {
         const uint32_t sig =
             fold__adds_up(run, use, group) ? fold__sig_in_group(f, use->run_sig, group) : FOLD__NONE;
@@ -25000,16 +24938,19 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
     fold__run *run = f->run;
     uint64_t at = 0;
     for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
+        fold__use *use = &run->use[which];
         const uint64_t begin = at, end = at += use->work;
-        const int by_blocks = use->sum == FOLD__SUM_BY_BLOCKS;
-        if (begin == end || from >= end || to <= begin || (by_blocks && from > begin))
-            continue; /* work by blocks is whole in the part in which it begins */
+        size_t done = use->done;
+        const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
+        if (begin == end || from >= end || to <= begin || (in_one && from > begin))
+            continue; /* the work of one kernel is whole in the part in which it begins */
         const fold__use_part share = fold__part_of_use(f, use, from > begin ? from - begin : 0,
-                                                       (to < end && !by_blocks ? to : end) - begin);
+                                                       (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
-                fold__accumulate_use(f, worker, use, &run->group[group], share);
+                fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
+        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
+            use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
     }
@@ -25048,7 +24989,7 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
         const fold__use *use = &f->run->use[which];
         const fold_shape shape = fold__shape_of_use(f, use);
         const uint64_t steps = ((uint64_t)fold__shape_last(&shape) + FOLD__LANES - 1) / FOLD__LANES;
-        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_BLOCKS ? 1 : steps;
+        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_KERNEL ? 1 : steps;
     }
     return pieces;
 }
@@ -25128,6 +25069,8 @@ static void fold__start_run(fold_ctx *f)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
+    for (uint32_t which = 0; which < run->n_uses; which++)
+        run->use[which].done = run->use[which].next = 0;
     for (uint32_t group = 0; group < run->counts.groups; group++) {
         fold__enter_strip(f, &run->group[group], 0);
         if (fold__goes_back(run))
@@ -25714,14 +25657,6 @@ static void fold__commit_steps(fold_ctx *f)
 
 static void fold__give_outputs(fold_ctx *f, int again);
 
-static void fold__note_old(fold_ctx *f)
-{
-    f->old_nodes = f->n_nodes;
-    f->old_found = f->n_found;
-    f->old_index_refs = f->n_index_refs;
-    f->old_output_refs = f->n_output_refs;
-}
-
 static void fold__keep_slow(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25754,7 +25689,10 @@ static void fold__end_run(fold_ctx *f)
         fold__give_outputs(f, run->again && !run->idle);
     if (!run->idle)
         fold__commit_steps(f);
-    fold__note_old(f);
+    f->old_nodes = f->n_nodes;
+    f->old_found = f->n_found;
+    f->old_index_refs = f->n_index_refs;
+    f->old_output_refs = f->n_output_refs;
 }
 
 static void fold__run_planned(fold_ctx *f, uint64_t start)
@@ -27262,10 +27200,14 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 
+/* A cell of inputs of one width, but for the first. */
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
-                             size_t user_size, int n_out)
+                             size_t user_size, int n_in, int first, int others, int n_out)
 {
     memset(desc, 0, sizeof *desc);
+    for (int input = 0; input < n_in; input++)
+        desc->in[input] = fold_shape1(input ? others : first);
+    desc->n_in = n_in;
     desc->name = name;
     desc->body = body;
     desc->user = user;
@@ -27277,9 +27219,8 @@ static fold_cell fold__transformer_cell(fold_model *m, const char *name, fold_ce
                                         const fold_transformer *layer, int n_in, int n_out)
 {
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, body, layer, sizeof *layer, n_out);
-    desc.n_in = n_in;
-    desc.in[0] = desc.in[1] = fold_shape1(fold_param_shape(m, layer->attention.query.W).dim[0]);
+    const int width = fold_param_shape(m, layer->attention.query.W).dim[0];
+    fold__layer_desc(&desc, name, body, layer, sizeof *layer, n_in, width, width, n_out);
     return fold_cell_new(m, &desc);
 }
 
@@ -27406,7 +27347,7 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     const fold_param weight[2] = { gates.weight, gates.recurrent };
     fold_cell_desc desc;
     gates.projected = 1;
-    fold__layer_desc(&desc, cell.name, cell.body, &gates, sizeof gates, cell.program.n_out);
+    fold__layer_desc(&desc, cell.name, cell.body, &gates, sizeof gates, 0, 0, 0, cell.program.n_out);
     for (int product = 0; product < cell.products; product++)
         desc.in[product] = fold_shape1(fold__matrix_columns(fold__param_of(m, weight[product])));
     memcpy(desc.in + cell.products, cell.shape + 1, (size_t)(cell.program.n_in - 1) * sizeof *desc.in);
@@ -27542,10 +27483,7 @@ static fold_recurrent fold__recurrent_new(fold_model *m, const char *name, fold_
 {
     fold_recurrent layer;
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, body, gates, sizeof *gates, has_c ? 2 : 1);
-    desc.n_in = has_c ? 3 : 2;
-    desc.in[0] = fold_shape1(inputs);
-    desc.in[1] = desc.in[2] = fold_shape1(gates->hidden);
+    fold__layer_desc(&desc, name, body, gates, sizeof *gates, 2 + has_c, inputs, gates->hidden, 1 + has_c);
     layer.cell = fold__layer_cell(m, &desc, 1);
     layer.hidden = gates->hidden;
     layer.has_c = has_c;
@@ -27996,17 +27934,13 @@ FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int 
     const fold__name leaf_name = fold__join(m, name, "leaf"), inner_name = fold__join(m, name, "inner");
     const fold__gates leaf = fold__gates_new(m, leaf_name.text, inputs, hidden, 3);
     fold_cell_desc desc;
-    fold__layer_desc(&desc, leaf_name.text, fold__leaf_body, &leaf, sizeof leaf, 2);
-    desc.n_in = 1;
-    desc.in[0] = fold_shape1(inputs);
+    fold__layer_desc(&desc, leaf_name.text, fold__leaf_body, &leaf, sizeof leaf, 1, inputs, 0, 2);
     layer.leaf = fold_cell_new(m, &desc);
     fold__gates inner = fold__gates_new(m, inner_name.text, arity * hidden, hidden, 3 + arity);
     inner.arity = arity;
     fold__set_bias(m, inner.bias, 2 * hidden, (2 + arity) * hidden, 1);
-    fold__layer_desc(&desc, inner_name.text, fold__tree_inner_body, &inner, sizeof inner, 2);
-    desc.n_in = 2 * arity;
-    for (int i = 0; i < desc.n_in; i++)
-        desc.in[i] = fold_shape1(hidden);
+    fold__layer_desc(&desc, inner_name.text, fold__tree_inner_body, &inner, sizeof inner, 2 * arity, hidden,
+                     hidden, 2);
     layer.inner = fold_cell_new(m, &desc);
     return layer;
 }
@@ -28054,9 +27988,8 @@ static fold_cell fold__child_sum_cell(fold_model *m, const char *name, const fol
                                       int leaf)
 {
     fold_cell_desc desc;
-    fold__layer_desc(&desc, name, leaf ? fold__leaf_body : fold__child_sum_body, gates, sizeof *gates, 2);
-    desc.n_in = 1;
-    desc.in[0] = fold_shape1(inputs);
+    fold__layer_desc(&desc, name, leaf ? fold__leaf_body : fold__child_sum_body, gates, sizeof *gates, 1,
+                     inputs, 0, 2);
     desc.list[0] = desc.list[1] = fold_shape1(gates->hidden);
     desc.n_list = leaf ? 0 : 2;
     return fold__layer_cell(m, &desc, leaf ? 1 : 2);
@@ -28102,7 +28035,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 #endif
 
 /* ==== room: text ============================================================================
-   Owns: writing through a caller's function, quoting, UTF-8, sorting. Calls: libc. Must not know models and
+   Owns: writing through a caller's function, quoting, UTF-8. Calls: libc. Must not know models and
    contexts. */
 
 #ifndef FOLD_NO_STDIO
@@ -28119,28 +28052,6 @@ static int fold__is_plain(const char *from, int *count)
     const int plain = *count > 1 || (*count && (unsigned char)*from >= 32 && *from != 127);
     *count += !*count;
     return plain;
-}
-
-/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
-static void fold__sort(uint32_t *items, uint32_t count,
-                       int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
-{
-    uint32_t start = count / 2, end = count;
-    while (end > 1) {
-        uint32_t item, at = 0;
-        if (start)
-            at = --start, item = items[at];
-        else
-            item = items[--end], items[end] = items[0];
-        for (uint32_t child; (child = 2 * at + 1) < end; at = child) {
-            if (child + 1 < end && before(by, items[child], items[child + 1]))
-                child++;
-            if (!before(by, item, items[child]))
-                break;
-            items[at] = items[child];
-        }
-        items[at] = item;
-    }
 }
 
 #if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* something is written */

@@ -404,8 +404,6 @@ static void one_after_another(int n, fold_task *task, void *user, void *pool)
     for (int i = 0; i < n; i++) task(i, user);
 }
 
-/* Of the default budget a group takes more where batches would be of few rows, the more so where weights are large; threads get as
-   many groups each. */
 /* Counts the calls of each group. */
 static int count_calls(const fold_seen *seen, void *user)
 {
@@ -438,9 +436,11 @@ static void groups_are_even(void)
     CHECK_SAYS(most_groups > 3, "%d groups", most_groups);
     fold_model_free(m);
 }
+/* Of the default budget a group takes more where batches would be of few rows, the more so where weights are large; threads get as
+   many groups each. */
 static void groups_hold_rows(void)
 {
-    enum { SEQUENCES = 24, HIDDEN = 128, STEPS = 40, WIDE = 2048, LAYERS = 3, COUNT = 80 };
+    enum { SEQUENCES = 24, HIDDEN = 128, STEPS = 40, WIDE = 2048, LAYERS = 16, COUNT = 100 };
     fold_model_desc inference = fold_model_desc_default();
     fold_ctx_desc d = fold_ctx_desc_default();
     const fold_param none = { 0, 0 };
@@ -454,6 +454,7 @@ static void groups_hold_rows(void)
     fold_stats s = fold_ctx_stats(f);
     CHECK_SAYS(s.groups > 1 && s.run_nodes >= 6 * s.batches, "%d calls in %d batches of %d groups", s.run_nodes, s.batches, s.groups);
     fold_ctx_free(f);
+    d.measure = 1; /* plans alone */
     for (int threads = 1; threads <= 2; threads++) {
         d.threads = threads;
         d.parallel_for = one_after_another;
@@ -464,10 +465,38 @@ static void groups_hold_rows(void)
         }
         CHECK_INT(fold_run(f, y, COUNT), FOLD_OK);
         s = fold_ctx_stats(f);
-        CHECK_SAYS(s.groups == (threads == 1 ? 3 : 4), "%d threads: %d groups", threads, s.groups); /* 32, 32 and 16 samples, or 20 each */
+        CHECK_SAYS(s.groups == (threads == 1 ? 3 : 4), "%d threads: %d groups", threads, s.groups); /* of 32 samples at least, or 25 each */
         fold_ctx_free(f);
     }
     fold_model_free(m);
+}
+
+/* Samples of equal bytes in all: many narrow ones make groups of one budget. Few wide ones make larger groups, without a backward
+   since batches have few rows, with one since each group passes over the gradient of a large weight. */
+static void groups_beyond_the_budget(void)
+{
+    static const struct { int count, width, training, groups; } cases[] = { { 360, 128, 0, 3 }, { 60, 768, 0, 1 }, { 360, 128, 1, 7 }, { 60, 768, 1, 2 } };
+    enum { MOST = 360, LAYERS = 8 };
+    static fold_node y[MOST];
+    const fold_param none = { 0, 0 };
+    for (size_t at = 0; at < sizeof cases / sizeof *cases; at++) {
+        const int count = cases[at].count, width = cases[at].width;
+        fold_model *m = fold_model_new(NULL);
+        const fold_param V = fold_weight_new(m, "V", width, width);
+        fold_ctx_desc d = fold_ctx_desc_default();
+        d.training = cases[at].training;
+        d.measure = 1;
+        fold_ctx *f = fold_ctx_new(m, &d);
+        for (int i = 0; i < count; i++) {
+            y[i] = fold_zeros(f, fold_shape1(width));
+            for (int k = 0; k < LAYERS; k++) y[i] = fold_tanh(f, fold_linear(f, y[i], V, none));
+            if (d.training) y[i] = fold_sum(f, y[i], FOLD_ALL);
+        }
+        CHECK_INT(d.training ? fold_backward(f, fold_sum_n(f, y, count)) : fold_run(f, y, count), FOLD_OK);
+        CHECK_INT(fold_ctx_stats(f).groups - d.training, cases[at].groups); /* in training the tail is one, too */
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
 }
 
 /* Groups take turns in one memory: what they would take apart is counted from the recording. */
@@ -3401,6 +3430,7 @@ int main(int argc, char **argv)
         { "engine: list lengths", list_lengths },
         { "engine: training programs keep groups", programs },
         { "engine: groups hold rows", groups_hold_rows },
+        { "engine: groups beyond the budget", groups_beyond_the_budget },
         { "engine: groups are of about one size", groups_are_even },
         { "engine: memory is reused", memory_is_reused },
         { "rows of a chain are used again", chains_use_rows_again },
