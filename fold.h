@@ -21421,8 +21421,7 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
-    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS],
-                    stride = (ptrdiff_t)spot->stride;
+    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS], stride = spot->stride;
     if (spot->param) {
         const fold__param_data *param = &fold__params(worker->model)[spot->param - 1];
         fold__set_rows(rows, fold__param_values(worker->model, param) + spot->offset, 0);
@@ -21440,7 +21439,7 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
 
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
-    const ptrdiff_t stride = (ptrdiff_t)spot->stride;
+    const ptrdiff_t stride = spot->stride;
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
         fold__set_rows(rows, fold__spot_base(worker, spot) + worker->at[spot->moves] * stride, stride);
     else
