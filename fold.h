@@ -8217,7 +8217,7 @@ typedef struct fold__engine {
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
     fold__tape *tape; /* maps and tiles are written down there, if not NULL */
-    const struct fold__elementwise **maps; /* an element-wise op says there which its maps are, if not NULL */
+    const struct fold__elementwise *maps; /* the op's, if that is element-wise: a call without rows tells */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
@@ -8487,8 +8487,7 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
-    if (engine->maps)
-        *engine->maps = maps;
+    ((fold__engine *)(uintptr_t)engine)->maps = maps;
 }
 
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
@@ -21539,7 +21538,6 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
     engine->tape = NULL;
-    engine->maps = NULL;
 }
 
 /* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
@@ -21782,22 +21780,19 @@ static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, 
 /* Finds the maps of an element-wise op whose operands have as many values as its result. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__turn *turn)
 {
-    fold__engine *engine = &worker->prepared.engine;
-    const fold__elementwise *maps = NULL;
+    const fold__engine *engine = &worker->prepared.engine;
     const uint32_t in = op->first_ref, out = (uint32_t)(worker->out - worker->spot) + op->first_value;
     worker->prepared.call.rows = 0;
     if (!fold__is_elementwise(op->op) || !engine->alike)
         return;
-    engine->maps = &maps;
-    turn->run(&worker->prepared.call); /* no rows: it says its maps alone */
-    engine->maps = NULL;
+    turn->run(&worker->prepared.call);
     turn->scalar = fold__attr_float(op->attr[0]);
     for (uint32_t which = 0; which <= op->n_in; which++) {
         fold__map_turn *map = &turn->map[which];
-        const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
+        const char *from = which ? engine->maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? turn->for_elements || !(turn->wanted >> (which - 1) & 1) : !turn->forward)
             continue;
-        map->map = (which ? maps->derivative[which - 1] : maps->map)[engine->kernels->set];
+        map->map = (which ? engine->maps->derivative[which - 1] : engine->maps->map)[engine->kernels->set];
         map->here = map->even = 1;
         for (uint32_t i = 0; i < 4; i++) {
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
