@@ -2045,8 +2045,7 @@ FOLD_API int fold_finite(const float *values, int n);
      wave        the groups that run at the same time, one on each thread
      stretch     one group in one direction, as a run takes it: the head, samples or the tail, forward or
                  backward. Its steps are its batches and, behind those of backward, its sums
-     turn        one op as a stage runs it: its function, and the spots of its operands. Turns are kept from
-                 run to run (fold__stages)
+     turn        one op as a stage runs it: its function, and the places of its operands
      spot        the place of the rows of one operand, for all batches of a stage (fold__spot)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
      span        the work that a product's tiles do in one go (fold__span)
@@ -8217,7 +8216,6 @@ typedef struct fold__engine {
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
     fold__tape *tape; /* maps and tiles are written down there, if not NULL */
-    const struct fold__elementwise *maps; /* the op's, if that is element-wise: a call without rows tells */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
@@ -8409,6 +8407,33 @@ static void fold__map_spread(fold__map_fn map, float *out, const float *const in
     }
 }
 
+/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which are of equal size. */
+FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
+                                  const fold_rows *first, const fold_rows *second, const fold_rows *third,
+                                  float scalar)
+{
+    const int count = fold__engine_of(call)->size;
+    fold__tape *const tape = fold__engine_of(call)->tape;
+    const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
+    if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
+                            second->stride == count && third->stride == count)) {
+        const fold__map_call all = { map,
+                                     fold__row(output, 0),
+                                     fold__row(first, 0),
+                                     fold__row(second, 0),
+                                     fold__row(third, 0),
+                                     scalar,
+                                     (size_t)call->rows * (size_t)count };
+        map(all.out, all.in_a, all.in_b, all.in_c, scalar, all.count, 1, NULL);
+        if (tape)
+            fold__tape_add(tape, NULL, NULL, &all, sizeof all);
+        return;
+    }
+    const fold_rows all[4] = { *output, *first, *second, *third };
+    map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
+        (size_t)count, (size_t)call->rows, all);
+}
+
 static int fold__shapes_alike(const fold_shape *const shape[3], int size)
 {
     int alike = 1;
@@ -8417,40 +8442,24 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows. Operands that are absent are NULL. */
+/* Does the same of any shapes. Operands that are absent are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
-    const fold__engine *engine = fold__engine_of(call);
+    const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
+                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
     if (!call->rows)
         return;
+    const fold__engine *engine = fold__engine_of(call);
     if (engine->alike || fold__shapes_alike(shape, engine->size)) {
-        const int count = engine->size;
-        fold_rows all[4] = { *output, *output, *output, *output }; /* what is not used must only be there */
-        int apart = output->rows || output->stride != count;
-        for (int input = 0; input < 3; input++) {
-            all[input + 1] = in[input] ? *in[input] : *output;
-            apart |= all[input + 1].rows || all[input + 1].stride != count;
-        }
-        apart &= call->rows > 1;
-        const fold__map_call one = { map,
-                                     fold__row(&all[0], 0),
-                                     fold__row(&all[1], 0),
-                                     fold__row(&all[2], 0),
-                                     fold__row(&all[3], 0),
-                                     scalar,
-                                     (size_t)count * (apart ? 1 : (size_t)call->rows) };
-        map(one.out, one.in_a, one.in_b, one.in_c, scalar, one.count, apart ? (size_t)call->rows : 1,
-            apart ? all : NULL);
-        if (engine->tape && !apart)
-            fold__tape_add(engine->tape, NULL, NULL, &one, sizeof one);
+        fold__map_alike(call, map, output, first, second, third, scalar);
         return;
     }
     const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
     for (int row = 0; row < call->rows; row++) {
-        const float *const from[3] = { in[0] ? fold__row(in[0], row) : NULL,
-                                       in[1] ? fold__row(in[1], row) : NULL,
-                                       in[2] ? fold__row(in[2], row) : NULL };
+        const float *const from[3] = { in[0] ? fold__row(first, row) : NULL,
+                                       in[1] ? fold__row(second, row) : NULL,
+                                       in[2] ? fold__row(third, row) : NULL };
         fold__map_spread(map, fold__row(output, row), from, &spread, scalar);
     }
 }
@@ -8484,10 +8493,13 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     const fold__engine *engine = fold__engine_of(call);
     const fold__map_fn map = maps->map[engine->kernels->set];
     const int two = call->n_in > 1;
+    if (FOLD__LIKELY(engine->alike && call->rows)) {
+        fold__map_alike(call, map, &call->out[0], &call->in[0], &call->in[two], &call->out[0], scalar);
+        return;
+    }
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
-    ((fold__engine *)(uintptr_t)engine)->maps = maps;
 }
 
 /* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
@@ -11266,8 +11278,6 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
       offsetof(fold__op_names, op_##name) },
     FOLD__OPS(FOLD__ROW)
 };
-#define FOLD__OR_IS(name, map, da, from_a, db, from_b) || op == FOLD__OP_##name
-static int fold__is_elementwise(uint32_t op) { return 0 FOLD__ELEMENTWISE(FOLD__OR_IS); }
 static const char *fold__op_name(uint32_t op)
 {
 #define FOLD__NAMED(name, form, inputs, attrs, attr, flags, needs, infer) #name,
@@ -13063,7 +13073,6 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
     RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
-    RUN(STAGES, char, stages)                 /* how stages of signatures run: see fold__stages */           \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
@@ -13535,11 +13544,10 @@ static size_t fold__block_bytes(const fold_ctx *f)
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
-    const size_t known = fold__round_up(f->arrays[FOLD__ARRAY_SHAPES].need, FOLD__ALIGN);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(i > FOLD__ARRAY_EDGE_OFFSET ? f->arrays[i].need : fold__array_use(f, i),
+        bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
                                 FOLD__ALIGN);
-    return bytes - known + fold__max_size(known, fold__round_up(shapes, FOLD__ALIGN));
+    return bytes;
 }
 
 #define FOLD__MEASURED \
@@ -14929,7 +14937,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
                                        FOLD__ARRAY_OP_SHAPES,  FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
                                        FOLD__ARRAY_KNOWN,      FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
                                        FOLD__ARRAY_PLANS,      FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
-                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS,     FOLD__ARRAY_STAGES };
+                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
     f->arena.count = FOLD__ARRAY_COUNT;
@@ -17991,8 +17999,8 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* stage 0 runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;  /* how its stages run: 1 + where that is kept */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its brief buffers, */
+    size_t turn_at; /* then turns of ops with where their operands lie, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
 /* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
@@ -18014,8 +18022,7 @@ typedef struct fold__analysis {
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
     uint64_t slot_back;     /* mask of inputs that backward reads */
-    uint64_t slot_late;     /* mask of inputs that weight gradients read at the end, */
-    uint64_t slot_soon;     /* and of those that backward of a batch reads */
+    uint64_t slot_late;     /* mask of inputs that weight gradients read at the end */
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
@@ -18049,7 +18056,6 @@ typedef struct fold__known {
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the tail (fold__is_tail) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
-    size_t stages;         /* 1 + where it is kept last how its stages run */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
@@ -18107,24 +18113,16 @@ enum {
     FOLD__BY_ROWS,
     FOLD__OTHERWISE
 };
-/* Tells where the rows of an operand lie, for all batches of a stage: in a buffer of the signature, outside,
-   or in a parameter. */
+/* Tells where the rows of an operand lie, for all batches of a stage. */
 typedef struct fold__spot {
-    uint32_t buffer, stride;
-    uint32_t offset;  /* begins so many floats into each row */
-    uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* the worker has rows outside so many bytes behind its start, or 0 */
-    uint8_t in_scratch; /* the buffer is there, and not in the region */
+    float *base;
+    ptrdiff_t stride;
+    const fold_rows *from; /* rows outside, or NULL */
+    uint32_t offset;       /* begins so many floats into each row of those */
     uint8_t moves;
     uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__spot;
 
-/* A map of an op over rows: the spots of what it writes and of what it reads. */
-typedef struct fold__map_turn {
-    fold__map_fn map; /* NULL: the op runs itself */
-    uint32_t spot[4]; /* of operands that are not there, that of what it writes */
-    uint8_t here, even; /* all rows are of buffers, and lie side by side there */
-} fold__map_turn;
 /* Tells what a stage of a signature does with an op. */
 typedef struct fold__turn {
     uint32_t wanted; /* mask of operands that get a gradient from it, */
@@ -18134,22 +18132,12 @@ typedef struct fold__turn {
     uint8_t for_elements; /* only list elements need it */
     uint8_t is_list;      /* it takes a list of elements for each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    uint8_t gathers;      /* it reads data of each row */
-    int first_segment, end_segment, size; /* as in fold__engine */
-    float scalar;                         /* the maps' */
+    const fold__op_row *op;
+    const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
     fold__op_run *run, *run_back;
-    fold__map_turn map[3]; /* forward, and of the gradients of operands */
+    fold__spot *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
+    fold__prepared prepared;
 } fold__turn;
-/* Tells how the stages of a signature run, as long as the same inputs close its cycle. Nothing in it depends
-   on how many calls there are or where anything lies: it is kept from run to run. Behind it lie the turns,
-   those of the ordinary stage first, the spots, and what kinds of buffers there are. */
-typedef struct fold__stages {
-    size_t next; /* 1 + where the next of the same signature is */
-    size_t spots_at, kinds_at; /* bytes from here to those */
-    size_t op_floats; /* scratch floats that an op without parameters takes at most */
-    uint64_t recurrent;
-    uint32_t first_info, has_prologue; /* the analysis is known by the first */
-} fold__stages;
 
 /* Tells how many operands and outputs of an op have gradients. */
 enum {
@@ -18165,25 +18153,23 @@ typedef struct fold__worker {
     const fold__run_sig *run_sig;
     fold__program program;
     fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
-    fold__spot *spot, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
-    const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
     uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
                             begins within a list the first is below 0, wrapped round */
-    const fold_model *model;
-    float *area[2]; /* its group's slabs begin there, and its brief buffers: as scratch does */
+    float *region;       /* its group's slabs begin there */
     /* the tile */
     uint32_t tile, row;            /* rows of a tile; first row of the tile being run */
     ptrdiff_t at[FOLD__OTHERWISE]; /* the place of that row for spots that move by calls, elements or rows */
     /* scratch */
+    fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     fold__tape *tape; /* its calls are written down there, if not NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
-    fold__prepared prepared;
+    fold__prepared prepared; /* for eager contexts and for sums */
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
@@ -18263,8 +18249,7 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_known, n_analyses, n_info, n_stages;
-    size_t stage_bytes;
+    uint32_t n_known, n_analyses, n_info;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -18341,10 +18326,6 @@ FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
 {
     return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
-}
-static fold__stages *fold__stages_at(const fold_ctx *f, size_t place)
-{
-    return (fold__stages *)(void *)(f->run->stages + place - 1);
 }
 FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
 {
@@ -18436,7 +18417,7 @@ static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
-    f->arrays[FOLD__ARRAY_STAGES].need = f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
+    f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->shown_salt = 0;
     f->run->replayed = 0;
@@ -19128,8 +19109,8 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
         run_sig->found.slot_back |= 1ull << fold__ref_slot(program, ref);
-        *(late ? &run_sig->found.slot_late : &run_sig->found.slot_soon) |= 1ull
-                                                                           << fold__ref_slot(program, ref);
+        if (late)
+            run_sig->found.slot_late |= 1ull << fold__ref_slot(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         info[op->first_value + (uint32_t)output].back = 1;
@@ -19206,12 +19187,11 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
 }
 
 /* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
-static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
+static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows)
 {
     size_t floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++)
-        if (!program->op[op_index].param[0] == !of_params)
-            floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
+        floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
     return floats;
 }
 
@@ -19412,15 +19392,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
 static int fold__know_signatures(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
-        fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_KNOWN, f->n_sigs + 1, sizeof(fold__known)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
-        run->n_known = run->n_analyses = run->n_info = run->n_stages = 0;
-        run->stage_bytes = 0;
+        run->n_known = run->n_analyses = run->n_info = 0;
         run->runs = 1;
     }
     run->of_layout = f->model->layout;
@@ -20749,8 +20726,7 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
 /* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
    share the operand each makes a row first, and their sum is the contribution. */
 static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *group_sig,
-                                     const fold__program *program, const fold__body_op *op, uint32_t operand,
-                                     fold__buffer *buffer)
+                                     const fold__program *program, const fold__body_op *op, uint32_t operand)
 {
     const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
@@ -20758,6 +20734,7 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     const fold__ref *ref = &program->ref[at];
     const fold__value_info *info = &run->info[run_sig->found.first_info];
     const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
+    fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
     if (!wanted->grad)
         return;
     if (ref->kind == FOLD__FROM_PARAM) {
@@ -20781,17 +20758,14 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
-static void fold__place_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
-                                const fold__program *program, fold__buffer *buffer, uint32_t n_buffers)
+static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
 {
-    const fold__run *run = f->run;
+    fold__run *run = f->run;
+    fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const fold__value_info *info = run->info + run_sig->found.first_info;
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
-    for (uint32_t nth = 0; nth < n_buffers; nth++) {
-        memset(&buffer[nth], 0, sizeof *buffer);
-        buffer[nth].first = FOLD__NONE;
-    }
+    memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int brief = info[value].brief, spans = fold__spans_stages(f, group_sig, program, value);
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
@@ -20809,8 +20783,7 @@ static void fold__place_buffers(const fold_ctx *f, const fold__group_sig *group_
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
-            fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand,
-                                     buffer);
+            fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
         if (info[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
@@ -21203,9 +21176,11 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
         whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
-    const size_t of_op = fold__max_size(fold__stages_at(f, group_sig->stages)->op_floats,
-                                        fold__batch_scratch(f, program, fold__max_size(rows, elems), 1));
-    group_sig->free_at = group_sig->op_at + fold__round_up(of_op, 16);
+    const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
+    group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
+    const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
+    const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) + spots * sizeof(fold__spot);
+    group_sig->free_at = group_sig->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
@@ -21268,11 +21243,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    const fold__stages *const stages = fold__stages_at(f, group_sig->stages);
-    memcpy(run->buffer + group_sig->first_buffer, (const char *)stages + stages->kinds_at,
-           group_sig->n_buffers * sizeof *run->buffer);
+    fold__place_buffers(f, group_sig, &program);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
+        buffer->first = FOLD__NONE;
         if (!buffer->place)
             continue;
         const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
@@ -21373,29 +21347,30 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
 }
 
-static void fold__buffer_spot(const fold__worker *worker, uint32_t index, fold__spot *spot)
+static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uint32_t index, fold__spot *spot)
 {
-    const fold__buffer *buffer = &worker->buffer[index];
-    memset(spot, 0, sizeof *spot);
-    spot->buffer = index;
-    spot->stride = buffer->size;
-    spot->in_scratch = buffer->place != FOLD__SLAB;
-    spot->moves = buffer->place == FOLD__PER_BATCH ? FOLD__BY_ROWS : FOLD__STAYS;
-    if (buffer->place == FOLD__SLAB)
+    const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
+    spot->base = worker->scratch + buffer->offset;
+    spot->stride = (ptrdiff_t)buffer->size;
+    spot->moves = FOLD__STAYS;
+    switch (buffer->place) {
+    case FOLD__SLAB:
+        spot->base = worker->region + buffer->offset;
         spot->moves = (uint8_t)((buffer->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS) +
                                 (buffer->piece ? FOLD__BY_PIECE - FOLD__BY_CALLS : 0));
+        break;
+    case FOLD__PER_BATCH: spot->moves = FOLD__BY_ROWS; break;
+    case FOLD__PER_TILE: break;
+    default: spot->base = NULL; spot->stride = 0;
+    }
 }
 
-static void fold__outside_spot(fold__spot *spot, const fold__worker *worker, const fold_rows *rows)
+static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
 {
-    memset(spot, 0, sizeof *spot);
-    spot->outside = (uint32_t)((const char *)rows - (const char *)worker);
+    spot->from = from;
+    spot->offset = 0;
+    spot->spread = 0;
     spot->moves = FOLD__OTHERWISE;
-}
-
-FOLD__INLINE float *fold__spot_base(const fold__worker *worker, const fold__spot *spot)
-{
-    return worker->area[spot->in_scratch] + worker->buffer[spot->buffer].offset + spot->offset;
 }
 
 /* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
@@ -21420,16 +21395,11 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
                                             fold_rows *rows)
 {
-    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS], stride = spot->stride;
-    if (spot->param) {
-        const fold__param_data *param = &fold__params(worker->model)[spot->param - 1];
-        fold__set_rows(rows, fold__param_values(worker->model, param) + spot->offset, 0);
-        return;
-    }
-    if (spot->outside)
-        *rows = *(const fold_rows *)(const void *)((const char *)worker + spot->outside);
+    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS];
+    if (spot->from)
+        *rows = *spot->from;
     else /* a value of calls, from the batch's first on */
-        fold__set_rows(rows, fold__spot_base(worker, spot) - spot->offset + first * stride, stride);
+        fold__set_rows(rows, spot->base + first * spot->stride, spot->stride);
     if (spot->spread)
         fold__spread_rows(worker, rows, spot->offset, worker->row, count);
     else
@@ -21438,45 +21408,47 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__sp
 
 FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
 {
-    const ptrdiff_t stride = spot->stride;
     if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
-        fold__set_rows(rows, fold__spot_base(worker, spot) + worker->at[spot->moves] * stride, stride);
+        fold__set_rows(rows, spot->base ? spot->base + worker->at[spot->moves] * spot->stride : NULL,
+                       spot->stride);
     else
         fold__other_rows(worker, spot, count, rows);
 }
 
-static void fold__buffer_rows(fold__worker *worker, uint32_t index, fold_rows *rows)
+static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
 {
     fold__spot spot;
-    fold__buffer_spot(worker, index, &spot);
+    fold__buffer_spot(f, worker, index, &spot);
     fold__spot_rows(worker, &spot, 0, rows);
 }
 
-static void fold__operand_spot(const fold__worker *worker, const fold__body_op *op, int operand,
-                               fold__spot *spot)
+static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
+                               int operand, fold__spot *spot)
 {
     const fold__ref *ref = &worker->program.ref[op->first_ref + (uint32_t)operand];
     uint8_t moves = FOLD__BY_ROWS;
     switch (ref->kind) {
     case FOLD__FROM_PARAM:
-        memset(spot, 0, sizeof *spot);
-        spot->param = ref->index + 1;
-        spot->moves = FOLD__OTHERWISE;
-        break;
+        spot->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
+        spot->stride = 0;
+        spot->moves = FOLD__STAYS;
+        return;
     case FOLD__FROM_VALUE:
-        fold__buffer_spot(worker, fold__buffer_value(ref->index), spot);
-        if (!op->elem || worker->program.value[ref->index].elem)
-            break;
+        fold__buffer_spot(f, worker, fold__buffer_value(ref->index), spot);
+        if (!op->elem || worker->program.value[ref->index].elem) {
+            spot->base += ref->offset;
+            return;
+        }
         moves = spot->moves == FOLD__STAYS ? moves : spot->moves;
-        spot->moves = FOLD__OTHERWISE;
+        fold__outside_spot(spot, NULL);
         break;
     case FOLD__FROM_LIST:
-        fold__outside_spot(spot, worker, &worker->in[worker->program.n_in + (int)ref->index]);
+        fold__outside_spot(spot, &worker->in[worker->program.n_in + (int)ref->index]);
         break;
-    default: fold__outside_spot(spot, worker, &worker->in[ref->index]);
+    default: fold__outside_spot(spot, &worker->in[ref->index]);
     }
     spot->offset = ref->offset;
-    if (op->elem && ref->kind != FOLD__FROM_LIST && spot->moves == FOLD__OTHERWISE && !spot->param)
+    if (op->elem && ref->kind != FOLD__FROM_LIST)
         spot->spread = moves;
 }
 
@@ -21506,10 +21478,10 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
 }
 
 static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
-                          const fold_shape *shape, float *scratch)
+                          const fold_shape *shape, float *scratch, fold__prepared *made)
 {
-    fold_op_call *call = &worker->prepared.call;
-    fold__engine *engine = &worker->prepared.engine;
+    fold_op_call *call = &made->call;
+    fold__engine *engine = &made->engine;
     call->n_in = op->n_in;
     call->n_out = op->n_out;
     call->in_shape = shape + op->first_shape;
@@ -21540,25 +21512,20 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->tape = NULL;
 }
 
-/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
-static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
+/* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
-    const fold__turn *turn = &worker->turn[op_index];
-    const fold__body_op *op = &worker->program.op[op_index];
-    fold_op_call *call = &worker->prepared.call;
-    fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at);
-    worker->prepared.engine.first_segment = turn->first_segment;
-    worker->prepared.engine.end_segment = turn->end_segment;
+    fold__turn *turn = &worker->turn[op_index];
+    fold_op_call *call = &turn->prepared.call;
     call->rows = (int)count;
     call->list = (const int *)worker->list;
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &worker->spot[op->first_ref + (uint32_t)operand],
-                        turn->is_list ? worker->batch.elems : count, &worker->op_in[operand]);
+        fold__spot_rows(worker, &turn->in[operand], turn->is_list ? worker->batch.elems : count,
+                        &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &worker->out[op->first_value + (uint32_t)output], count,
-                        &worker->op_out[output]);
+        fold__spot_rows(worker, &turn->out[output], count, &worker->op_out[output]);
     if (turn->gathers)
-        fold__gather_data(f, worker, op, worker->row, count, call);
+        fold__gather_data(f, worker, turn->gathers, worker->row, count, call);
     worker->kernel_calls++;
     return call;
 }
@@ -21594,8 +21561,8 @@ static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold_
     call->list = list;
 }
 
-static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
-                            void (*run)(const fold_op_call *))
+FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
+                                  void (*run)(const fold_op_call *))
 {
     if (FOLD__LIKELY(!(op->flags & FOLD__ONE_ROW)))
         run(call);
@@ -21604,23 +21571,22 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
 }
 
 /* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
-static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker, const fold__turn *turn,
-                                         const fold__op_row *op)
+static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker, fold__turn *turn)
 {
     fold__tape *const tape = worker->tape;
-    fold__prepared *const prepared = &worker->prepared;
-    const size_t inputs = (size_t)prepared->call.n_in, outputs = (size_t)prepared->call.n_out;
+    const size_t inputs = (size_t)turn->prepared.call.n_in, outputs = (size_t)turn->prepared.call.n_out;
     const size_t used = tape->used;
     fold__tape_step **const last = tape->last;
-    tape->lost |= (op->flags & FOLD__ONE_ROW) || (turn->gathers && f->n_draws);
+    tape->lost |= (turn->op->flags & FOLD__ONE_ROW) || (turn->gathers && f->n_draws);
     tape->aside = 0;
-    prepared->engine.tape = tape;
-    fold__call_rows(worker, op, &prepared->call, turn->run);
-    prepared->engine.tape = NULL;
-    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof *prepared)
+    turn->prepared.engine.tape = tape;
+    fold__call_rows(worker, turn->op, &turn->prepared.call, turn->run);
+    turn->prepared.engine.tape = NULL;
+    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof turn->prepared)
         return;
     fold__tape_return(tape, used, last);
-    fold_op_call *call = (fold_op_call *)fold__tape_add(tape, turn->run, NULL, prepared, sizeof *prepared);
+    fold_op_call *call =
+        (fold_op_call *)fold__tape_add(tape, turn->run, NULL, &turn->prepared, sizeof turn->prepared);
     fold_rows *rows = (fold_rows *)fold__tape_take(tape, (inputs + outputs) * sizeof *rows);
     if (!rows)
         return;
@@ -21628,33 +21594,18 @@ static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-FOLD__INLINE float *fold__spot_row(const fold__worker *worker, const fold__spot *spot)
+FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
-    return fold__spot_base(worker, spot) + worker->at[spot->moves] * (ptrdiff_t)spot->stride;
-}
-
-/* Runs a map over `count` rows of the tile: at once, if they lie side by side. */
-FOLD__INLINE void fold__run_map(fold__worker *worker, const fold__turn *turn, const fold__map_turn *map,
-                                size_t count)
-{
-    const fold__spot *const to = &worker->spot[map->spot[0]], *const a = &worker->spot[map->spot[1]],
-                            *const b = &worker->spot[map->spot[2]], *const c = &worker->spot[map->spot[3]];
-    const size_t size = (size_t)turn->size;
-    if (FOLD__LIKELY(map->even || (map->here && count == 1))) {
-        map->map(fold__spot_row(worker, to), fold__spot_row(worker, a), fold__spot_row(worker, b),
-                 fold__spot_row(worker, c), turn->scalar, count * size, 1, NULL);
+    char *free = worker->free;
+    fold__turn *turn = &worker->turn[op_index];
+    if (!count || !turn->forward || (turn->for_elements && !worker->batch.elems))
         return;
-    }
-    fold_rows all[4];
-    fold__spot_rows(worker, to, count, &all[0]);
-    fold__spot_rows(worker, a, count, &all[1]);
-    fold__spot_rows(worker, b, count, &all[2]);
-    fold__spot_rows(worker, c, count, &all[3]);
-    const ptrdiff_t width = turn->size; /* pointers to rows have no stride */
-    const int even =
-        all[0].stride == width && all[1].stride == width && all[2].stride == width && all[3].stride == width;
-    map->map(fold__row(&all[0], 0), fold__row(&all[1], 0), fold__row(&all[2], 0), fold__row(&all[3], 0),
-             turn->scalar, even ? count * size : size, even ? 1 : count, all);
+    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
+    if (worker->tape)
+        fold__tape_op(f, worker, turn);
+    else
+        fold__call_rows(worker, turn->op, call, turn->run);
+    worker->free = free;
 }
 
 /* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
@@ -21662,50 +21613,30 @@ static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
     const uint32_t tile = worker->turn[first].tiled ? worker->tile : rows;
-    char *const free = worker->free;
     for (uint32_t row = 0; row < rows; row += tile) {
-        const size_t count = fold__min_size(tile, rows - row);
         fold__set_tile(worker, row);
-        for (int op_index = first; op_index < last; op_index++) {
-            const fold__turn *turn = &worker->turn[op_index];
-            if (!turn->forward || (turn->for_elements && !worker->batch.elems))
-                continue;
-            if (FOLD__LIKELY(turn->map[0].map && !worker->tape)) {
-                worker->kernel_calls++;
-                fold__run_map(worker, turn, &turn->map[0], count);
-            } else {
-                const fold__op_row *op = fold__op_of(f->model, worker->program.op[op_index].op);
-                fold_op_call *call = fold__make_call(f, worker, op_index, count);
-                if (worker->tape)
-                    fold__tape_op(f, worker, turn, op);
-                else
-                    fold__call_rows(worker, op, call, turn->run);
-            }
-            worker->free = free;
-        }
+        for (int op_index = first; op_index < last; op_index++)
+            fold__forward_op(f, worker, op_index, fold__min_size(tile, rows - row));
     }
     fold__set_tile(worker, 0);
 }
-
-/* -- turns ----------------------------------------------------------------------------------- */
 
 /* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
    on the recursion, and leading segments of products; the batches behind it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__turn *turn)
 {
-    turn->first_segment = 0;
-    turn->end_segment = fold__segments(op);
+    fold__engine *engine = &turn->prepared.engine;
     if (!worker->group_sig->has_prologue)
         return 1;
     if (fold__in_prologue(f, worker->group_sig, op))
-        return worker->stage == 0;
+        return worker->batch.stage == 0;
     const int leading = fold__leading_segments(f, worker->group_sig, &worker->program, op);
-    if (worker->stage == 0)
-        turn->end_segment = leading;
+    if (worker->batch.stage == 0)
+        engine->end_segment = leading;
     else
-        turn->first_segment = leading;
-    return worker->stage == 1 || leading > 0;
+        engine->first_segment = leading;
+    return worker->batch.stage == 1 || leading > 0;
 }
 
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
@@ -21716,18 +21647,21 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     if (!turn->backward)
         return;
     const int finishes = !worker->group_sig->has_prologue ||
-                         (worker->stage == 0) == fold__in_prologue(f, worker->group_sig, op);
+                         (worker->batch.stage == 0) == fold__in_prologue(f, worker->group_sig, op);
     for (int output = 0; output < op->n_out && finishes; output++)
         if (info[output].mode == FOLD__GRAD_ZERO || info[output].mode == FOLD__GRAD_SUM)
             turn->finishes |= (uint8_t)(1u << output);
     for (int operand = 0; operand < op->n_in; operand++) {
-        const int outside = op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
-                            (operand < turn->first_segment || operand >= turn->end_segment);
+        const int outside =
+            op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
+            (operand < turn->prepared.engine.first_segment || operand >= turn->prepared.engine.end_segment);
         if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
             continue;
         turn->wanted |= 1u << operand;
-        if (op->elem &&
-            worker->buffer[fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand)].place)
+        if (op->elem && f->run
+                            ->buffer[worker->group_sig->first_buffer +
+                                     fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand)]
+                            .place)
             turn->spread |= 1u << operand;
     }
 }
@@ -21736,9 +21670,9 @@ static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint3
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
     if (fold__grad_is_outer(info))
-        fold__outside_spot(spot, worker, &worker->outer[info->out]);
+        fold__outside_spot(spot, &worker->outer[info->out]);
     else
-        fold__buffer_spot(worker, fold__buffer_grad(&worker->program, value), spot);
+        fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
 }
 
 /* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
@@ -21748,60 +21682,47 @@ static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const
 {
     const uint32_t at = op->first_ref + (uint32_t)operand;
     const fold__ref *ref = &worker->program.ref[at];
-    fold__buffer_spot(worker, fold__buffer_part(&worker->program, at), spot);
-    if (worker->buffer[spot->buffer].place)
+    fold__buffer_spot(f, worker, fold__buffer_part(&worker->program, at), spot);
+    if (spot->base)
         return;
     if (ref->kind == FOLD__FROM_VALUE)
         fold__grad_spot(f, worker, ref->index, spot);
     else
-        fold__outside_spot(spot, worker, &worker->dest[fold__ref_slot(&worker->program, ref)]);
-    spot->offset = ref->offset;
+        fold__outside_spot(spot, &worker->dest[fold__ref_slot(&worker->program, ref)]);
+    if (spot->moves == FOLD__OTHERWISE)
+        spot->offset = ref->offset;
+    else
+        spot->base += ref->offset;
 }
 
 /* Finds where an op's operands and results lie, and what backward reads and writes. */
 static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                 const fold__turn *turn)
+                                 fold__turn *turn)
 {
-    for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++) {
-        fold__buffer_spot(worker, fold__buffer_value(value), &worker->out[value]);
-        if (turn->backward)
-            fold__grad_spot(f, worker, value, &worker->dout[value]);
-    }
-    for (int operand = 0; operand < op->n_in; operand++) {
-        const uint32_t ref = op->first_ref + (uint32_t)operand;
-        fold__operand_spot(worker, op, operand, &worker->spot[ref]);
-        if (turn->spread >> operand & 1)
-            fold__buffer_spot(worker, fold__buffer_spread(&worker->program, ref), &worker->din[ref]);
-        else if (turn->wanted >> operand & 1)
-            fold__dest_spot(f, worker, op, operand, &worker->din[ref]);
-    }
-}
-
-/* Finds the maps of an element-wise op whose operands have as many values as its result. */
-static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__turn *turn)
-{
-    const fold__engine *engine = &worker->prepared.engine;
-    const uint32_t in = op->first_ref, out = (uint32_t)(worker->out - worker->spot) + op->first_value;
-    worker->prepared.call.rows = 0;
-    if (!fold__is_elementwise(op->op) || !engine->alike)
+    turn->in = worker->spot + op->first_ref;
+    turn->out = worker->spot + (uint32_t)worker->program.n_refs + op->first_value;
+    turn->dout = turn->out + worker->program.n_values;
+    turn->din = turn->in + worker->program.n_refs + 2 * worker->program.n_values;
+    for (int operand = 0; operand < op->n_in && turn->forward; operand++)
+        fold__operand_spot(f, worker, op, operand, &turn->in[operand]);
+    for (int output = 0; output < op->n_out; output++)
+        fold__buffer_spot(f, worker, fold__buffer_value(op->first_value + (uint32_t)output),
+                          &turn->out[output]);
+    if (!turn->backward)
         return;
-    turn->run(&worker->prepared.call);
-    turn->scalar = fold__attr_float(op->attr[0]);
-    for (uint32_t which = 0; which <= op->n_in; which++) {
-        fold__map_turn *map = &turn->map[which];
-        const char *from = which ? engine->maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
-        if (which ? turn->for_elements || !(turn->wanted >> (which - 1) & 1) : !turn->forward)
-            continue;
-        map->map = (which ? engine->maps->derivative[which - 1] : engine->maps->map)[engine->kernels->set];
-        map->here = map->even = 1;
-        for (uint32_t i = 0; i < 4; i++) {
-            const char name = i && *from ? *from++ : which ? 'd' : 'y';
-            map->spot[i] = name == 'y'   ? out
-                           : name == 'g' ? out + (uint32_t)worker->program.n_values
-                           : name == 'd' ? (uint32_t)(worker->din - worker->spot) + in + which - 1
-                                         : in + (uint32_t)(name - 'a');
-            map->here &= worker->spot[map->spot[i]].moves != FOLD__OTHERWISE;
-            map->even &= map->here && (int)worker->spot[map->spot[i]].stride == turn->size;
+    for (int output = 0; output < op->n_out; output++)
+        fold__grad_spot(f, worker, op->first_value + (uint32_t)output, &turn->dout[output]);
+    for (int operand = 0; operand < op->n_in; operand++) {
+        if (turn->spread >> operand & 1)
+            fold__buffer_spot(f, worker,
+                              fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand),
+                              &turn->din[operand]);
+        else if (turn->wanted >> operand & 1)
+            fold__dest_spot(f, worker, op, operand, &turn->din[operand]);
+        else {
+            turn->din[operand].base = NULL;
+            turn->din[operand].stride = 0;
+            turn->din[operand].moves = FOLD__STAYS;
         }
     }
 }
@@ -21809,104 +21730,33 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
 static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
-    memset(worker->turn, 0, (size_t)worker->program.n_ops * sizeof *worker->turn);
     for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
         const fold__body_op *op = &worker->program.op[op_index];
         fold__turn *turn = &worker->turn[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
+        turn->wanted = turn->spread = 0;
+        turn->finishes = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
         turn->first = first;
+        turn->op = op_row;
         turn->run = copies ? fold__copy_forward : op->forward;
         turn->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
         turn->tiled = (uint8_t)fold__runs_tiled(f, op);
         turn->is_list = (op_row->flags & FOLD__LIST) != 0;
         turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
-        turn->gathers = op->is_random || (has_data && !worker->program.is_cell);
-        fold__prepare(f, worker, op, worker->program.shape, worker->scratch);
-        turn->size = worker->prepared.engine.size;
+        turn->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
+        fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
+                      &turn->prepared);
         turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
         fold__plan_backward(f, worker, op, turn);
         fold__place_operands(f, worker, op, turn);
-        fold__plan_maps(worker, op, turn);
     }
     for (int op_index = worker->program.n_ops, end = op_index; op_index-- > 0;
          end = worker->turn[op_index].first == op_index ? op_index : end)
         worker->turn[op_index].end = end;
-}
-
-/* Lets a worker run a stage of a signature. */
-static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
-                              uint32_t stage)
-{
-    const fold__run *run = f->run;
-    fold__stages *const stages = fold__stages_at(f, group_sig->stages);
-    worker->group_sig = group_sig;
-    worker->stage = stage;
-    worker->run_sig = &run->run_sig[group_sig->run_sig];
-    worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
-    worker->tile = group_sig->tile;
-    worker->turn = (fold__turn *)(void *)(stages + 1) + (stage ? 0 : worker->program.n_ops);
-    worker->spot = (fold__spot *)(void *)((char *)stages + stages->spots_at);
-    worker->out = worker->spot + worker->program.n_refs;
-    worker->dout = worker->out + worker->program.n_values;
-    worker->din = worker->dout + worker->program.n_values;
-}
-
-static int fold__stages_fit(const fold_ctx *f, const fold__stages *stages, const fold__group_sig *group_sig)
-{
-    return stages->first_info == f->run->run_sig[group_sig->run_sig].found.first_info &&
-           stages->has_prologue == group_sig->has_prologue &&
-           (!stages->has_prologue || stages->recurrent == group_sig->recurrent);
-}
-
-/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
-static int fold__know_stages(fold_ctx *f, uint32_t first, uint32_t end)
-{
-    fold__run *run = f->run;
-    for (uint32_t sig = first; sig < end; sig++) {
-        fold__group_sig *group_sig = &run->group_sig[sig];
-        size_t *const at = &group_sig->stages;
-        *at = run->known[run->run_sig[group_sig->run_sig].sig].stages;
-        while (*at && !fold__stages_fit(f, fold__stages_at(f, *at), group_sig))
-            *at = fold__stages_at(f, *at)->next;
-        if (*at)
-            continue;
-        const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-        const uint32_t prologue = group_sig->has_prologue, n_buffers = fold__n_buffers_of(f, sig);
-        const size_t turns = ((size_t)program.n_ops << prologue) * sizeof(fold__turn);
-        const size_t spots = 2 * (size_t)(program.n_refs + program.n_values) * sizeof(fold__spot);
-        const size_t kinds_at = fold__round_up(sizeof(fold__stages) + turns + spots, sizeof(uint64_t));
-        const size_t bytes = fold__round_up(kinds_at + n_buffers * sizeof(fold__buffer), sizeof(uint64_t));
-        if (!fold__need(f, FOLD__ARRAY_STAGES, run->stage_bytes + bytes, 1))
-            return 0;
-        group_sig = &run->group_sig[sig];
-        group_sig->stages = run->stage_bytes + 1;
-        fold__worker *const worker = run->worker;
-        fold__stages *const stages = fold__stages_at(f, group_sig->stages);
-        const fold__run_sig *const run_sig = &run->run_sig[group_sig->run_sig];
-        size_t *const kept = &run->known[run_sig->sig].stages;
-        stages->next = *kept;
-        stages->spots_at = kinds_at - spots;
-        stages->kinds_at = kinds_at;
-        stages->recurrent = group_sig->recurrent;
-        stages->first_info = run_sig->found.first_info;
-        stages->has_prologue = prologue;
-        for (uint32_t stage = !prologue; stage < 2; stage++) {
-            fold__enter_stage(f, worker, group_sig, stage);
-            fold__buffer *const kinds = (fold__buffer *)(void *)((char *)stages + kinds_at);
-            fold__place_buffers(f, group_sig, &worker->program, kinds, n_buffers);
-            worker->buffer = kinds;
-            fold__plan_turns(f, worker);
-        }
-        stages->op_floats = fold__batch_scratch(f, &worker->program, 0, 0);
-        *kept = group_sig->stages;
-        run->stage_bytes += bytes;
-        run->n_stages++;
-    }
-    return 1;
 }
 
 /* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
@@ -21992,8 +21842,14 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
         fold__take_part(f, &worker->batch, from, to < rows ? to : rows);
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
-    fold__enter_stage(f, worker, group_sig, worker->batch.stage);
-    worker->buffer = run->buffer + group_sig->first_buffer;
+    worker->group_sig = group_sig;
+    worker->stage = worker->batch.stage;
+    worker->run_sig = &run->run_sig[group_sig->run_sig];
+    worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
+    worker->tile = group_sig->tile;
+    worker->turn = (fold__turn *)(void *)(worker->scratch + group_sig->turn_at);
+    worker->spot = (fold__spot *)(void *)(worker->turn + worker->program.n_ops);
+    fold__plan_turns(f, worker);
 }
 
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
@@ -22084,20 +21940,14 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
                              float **rows)
 {
-    const uint32_t *const ids = worker->ids, *const first_edge = f->first_edge, nth = (uint32_t)slot;
-    const uint32_t *const sources = f->edge_source, *const offsets = f->edge_offset;
-    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1,
-              is_back = FOLD__TRAINING(back != NULL);
-    const uint32_t count = worker->batch.count;
-    float *const *const values = f->value;
-    for (uint32_t call = 0; call < count && is_back; call++)
-        rows[call] = f->run->grad[ids[call]]
-                         ? fold__edge_dest(f, worker, first_edge[ids[call]] + nth, shared, back)
-                         : fold__trash(f, worker);
-    for (uint32_t call = 0; call < count && !is_back; call++) {
-        const uint32_t edge = first_edge[ids[call]] + nth;
-        float *const value = values[sources[edge]];
-        rows[call] = value ? value + (offsets[edge] & ~FOLD__WHOLE_LIST) : fold__edge_row(f, edge, 0);
+    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1;
+    const int is_back = FOLD__TRAINING(back != NULL);
+    for (uint32_t call = 0; call < worker->batch.count && !is_back; call++)
+        rows[call] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)slot, 0);
+    for (uint32_t call = 0; call < worker->batch.count && is_back; call++) {
+        const uint32_t id = worker->ids[call], edge = f->first_edge[id] + (uint32_t)slot;
+        rows[call] =
+            f->run->grad[id] ? fold__edge_dest(f, worker, edge, shared, back) : fold__trash(f, worker);
     }
 }
 
@@ -22138,8 +21988,8 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const 
         fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot));
 }
 
-/* Finds where each call's elements begin within the batch, and the rows of every input that is read. */
-static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
+/* Finds where each call's elements begin within the batch, and the rows of every input. */
+static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
@@ -22152,22 +22002,23 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
         worker->list[worker->batch.count] = worker->batch.elems;
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
-        if (!(read >> slot & 1))
-            fold__set_rows(&worker->in[slot], fold__trash(f, worker), 0);
-        else if (slot < worker->program.n_in && (sig->shared >> slot & 1))
-            fold__set_rows(&worker->in[slot],
-                           fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0), 0);
-        else if (slot < worker->program.n_in || !fold__in_one_piece(f, worker, slot, &worker->in[slot]))
+        if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
+            continue;
+        if (slot >= worker->program.n_in || !(sig->shared >> slot & 1)) {
             fold__input_rows(f, worker, slot, NULL, &worker->in[slot]);
+            continue;
+        }
+        fold__set_rows(&worker->in[slot],
+                       fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0), 0);
     }
 }
 
-static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
+static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 {
     worker->ids = f->run->order + worker->batch.first;
     worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     fold__set_tile(worker, 0);
-    fold__find_inputs(f, worker, read);
+    fold__find_inputs(f, worker);
 }
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
@@ -22199,9 +22050,9 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
 }
 
 /* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
-static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
+static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
+                            void (*run)(const fold_op_call *), int backward)
 {
-    fold__prepared *prepared = &worker->prepared;
     fold_op_call *call = &prepared->call;
     char *free = worker->free;
     for (int operand = 0; operand < call->n_in; operand++) {
@@ -22230,11 +22081,11 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     worker->free = free;
 }
 
-static void fold__aim_whole(fold__worker *worker, uint32_t call)
+static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 {
     for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
         fold_rows *rows = &worker->op_out[output];
-        fold__buffer_rows(worker, fold__buffer_value(output), rows);
+        fold__buffer_rows(f, worker, fold__buffer_value(output), rows);
         const uint32_t row = worker->program.value[output].elem ? worker->list[call] : call;
         rows->base += (ptrdiff_t)row * rows->stride;
     }
@@ -22242,14 +22093,13 @@ static void fold__aim_whole(fold__worker *worker, uint32_t call)
 
 static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
+    fold__turn *turn = &worker->turn[0];
     if (worker->tape)
         worker->tape->lost = 1;
-    fold__prepare(f, worker, worker->program.op, worker->program.shape,
-                  worker->scratch + worker->group_sig->op_at);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
-        fold__aim_whole(worker, call);
-        fold__run_whole(f, worker, id, worker->turn->run, 0);
+        fold__aim_whole(f, worker, call);
+        fold__run_whole(f, worker, id, &turn->prepared, turn->run, 0);
     }
 }
 
@@ -22262,24 +22112,17 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t *const list = worker->program.value[value].elem ? worker->list : NULL;
     const uint32_t *const ids = worker->ids, count = worker->batch.count;
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
-    const uint8_t *const state = run->state;
-    float **const values = f->value;
     fold_rows rows;
-    fold__buffer_rows(worker, fold__buffer_value(value), &rows);
+    fold__buffer_rows(f, worker, fold__buffer_value(value), &rows);
     const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
-    float *row = rows.base;
-    for (uint32_t call = 0; call < count; call++, row += stride) {
+    float *const base = rows.base;
+    for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
-        float *from = row, *to;
-        uint32_t first = 0, moved = 1;
-        if (list) {
-            moved = fold__rows_in_part(worker, 1, call, &first);
-            from = rows.base + (int32_t)list[call] * stride;
-        }
-        to = from;
-        if (state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
-            to = (state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
-                                             : run->region + (size_t)run->value_link[id] * 16;
+        uint32_t first, moved = fold__rows_in_part(worker, list != NULL, call, &first);
+        float *const from = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride, *to = from;
+        if (run->state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
+            to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
+                                                  : run->region + (size_t)run->value_link[id] * 16;
             const size_t at = first * (size_t)stride, floats = moved * (size_t)stride;
             const fold__map_call copy = { NULL, to + at, from + at, NULL, NULL, 0, floats };
             memcpy(to + at, from + at, floats * sizeof *to);
@@ -22287,14 +22130,14 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
                 fold__tape_add(worker->tape, NULL, NULL, &copy, sizeof copy);
         }
         if (first == begin) /* one thread notes it, which has the first rows */
-            values[id] = to;
+            f->value[id] = to;
     }
 }
 
 /* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
-    fold__begin_batch(f, worker, UINT64_MAX);
+    fold__begin_batch(f, worker);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__forward_whole(f, worker);
@@ -22548,7 +22391,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
                 !fold__ref_wanted(f, worker->run_sig, program, op, operand))
                 continue;
             fold_rows part;
-            fold__buffer_rows(worker, fold__buffer_part(program, at), &part);
+            fold__buffer_rows(f, worker, fold__buffer_part(program, at), &part);
             fold__add_parts(f, to, width, ref->offset, &part, fold__operand_floats(program, op, operand),
                             !any, count);
             any = 1;
@@ -22589,7 +22432,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     float *block = NULL;
     fold__dest_spot(f, worker, op, operand, &dest);
     fold__spot_rows(worker, &dest, worker->batch.count, &to);
-    fold__buffer_rows(worker, fold__buffer_spread(&worker->program, at), &from);
+    fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
         uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
@@ -22621,32 +22464,20 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
 {
     char *free = worker->free;
     const fold__turn *turn = &worker->turn[op_index];
-    const fold__body_op *op = &worker->program.op[op_index];
-    const fold__spot *dout = worker->dout + op->first_value, *din = worker->din + op->first_ref;
     for (int output = 0; turn->finishes >> output; output++)
         if (turn->finishes >> output & 1)
-            fold__finish_value(f, worker, op->first_value + (uint32_t)output, &dout[output], count);
+            fold__finish_value(f, worker, worker->program.op[op_index].first_value + (uint32_t)output,
+                               &turn->dout[output], count);
     if (!turn->wanted || !turn->run_back)
         return;
-    if (FOLD__LIKELY(turn->map[1].map || turn->map[2].map)) {
-        worker->kernel_calls++;
-        for (int operand = 1; operand <= op->n_in; operand++)
-            if (turn->map[operand].map)
-                fold__run_map(worker, turn, &turn->map[operand], count);
-        worker->free = free;
-        return;
-    }
-    fold_op_call *call = fold__make_call(f, worker, op_index, count);
+    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &dout[output], count, &worker->op_dout[output]);
-    for (int operand = 0; operand < call->n_in; operand++) {
-        worker->op_din[operand] = fold__no_rows;
-        if (turn->wanted >> operand & 1)
-            fold__spot_rows(worker, &din[operand], turn->is_list ? worker->batch.elems : count,
-                            &worker->op_din[operand]);
-    }
+        fold__spot_rows(worker, &turn->dout[output], count, &worker->op_dout[output]);
+    for (int operand = 0; operand < call->n_in; operand++)
+        fold__spot_rows(worker, &turn->din[operand], turn->is_list ? worker->batch.elems : count,
+                        &worker->op_din[operand]);
     if (!turn->for_elements || worker->batch.elems)
-        fold__call_rows(worker, fold__op_of(f->model, op->op), call, turn->run_back);
+        fold__call_rows(worker, turn->op, call, turn->run_back);
     if (turn->for_elements && !turn->is_list)
         fold__clear_empty(f, worker, call);
     worker->free = free;
@@ -22777,7 +22608,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         if (!info[value].grad || info[value].mode != FOLD__GRAD_SOME_PARTS)
             continue;
         fold_rows rows;
-        fold__buffer_rows(worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
+        fold__buffer_rows(f, worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
         const int elem = worker->program.value[value].elem;
         fold__clear_rows(&rows, elem ? 0 : begun, elem ? worker->batch.elems : worker->batch.count,
                          worker->program.value[value].size);
@@ -22836,14 +22667,13 @@ static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, 
 
 static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    fold__prepare(f, worker, worker->program.op, worker->program.shape,
-                  worker->scratch + worker->group_sig->op_at);
+    fold__turn *turn = &worker->turn[0];
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         if (!f->run->grad[id] || !fold__aim_whole_back(f, worker, id, group))
             continue;
-        fold__aim_whole(worker, call);
-        fold__run_whole(f, worker, id, worker->turn->run_back, 1);
+        fold__aim_whole(f, worker, call);
+        fold__run_whole(f, worker, id, &turn->prepared, turn->run_back, 1);
     }
 }
 
@@ -22851,7 +22681,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 {
     if (!fold__gives_grad(f, worker))
         return;
-    fold__begin_batch(f, worker, worker->run_sig->found.slot_soon);
+    fold__begin_batch(f, worker);
     fold__begin_backward(f, worker, group);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
@@ -22920,13 +22750,8 @@ static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
 {
     const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
-    const fold__program program = fold__program_in_run(f, use.run_sig);
-    const fold__body_op op = program.op[use.op]; /* a copy: arrays may move */
-    uint32_t from_param = 0;
-    for (uint32_t operand = 0; operand < op.n_in; operand++)
-        from_param |= (uint32_t)(program.ref[op.first_ref + operand].kind == FOLD__FROM_PARAM) << operand;
-    if (!(op.param[0] | op.param[1] | from_param) ||
-        !f->run->info[run_sig->found.first_info + op.first_value].grad)
+    const fold__body_op op = fold__program_in_run(f, use.run_sig).op[use.op]; /* a copy: arrays may move */
+    if (!f->run->info[run_sig->found.first_info + op.first_value].grad)
         return 1;
     use.kind = FOLD__USE_WEIGHT;
     use.target = op.param[0] - 1;
@@ -22940,10 +22765,11 @@ static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
         return 0;
     use.kind = FOLD__USE_VALUE;
     for (; use.ref < op.n_in; use.ref++) {
-        if (!(from_param >> use.ref & 1) || !fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref))
-            continue;
-        use.target = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref].index;
-        if (!fold__add_use(f, use, op.elem))
+        const fold__ref ref = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref];
+        use.target = ref.index;
+        if (ref.kind == FOLD__FROM_PARAM &&
+            fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref) &&
+            !fold__add_use(f, use, op.elem))
             return 0;
     }
     return 1;
@@ -23253,7 +23079,7 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
               width = weight ? fold__shape_last(&program->shape[op->first_shape + use->ref]) : 0;
     const size_t all = (size_t)fold__shape_lines(&made), lines = conv ? 1 : all, each = conv ? all : 1;
     if (weight)
-        fold__prepare(f, worker, op, program->shape, worker->scratch);
+        fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     worker->kernel_calls += (uint32_t)weight;
     for (size_t at = 0, count; at < rows * lines; at += count) {
         const size_t left = (use->block - *done % use->block) / each;
@@ -23745,7 +23571,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     const fold__body_op *op = &program->op[0];
     const fold__sig *sig = fold__node_sig(f, id);
     const int by_rows = fold__is_by_rows(sig);
-    fold__prepare(f, worker, op, program->shape, worker->scratch);
+    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     call->rows = 1;
     call->data = sig->form & FOLD__ROW_DATA ? fold__row_data(f, id) + row : &f->node_data[id];
     call->list = (const int *)worker->one_list;
@@ -23813,13 +23639,13 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
 {
     fold__worker *worker = f->run->worker;
     fold__eager_resolve(f, id);
-    fold__prepare(f, worker, program->op, program->shape, worker->scratch);
+    fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
     for (uint32_t output = 0; output < program->op->n_out; output++)
         fold__set_rows(&worker->op_out[output], fold__address(f, id + output),
                        (ptrdiff_t)fold__row_size(f, id + output));
     worker->free = (char *)pointers;
-    fold__run_whole(f, worker, id, backward ? fold__backward_of(program->op) : program->op->forward,
-                    backward);
+    fold__run_whole(f, worker, id, &worker->prepared,
+                    backward ? fold__backward_of(program->op) : program->op->forward, backward);
 }
 
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
@@ -24601,9 +24427,7 @@ static int fold__plan(fold_ctx *f)
     if (!fold__form_groups(f))
         return 0;
     for (uint32_t group = 0; group < run->counts.groups; group++)
-        if (!fold__schedule_group(f, group) ||
-            !fold__know_stages(f, run->group[group].first_sig, run->group[group].end_sig) ||
-            !fold__plan_group(f, group))
+        if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
             return 0;
     fold__mark_links(f);
     if (fold__goes_back(run)) {
@@ -24719,9 +24543,7 @@ static int fold__next_strip(fold_ctx *f, uint32_t which)
 
 static void fold__enter_group(const fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    worker->model = f->model;
-    worker->area[0] = f->run->region + group->base;
-    worker->area[1] = worker->scratch;
+    worker->region = f->run->region + group->base;
     worker->group_sig = NULL;
 }
 
