@@ -338,7 +338,7 @@ static int send_rows(fold_ctx *f, const list_net *n, fold_node x, fold_node y, i
 {
     const fold_param none = { 0, 0 };
     const fold_conv_desc same = { 0, 1, 0, 0 };
-    int to[MOST_ROWS], from[2 * MOST_ROWS], at[2 * MOST_ROWS] = { 0 }, count = 0;
+    int to[MOST_ROWS] = { 0 }, from[2 * MOST_ROWS] = { 0 }, at[2 * MOST_ROWS] = { 0 }, count = 0;
     for (int i = 0; i < rows; i++) to[i] = (7 * i + 3) % (GOALS - 1);
     for (int e = 0; e < 2 * rows; e++) {
         from[e] = 5 * e % rows;
