@@ -148,8 +148,7 @@
      Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend on the sequence recorded and on nothing else. Sums of gradients of n rows go by blocks
-                 of 512, of 2048 for large weights, and lose (block + n / block) / 2 units at most.
+                 depend on the sequence recorded and on nothing else.
                - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
                  host has set the processor to, and puts its settings and exception flags back. So a host may
                  trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
@@ -1070,8 +1069,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      rows by fold_list_unstack, or make one value of the list by fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
      Dropout draws once a call, and its mask depends on the row's index.
-   - Rows sum their gradients to a node beside them in row order, as one contribution. Weights sum all rows in
-     record order, as they do for nodes.
+   - Rows sum their gradients to a node beside them in row order from zero, as one contribution. Weights sum
+     all rows in record order, as they do for nodes.
    - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
      body only reductions can be used, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
@@ -3382,10 +3381,13 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `apart`, of one row at
-       least, if fold__adds_apart: chains begin at zero and are added to dw. */
+    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                        float *dw, size_t ldw, float *scratch, int apart);
+                        float *dw, size_t ldw, float *scratch);
+    /* The same with chains from zero, which are added to dw, of one row at least. NULL:
+       fold__join_weight_grad does it. */
+    void (*weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
+                              float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
@@ -5213,9 +5215,8 @@ static void fold__product_sgemm(const fold__product *product, float *scratch)
 }
 
 static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                    int columns, float *dw, size_t ldw, float *scratch, int apart)
+                                    int columns, float *dw, size_t ldw, float *scratch)
 {
-    (void)apart;
     float *grads = scratch, *inputs = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)columns;
     if (inner < 1 || columns < 1)
         return;
@@ -8095,9 +8096,14 @@ static void FOLD__ISA(product)(const fold__product *product, float *scratch)
 }
 
 static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                   int columns, float *dw, size_t ldw, float *scratch, int apart)
+                                   int columns, float *dw, size_t ldw, float *scratch)
 {
-    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, apart);
+    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 0);
+}
+static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
+                                         int columns, float *dw, size_t ldw, float *scratch)
+{
+    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
 }
 
 static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
@@ -8114,15 +8120,17 @@ static const fold__reducer FOLD__ISA(reducer) = {
     FOLD__ISA(first_largest)
 };
 
-static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
-                                                FOLD__SET,
-                                                FOLD__VPP *FOLD__W,
-                                                FOLD__W,
-                                                FOLD__ISA(pack),
-                                                FOLD__ISA(product),
-                                                FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
-                                                FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
-                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
+static const fold__kernels
+    FOLD__ISA(table) = { FOLD__ISA_NAME,
+                         FOLD__SET,
+                         FOLD__VPP *FOLD__W,
+                         FOLD__W,
+                         FOLD__ISA(pack),
+                         FOLD__ISA(product),
+                         FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
+                         FOLD__SIMD_PASS == 1 ? NULL : FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart)),
+                         FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
+                         { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -8148,6 +8156,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(pack_cblas),
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
+                                                NULL,
                                                 FOLD__ISA(add_products),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
@@ -8507,12 +8516,6 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
    values alone. Values that lie side by side go by sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
-   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
-#ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
-#define FOLD__BLOCK_ROWS 512
-#endif
-
 /* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
 static size_t fold__left_half(size_t count, size_t block)
 {
@@ -8531,7 +8534,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
 /* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
    floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
-                             const fold_rows *input, size_t at, const int *first, int rows, int started)
+                             const fold_rows *input, size_t at, const int *first, int rows)
 {
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -8539,7 +8542,6 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
     sums.rows = rows;
     sums.heads = 1;
     sums.width = (int)size;
-    sums.started = started;
     sums.first = first;
     sums.weights = ones;
     sums.from = *input;
@@ -8555,7 +8557,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     if (count <= FOLD__CHAIN) {
         const int both[2] = { first, first + count };
         const fold_rows to = { total, 0, NULL };
-        fold__sum_chains(kernels, &to, size, input, at, both, 1, 0);
+        fold__sum_chains(kernels, &to, size, input, at, both, 1);
         return;
     }
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
@@ -9041,6 +9043,11 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
+enum {
+    FOLD__JOIN_TALL = 64,
+    FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
+}; /* a weight's gradient is joined in such blocks; no column is left alone */
+
 /* Measures products of at most so many rows; for training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *forms,
                                    const fold__param_data *weight, size_t lines, int trains)
@@ -9056,7 +9063,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byt
                (fold__floats_in_place(weight) ? fold__narrow_stride(rows) : 0);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
-    return fold__max_size(forward, backward);
+    return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
 }
 
 /* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
@@ -9073,35 +9080,70 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Portable kernels and a BLAS cannot. */
-static int fold__adds_apart(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
-
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
-   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
-static void fold__linear_weight_grad(const fold_op_call *call, size_t count, int segment,
+/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Rows come in order and continue
+   the chains of acc (the segment's rows of W). dy begins at the first of the columns. */
+static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int segment,
                                      const fold_rows *input, const fold_rows *dy, fold__share share,
-                                     int apart, float *acc)
+                                     float *acc)
 {
-    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const fold__engine *engine = fold__engine_of(call);
     const int width = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
-              lines = (int)count;
-    const size_t ldw = (size_t)fold__matrix_columns(fold__engine_of(call)->param[0]);
-    if (call->attr[FOLD__LINEAR_T])
-        kernels->weight_grad(lines, dy, length, input, width, acc + (size_t)share.from * ldw, ldw,
-                             call->scratch, 0);
-    else
-        kernels->weight_grad(lines, input, width, dy, length, acc + share.from, ldw, call->scratch, apart);
+              lines = fold__shape_lines(&call->in_shape[0]);
+    const size_t ldw = (size_t)fold__matrix_columns(engine->param[0]), groups = lines == 1 ? 1 : rows;
+    acc += (size_t)share.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
+    for (size_t row = 0; row < groups; row++) {
+        fold_rows xr = *input, dyr = *dy;
+        if (lines > 1) {
+            xr = fold__lines_of(input, (int)row, width);
+            dyr = fold__lines_of(dy, (int)row, call->attr[FOLD__LINEAR_OUT]);
+        }
+        const int count = lines > 1 ? lines : (int)rows;
+        if (call->attr[FOLD__LINEAR_T])
+            engine->kernels->weight_grad(count, &dyr, length, &xr, width, acc, ldw, call->scratch);
+        else
+            engine->kernels->weight_grad(count, &xr, width, &dyr, length, acc, ldw, call->scratch);
+    }
 }
 
-/* Adds some columns of lines to acc, in order; dy begins at the first of them. */
-static void fold__add_lines(const fold__kernels *kernels, size_t lines, const fold_rows *dy,
-                            fold__share share, float *acc)
+/* Adds xᵀ dy, a sum from zero, with x of `inner` and dy of `count` columns. The kernel for it does so, or
+   block by block, each added while it is in the first cache. x_rows and dy_rows are moved along. */
+static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
+                                   float **dy_rows, int count, float *to, size_t ldw, float *scratch)
 {
-    const fold_rows to = { acc + share.from, 0, NULL };
-    for (int both[2] = { 0, 0 }; both[1] < (int)lines; both[0] = both[1]) {
-        both[1] = (int)fold__min_size(lines, (size_t)both[0] + FOLD__CHAIN);
-        fold__sum_chains(kernels, &to, (size_t)(share.to - share.from), dy, 0, both, 1, 1);
+    float *block = scratch;
+    const fold_rows x_now = { NULL, 0, x_rows }, dy_now = { NULL, 0, dy_rows };
+    if (kernels->weight_grad_apart && rows) {
+        kernels->weight_grad_apart((int)rows, &x_now, inner, &dy_now, count, to, ldw, scratch);
+        return;
     }
+    for (int line = 0, tall; line < inner; line += tall) {
+        tall = inner - line < FOLD__JOIN_TALL ? inner - line : FOLD__JOIN_TALL;
+        for (int column = 0, wide; column < count; column += wide) {
+            wide = count - column < FOLD__JOIN_WIDE ? count - column : FOLD__N_BLOCK;
+            const fold_rows sum = { to + (size_t)line * ldw + column, (ptrdiff_t)ldw, NULL },
+                            part = { block, wide, NULL };
+            const fold_rows all[4] = { sum, sum, part, part };
+            memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
+            kernels->weight_grad((int)rows, &x_now, tall, &dy_now, wide, block, (size_t)wide,
+                                 scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
+            FOLD__MAP_OF(kernels, add)(sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
+            for (size_t row = 0; row < rows; row++)
+                dy_rows[row] += column + wide < count ? wide : -column;
+        }
+        for (size_t row = 0; row < rows; row++)
+            x_rows[row] += tall;
+    }
+}
+
+static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
+                           int count, fold__share share, float *acc)
+{
+    for (size_t row = 0; row < rows; row++)
+        for (int line = 0; line < lines; line++) {
+            float *to = acc + share.from;
+            FOLD__RUN_MAP(kernels, add, to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
+                          0, (size_t)(share.to - share.from));
+        }
 }
 
 /* A matrix of one sample, row-major [rows x columns]. */
@@ -9160,7 +9202,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     if (right.columns >= FOLD__LANES) {
         memset(to, 0, (size_t)left.columns * (size_t)right.columns * sizeof *to);
         kernels->weight_grad(left.rows, &input, left.columns, &grads, right.columns, to,
-                             (size_t)right.columns, scratch, 0);
+                             (size_t)right.columns, scratch);
         return;
     }
     for (int column = 0; column < left.columns; column++)
@@ -9776,7 +9818,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int *first = call->list + row;
         rows = fold__short_lists(call, row);
         if (rows)
-            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows, 0);
+            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows);
         else
             fold__sum_rows(kernels, fold__row(&out, 0), count, &call->in[0], first[0], first[1] - first[0]);
     }
@@ -10690,8 +10732,7 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
                 fold__point_at_run(filter, &runs, &padded, first, count, run, scratch.pointers);
             float *to = sum + (size_t)run * (size_t)runs.length * outputs + share.from;
             fold__engine_of(call)->kernels->weight_grad(count, &inputs, runs.length, &grads,
-                                                        share.to - share.from, to, outputs, scratch.product,
-                                                        0);
+                                                        share.to - share.from, to, outputs, scratch.product);
         }
     }
 }
@@ -13085,7 +13126,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN_BRIEF(REGION, float, region)          /* holds values and gradients of groups */                     \
     RUN_BRIEF(SCRATCH, float, scratch)        /* the scratch of workers */                                   \
     RUN_BRIEF(SUMS, float, sums)              /* the sums of the uses of parameters */                       \
-    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
+    KEEP(TABLE_ROWS, uint32_t, table_rows)    /* the rows of tables that lookups of this run touch */        \
     KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
     KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
 
@@ -13227,12 +13268,6 @@ typedef struct fold__sig {
     uint64_t differentiable; /* mask of fixed inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
-
-/* How a row of a table is summed: `place` - 1 times 16 floats into the run's sums, blocks after the first at
-   another place. 0: nowhere yet. */
-typedef struct fold__row_sum {
-    uint32_t place, block, count; /* rows that were added */
-} fold__row_sum;
 
 typedef struct fold__shape_entry {
     fold_shape shape;
@@ -18082,8 +18117,8 @@ typedef struct fold__progress {
    or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, or apart and then added, by the kernel that makes it or later. */
-enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_APART };
+   the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
@@ -18094,8 +18129,7 @@ typedef struct fold__use {
     int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_… */
     size_t at, size;           /* the floats of the target that it reads */
-    size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
-    size_t block, done, next;  /* lines of a block; lines summed before a wave of groups, and with it */
+    size_t sum_at;             /* its sum lies there in the run's sums */
     size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
     uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
@@ -21790,16 +21824,6 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Moves a cut of a list in backward to where a block begins, unless it is the first. */
-static uint32_t fold__cut_at(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
-{
-    const uint32_t *const ids = f->run->order + batch->first, call = fold__first_from(f, batch, elem + 1) - 1,
-                          before = elem - f->run->elem_slot[ids[call]];
-    return !f->run->progress.backward || before < FOLD__BLOCK_ROWS || before >= f->length[ids[call]]
-               ? elem
-               : elem - before % FOLD__BLOCK_ROWS;
-}
-
 /* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
@@ -21814,11 +21838,11 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     }
     if (fold__cuts_lists(f, batch)) {
         const uint32_t last = end;
-        end = fold__cut_at(f, batch, begin + to);
-        begin = fold__cut_at(f, batch, begin + from);
+        end = begin + to;
+        begin += from;
         from = fold__first_from(f, batch, begin);
         from -= from == batch->count || run->elem_slot[ids[from]] > begin;
-        to = begin == end ? from : end < last ? fold__first_from(f, batch, end) : batch->count;
+        to = end < last ? fold__first_from(f, batch, end) : batch->count;
     } else if (run->group_sig[batch->group_sig].has_elements) {
         begin = from < batch->count ? run->elem_slot[ids[from]] : end;
         end = to < batch->count ? run->elem_slot[ids[to]] : end;
@@ -22247,10 +22271,13 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
-    const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
-    if (count)
-        map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
+    float *row = fold__row(to, 0), *other = fold__row(from, 0);
+    if (!count)
+        return;
+    if (first) /* -0 becomes +0, as where it is added to zeros */
+        FOLD__MAP_OF(f->model->kernels, shift)(row, other, NULL, NULL, 0, size, count, all);
+    else
+        FOLD__MAP_OF(f->model->kernels, add)(row, row, other, NULL, 0, size, count, all);
 }
 
 /* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
@@ -22288,38 +22315,6 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds a row to a sum or, from the second on, to a block, which is made in its first row and added when it is
-   full. Returns the block that has room for more, or NULL. */
-static float *fold__add_to_block(const fold_ctx *f, float *to, float *block, float *row, uint32_t size,
-                                 size_t nth, int is_last)
-{
-    if (block)
-        fold__add_row(f, block, row, size);
-    block = block ? block : row;
-    if (nth >= FOLD__BLOCK_ROWS && !is_last && (nth + 1) % FOLD__BLOCK_ROWS)
-        return block;
-    fold__add_row(f, to, block, size);
-    return NULL;
-}
-
-/* Adds up the contributions to some rows of a value, those to the whole of what is no list by blocks. */
-static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__share some)
-{
-    const fold__run *run = f->run;
-    const uint32_t size = fold__is_list(f, id) ? 0 : fold__value_size(f, id);
-    float *block = NULL;
-    size_t nth = 0;
-    for (uint32_t edge = run->first_contribution[id], next; edge != FOLD__NONE; edge = next, nth++) {
-        float *const from = area + (size_t)run->contribution_at[edge] * 16;
-        next = run->next_contribution[edge];
-        if (nth && run->contribution_floats[edge] == size)
-            block = fold__add_to_block(f, run->grad_row[id], block, from, size, nth,
-                                       next == FOLD__NONE || run->contribution_floats[next] != size);
-        else
-            fold__add_contribution(f, id, edge, from, !nth, some);
-    }
-}
-
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
@@ -22339,7 +22334,13 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
         if (run->root_offset - at < size)
             row[run->root_offset - at] = 1;
         break;
-    case FOLD__GRAD_SUM: fold__sum_contributions(f, id, fold__grad_area(f, id, group), some); break;
+    case FOLD__GRAD_SUM:
+        for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE;
+             edge = run->next_contribution[edge])
+            fold__add_contribution(f, id, edge,
+                                   fold__grad_area(f, id, group) + (size_t)run->contribution_at[edge] * 16,
+                                   edge == run->first_contribution[id], some);
+        break;
     default: break; /* written in place */
     }
     if (run->shared_grads)
@@ -22429,7 +22430,6 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     const uint32_t size = fold__operand_floats(&worker->program, op, operand);
     fold__spot dest;
     fold_rows to, from;
-    float *block = NULL;
     fold__dest_spot(f, worker, op, operand, &dest);
     fold__spot_rows(worker, &dest, worker->batch.count, &to);
     fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
@@ -22442,9 +22442,8 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
             memcpy(row, fold__row(&from, (int)begin), size * sizeof *row); /* -0 stays */
         else if (!first)
             fold__clear_row(row, size);
-        for (uint32_t nth = 0; nth < count && !alone; nth++)
-            block = fold__add_to_block(f, row, block, fold__row(&from, (int)(begin + nth)), size, first + nth,
-                                       nth + 1 == count);
+        for (uint32_t element = begin; element < begin + count && !alone; element++)
+            fold__add_row(f, row, fold__row(&from, (int)element), size);
     }
     worker->free = free;
 }
@@ -22520,9 +22519,8 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     const fold__run *run = f->run;
     if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD) || run->mode[id] != FOLD__GRAD_SUM)
         return 0;
-    uint32_t count = 0;
     for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
-        if (run->contribution_floats[edge] != sums->width || ++count > FOLD__BLOCK_ROWS)
+        if (run->contribution_floats[edge] != sums->width)
             return 0;
     sums->edge[sums->n] = run->first_contribution[id];
     sums->to[sums->n++] = run->grad_row[id];
@@ -22700,7 +22698,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== room: autodiff, sums of uses ==========================================================
    Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
-   looked-up rows of tables get. Each use has a sum. Groups add blocks to it in record order. A parameter's
+   looked-up rows of tables get. Each use of a run has a sum. Groups add to it in record order. A parameter's
    uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
    and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
 
@@ -22811,40 +22809,17 @@ static void fold__place_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
-static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
-{
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    if (use->kind == FOLD__USE_SLOT || use->kind == FOLD__USE_VALUE)
-        return fold_shape1(use->kind == FOLD__USE_SLOT ? 1 : (int)use->size);
-    return *fold__made_shape(program.shape, &program.op[use->op]);
-}
-
-/* Finds how many lines make a block, more of a large sum, and a place for blocks if there is a second. */
-static void fold__place_block(const fold_ctx *f, fold__use *use)
-{
-    const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
-    const fold_shape made = fold__shape_of_use(f, use);
-    const size_t rows = (size_t)run_sig->calls + run_sig->elems;
-    use->block = (size_t)FOLD__BLOCK_ROWS << (use->size > 4096 ? 2 : 0);
-    use->block_at = f->run->sum_floats;
-    if (rows * (size_t)fold__shape_lines(&made) > use->block)
-        f->run->sum_floats += fold__round_up(use->size, 16);
-}
-
-/* Tells whether the kernel can add the sum of a use as well. It is one block, of a weight that is not
-   transposed, with vectors as rows, and not so many that slices of time must cut the sum. */
-enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
-static int fold__sums_by_kernel(const fold_ctx *f, const fold__use *use)
+/* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
+   rows, and not so many that slices of time must cut the sum. */
+enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
+static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
     const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
     return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
-           program.shape[op->first_shape].rank == 1 && fold__adds_apart(f->model->kernels) &&
-           (op->elem ? run_sig->elems : run_sig->calls) <=
-               fold__min_size(use->block, FOLD__KERNEL_WORK / use->size);
+           program.shape[op->first_shape].rank == 1 &&
+           (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
 }
 
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
@@ -22917,9 +22892,8 @@ static int fold__list_uses(fold_ctx *f)
             use->total = run->use[use->before].total;
         if (!use->is_node)
             last[use->target] = which;
-        fold__place_block(f, use);
         use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
-                   : run->sums_in_one_go && fold__sums_by_kernel(f, use) ? FOLD__SUM_BY_KERNEL
+                   : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
                                                                          : FOLD__SUM_APART;
         use->sum_at = run->sum_floats;
         if (use->sum == FOLD__SUM_APART)
@@ -22938,39 +22912,10 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
-
-/* Returns where some columns of the next rows of a use are added, and counts their lines. A full block is
-   added to the sum when a row begins the next; the first is the sum. */
-static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__share share, size_t rows,
-                               size_t lines, size_t *done)
-{
-    float *const sum = fold__use_sum(f, use), *const block = f->run->sums + use->block_at;
-    const size_t before = *done, weight = use->kind == FOLD__USE_WEIGHT;
-    *done += rows * lines;
-    if (before < 2 * use->block || before % use->block >= lines)
-        return before < use->block ? sum : block;
-    const fold__body_op *op = &fold__program_in_run(f, use->run_sig).op[use->op];
-    const size_t ld = weight ? (size_t)fold__matrix_columns(&fold__params(f->model)[use->target]) : use->size,
-                 turned = weight && op->op == FOLD__OP_linear && op->attr[FOLD__LINEAR_T],
-                 across = fold__min_size((size_t)share.to, use->size) - (size_t)share.from,
-                 height = turned ? across : (use->size - 1) / ld + 1;
-    for (size_t line = 0; line < height; line++) {
-        const size_t at = turned ? ((size_t)share.from + line) * ld : line * ld + (size_t)share.from;
-        const uint32_t width = (uint32_t)(turned ? (use->size - 1) % ld + 1 : across);
-        fold__add_row(f, sum + at, block + at, width);
-        fold__clear_row(block + at, width);
-    }
-    return block;
-}
-
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
-    float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
-        fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
-    if (use->sum == FOLD__SUM_APART)
-        fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
-                      sum, (uint32_t)use->size);
+    if (!use->is_node && use->sum == FOLD__SUM_APART)
+        fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
 /* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
@@ -23067,43 +23012,29 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, of which some lines are done, block by block. A kernel takes lines, but of a
-   convolution rows. dy begins at the first of the columns. */
-static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                             const fold__program *program, size_t rows, const fold_rows *in,
-                             const fold_rows *dy, fold__share share, size_t *done)
+static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
+                             const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
+                             const fold_rows *dy, fold__share share, float *sum)
 {
-    const fold__body_op *op = &program->op[use->op];
-    const fold_shape made = fold__shape_of_use(f, use);
-    const int weight = use->kind == FOLD__USE_WEIGHT, conv = weight && op->op == FOLD__OP_conv,
-              width = weight ? fold__shape_last(&program->shape[op->first_shape + use->ref]) : 0;
-    const size_t all = (size_t)fold__shape_lines(&made), lines = conv ? 1 : all, each = conv ? all : 1;
-    if (weight)
-        fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
-    worker->kernel_calls += (uint32_t)weight;
-    for (size_t at = 0, count; at < rows * lines; at += count) {
-        const size_t left = (use->block - *done % use->block) / each;
-        fold_rows x = fold__rows_from(in, (ptrdiff_t)(at / lines)),
-                  y = fold__rows_from(dy, (ptrdiff_t)(at / lines));
-        count = fold__min_size(left ? left : 1, lines > 1 ? lines - at % lines : rows - at);
-        if (lines > 1) {
-            const fold_rows row[2] = { fold__lines_of(&x, 0, width),
-                                       fold__lines_of(&y, 0, fold__shape_last(&made)) };
-            x = fold__rows_from(&row[0], (ptrdiff_t)(at % lines));
-            y = fold__rows_from(&row[1], (ptrdiff_t)(at % lines));
-        }
-        float *sum = fold__next_lines(f, use, share, count, each, done);
-        if (conv)
-            fold__conv_weight_grad(&worker->prepared.call, count, &x, &y, share, sum);
-        else if (weight)
-            fold__linear_weight_grad(&worker->prepared.call, count, (int)use->ref, &x, &y, share,
-                                     use->sum == FOLD__SUM_BY_KERNEL, sum);
-        else
-            fold__add_lines(f->model->kernels, count, &y, share, sum);
-    }
+    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    worker->kernel_calls++;
+    if (op->op == FOLD__OP_conv)
+        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, share, sum);
+    else
+        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, sum);
 }
 
-static void fold__eager_use(fold_ctx *f, fold__use *use);
+static void fold__eager_use(fold_ctx *f, const fold__use *use);
+
+/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
+   sum that calls share is made in one go: [1]. */
+static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
+{
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    if (use->kind == FOLD__USE_SLOT || use->kind == FOLD__USE_VALUE)
+        return fold_shape1(use->kind == FOLD__USE_SLOT ? 1 : (int)use->size);
+    return *fold__made_shape(program.shape, &program.op[use->op]);
+}
 
 /* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
    is rows where there are more of those. */
@@ -23128,49 +23059,61 @@ static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use,
     return part;
 }
 
-/* Adds rows that a call contributes to a value that calls share. */
-static void fold__add_to_slot(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
-                              const fold__group *group, uint32_t rows, size_t *done)
+static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                                  const fold__group *group, const fold__group_sig *group_sig,
+                                  fold__share some)
 {
-    const uint32_t edge = f->first_edge[id] + use->ref,
-                   floats = fold__input_floats(f, fold__node_sig(f, id), (int)use->ref);
-    const float *from = fold__edge_dest(f, worker, edge, 1, group);
-    for (uint32_t row = 0; row < rows; row++, from += floats)
-        fold__add_row(f, fold__next_lines(f, use, fold__all_rows, 1, 1, done) + fold__edge_offset(f, edge),
-                      from, floats);
+    const fold__run *run = f->run;
+    const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
+    for (uint32_t call = (uint32_t)some.from; call < to; call++) {
+        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
+        const uint32_t edge = f->first_edge[id] + use->ref;
+        if (run->grad[id])
+            fold__add_row(f, fold__use_sum(f, use) + fold__edge_offset(f, edge),
+                          fold__edge_dest(f, worker, edge, 1, group),
+                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
+    }
 }
 
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                 const fold__group *group, fold__use_part part, size_t *done)
+                                 const fold__group *group, fold__use_part part)
 {
     const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
     if (which == FOLD__NONE)
         return;
     const fold__group_sig *group_sig = &f->run->group_sig[which];
-    const uint32_t *const ids = f->run->calls_by_sig + group_sig->first_record,
-                          end = (uint32_t)fold__min_size((size_t)part.rows.to, group_sig->calls);
-    for (uint32_t call = (uint32_t)part.rows.from; use->kind == FOLD__USE_SLOT && call < end; call++)
-        if (f->run->grad[ids[call]])
-            fold__add_to_slot(f, worker, use, ids[call], group, 1, done);
-    if (use->kind == FOLD__USE_SLOT)
+    if (use->kind == FOLD__USE_SLOT) {
+        fold__accumulate_slot(f, worker, use, group, group_sig, part.rows);
         return;
+    }
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
+    const fold_shape made = fold__shape_of_use(f, use);
     const fold__run *run = f->run;
     fold__source source =
         fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)part.columns.from);
-    float *region = run->region + group->base;
+    float *region = run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch =
         (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
     size_t rows;
     float **dy = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
-    float **in = dy;
-    if (use->kind == FOLD__USE_WEIGHT) {
-        source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
-        in = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
+    const fold_rows dy_rows = { NULL, 0, dy };
+    if (use->kind != FOLD__USE_WEIGHT) {
+        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
+                       part.columns, sum);
+        return;
     }
-    const fold_rows in_rows = { NULL, 0, in }, dy_rows = { NULL, 0, dy };
-    fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, part.columns, done);
+    source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
+    float **in = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
+    if (use->sum == FOLD__SUM_BY_BLOCKS) {
+        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
+        const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
+        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
+                               (size_t)ldw, worker->scratch);
+        return;
+    }
+    const fold_rows in_rows = { NULL, 0, in };
+    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, part.columns, sum);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
@@ -23178,14 +23121,14 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     fold__run *run = f->run;
     const fold__use_part whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
-        fold__use *use = &run->use[which];
+        const fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
             continue;
         if (fold__is_eager(f))
             fold__eager_use(f, use);
         else
-            fold__accumulate_use(f, worker, use, group, whole, &use->next);
-        fold__add_to_total(f, use);
+            fold__accumulate_use(f, worker, use, group, whole);
+        fold__add_row(f, run->grad_row[id], run->sums + use->sum_at, (uint32_t)use->size);
     }
 }
 
@@ -23214,30 +23157,20 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
-static float *fold__sum_at(const fold__run *run, uint32_t place)
-{
-    return run->sums + (place - 1) * (size_t)16;
-}
-
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
     const fold__param_data *param = fold__lookup_table(f, id);
     const uint32_t size = fold__row_size(f, id), rows = fold__rows_of(f, id);
     for (uint32_t row = 0; row < rows && fold__trainable(f->model, param); row++) {
-        fold__row_sum *sum = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
-        uint32_t *place = sum->count < FOLD__BLOCK_ROWS ? &sum->place : &sum->block;
-        if (!*place) {
-            *place = (uint32_t)(run->sums_used / 16) + 1;
+        uint32_t *sum_place = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
+        if (!*sum_place) {
+            *sum_place = (uint32_t)(run->sums_used / 16) + 1;
             run->sums_used += fold__round_up(size, 16);
-            fold__clear_row(fold__sum_at(run, *place), size);
+            fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
         }
-        float *to = fold__sum_at(run, *place);
-        fold__add_row(f, to, run->grad_row[id] + (size_t)row * size, size);
-        if (++sum->count % FOLD__BLOCK_ROWS || !sum->block)
-            continue;
-        fold__add_row(f, fold__sum_at(run, sum->place), to, size);
-        fold__clear_row(to, size);
+        fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id] + (size_t)row * size,
+                      size);
     }
 }
 
@@ -23246,15 +23179,13 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
-    fold__row_sum *sum = &f->table_rows[param->touched_at + row];
-    if (!sum->place)
+    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
+    if (!*sum_place)
         return;
-    float *grads = fold__grads(m) + param->at + (size_t)row * size, *to = fold__sum_at(f->run, sum->place);
-    if (sum->block)
-        fold__add_row(f, to, fold__sum_at(f->run, sum->block), size);
-    fold__add_row(f, grads, to, size);
+    float *grads = fold__grads(m) + param->at + (size_t)row * size;
+    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size);
     fold__touch_row(m, param, row);
-    memset(sum, 0, sizeof *sum);
+    *sum_place = 0;
 }
 
 static void fold__commit_lookups(fold_ctx *f)
@@ -23286,7 +23217,7 @@ static int fold__reserve_sums(fold_ctx *f)
         if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && run->grad[id] && (run->state[id] & FOLD__RUNS))
             floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
+    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     if (has > had) /* else it is all zero, as runs leave it */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
@@ -23593,10 +23524,11 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
    its lists and of contributions to them, too. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
-    size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
-        floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
-    return floats;
+    size_t widest = 0;
+    for (int operand = 0; operand < program->op->n_in; operand++)
+        widest = fold__max_size(widest, fold__operand_floats(program, program->op, operand));
+    return fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16) +
+           fold__round_up(widest, 16);
 }
 
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
@@ -23741,19 +23673,13 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int slot = (int)fold__slot_of(sig, operand);
-        const uint32_t floats = fold__operand_floats(program, program->op, (int)operand);
-        float *const block = one_row + fold__round_up(floats, 16), *const to = row % FOLD__BLOCK_ROWS
-                                                                                   ? one_row
-                                                                                   : block;
-        one_row = block + fold__round_up(floats, 16);
         if (!fold__eager_sums(f, id, slot))
             continue;
         for (uint32_t other = 0; other < n_in; other++)
             worker->op_din[other] = fold__no_rows;
-        worker->op_din[operand].base = to;
+        worker->op_din[operand].base = one_row;
         fold__backward_of(program->op)(&worker->prepared.call);
-        fold__add_to_block(f, worker->dest[slot].base, row < FOLD__BLOCK_ROWS || to == block ? NULL : block,
-                           to, floats, row, row + 1 == f->length[id]);
+        fold__add_row(f, worker->dest[slot].base, one_row, fold__input_floats(f, sig, slot));
     }
 }
 
@@ -23797,17 +23723,23 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         fold__eager_backward_row(f, id, &program, row);
 }
 
-static void fold__eager_use_call(fold_ctx *f, fold__use *use, uint32_t id)
+static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
 {
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
     const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__share whole = { 0, fold__shape_last(fold__made_shape(program.shape, program.op)) };
+    const fold__body_op *op = program.op;
+    const fold_shape *made = fold__made_shape(program.shape, op);
+    const fold__share whole = { 0, fold__shape_last(made) };
     const fold__sig *sig = fold__node_sig(f, id);
+    float *total = fold__use_sum(f, use);
     const uint32_t edge = f->first_edge[id] + use->ref;
     if (use->kind == FOLD__USE_SLOT) {
-        fold__add_to_slot(f, worker, use, id, run->group,
-                          fold__contribution_rows(f, id, edge, fold__takes_few(f, id)), &use->next);
+        const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
+        const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
+        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id));
+             row < rows; row++)
+            fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
         return;
     }
     fold__eager_inputs_of(f, id, (float **)(void *)(worker->scratch + fold__eager_floats(f, &program)));
@@ -23815,14 +23747,16 @@ static void fold__eager_use_call(fold_ctx *f, fold__use *use, uint32_t id)
         const fold_rows dy = { run->grad_row[id] + (size_t)row * fold__row_size(f, id), 0, NULL };
         const fold_rows in =
             fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], fold__is_by_rows(sig), row);
-        fold__add_to_use(f, worker, use, &program, 1, &in, &dy, whole, &use->next);
+        if (use->kind == FOLD__USE_BIAS)
+            fold__add_rows(f->model->kernels, 1, &dy, fold__shape_lines(made), whole.to, whole, total);
+        else
+            fold__weight_use(f, worker, &program, op, (int)use->ref, 1, &in, &dy, whole, total);
     }
 }
 
-static void fold__eager_use(fold_ctx *f, fold__use *use)
+static void fold__eager_use(fold_ctx *f, const fold__use *use)
 {
     const fold__run *run = f->run;
-    use->next = 0;
     for (int head = 0; head <= run->counts.head; head++)
         for (uint32_t call = 0; call < run->counts.calls; call++) {
             const uint32_t id = run->calls[call];
@@ -24733,7 +24667,6 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     const fold_shape shape = fold__shape_of_use(f, use);
     const int elem = use->kind != FOLD__USE_SLOT && fold__program_in_run(f, use->run_sig).op[use->op].elem;
     use->rows = 0;
-    use->done = use->next;
     for (uint32_t group = first; group < last; group++) {
         const uint32_t sig =
             fold__adds_up(run, use, group) ? fold__sig_in_group(f, use->run_sig, group) : FOLD__NONE;
@@ -24762,19 +24695,16 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
     fold__run *run = f->run;
     uint64_t at = 0;
     for (uint32_t which = 0; which < run->n_uses; which++) {
-        fold__use *use = &run->use[which];
+        const fold__use *use = &run->use[which];
         const uint64_t begin = at, end = at += use->work;
-        size_t done = use->done;
-        const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
-        if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the work of one kernel is whole in the part in which it begins */
+        const int by_blocks = use->sum == FOLD__SUM_BY_BLOCKS;
+        if (begin == end || from >= end || to <= begin || (by_blocks && from > begin))
+            continue; /* work by blocks is whole in the part in which it begins */
         const fold__use_part share = fold__part_of_use(f, use, from > begin ? from - begin : 0,
-                                                       (to < end && !in_one ? to : end) - begin);
+                                                       (to < end && !by_blocks ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
-                fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
-            use->next = done;
+                fold__accumulate_use(f, worker, use, &run->group[group], share);
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
     }
@@ -24813,7 +24743,7 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
         const fold__use *use = &f->run->use[which];
         const fold_shape shape = fold__shape_of_use(f, use);
         const uint64_t steps = ((uint64_t)fold__shape_last(&shape) + FOLD__LANES - 1) / FOLD__LANES;
-        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_KERNEL ? 1 : steps;
+        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_BLOCKS ? 1 : steps;
     }
     return pieces;
 }
@@ -24893,8 +24823,6 @@ static void fold__start_run(fold_ctx *f)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
-    for (uint32_t which = 0; which < run->n_uses; which++)
-        run->use[which].done = run->use[which].next = 0;
     for (uint32_t group = 0; group < run->counts.groups; group++) {
         fold__enter_strip(f, &run->group[group], 0);
         if (fold__goes_back(run))
