@@ -14867,7 +14867,7 @@ static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
                : fold__null;
 }
 
-static fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
+static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
 {
     fold__request request;
     fold__ask_op(f, &request, &fold__code_copy, operand, 1, NULL, data);
