@@ -1,5 +1,5 @@
-/* All companions, without fold.h before them, in each file of a program that has a draw.h, fit.h and data.h of its own: for
-   cc -I. -IDIRECTORY. With IMPLEMENTS the file has the implementations, whose names must all be theirs. */
+/* All companions, for each file of a program that has a draw.h, fit.h and data.h of its own: cc -I. -IDIRECTORY. fold.h is
+   left to them to include. One file defines IMPLEMENTS and holds the implementations; with FOLD_STATIC each does. */
 #include "data.h"
 #include "draw.h"
 #include "fit.h"
