@@ -3162,7 +3162,7 @@ enum {
     FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
     FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
     FOLD__PACKING = 1 << 15, /* floats of a weight from which on packing pays: it is not in the first cache */
-    FOLD__TURN_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
     FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
     FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,      /* rows that a narrow tile has at most */
@@ -4176,7 +4176,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
         return 0;
     if (columns < FOLD__LANES) /* eight are a vector, if a short one: more rows pay for wider ones */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
-    return 2 * rest < tiles->vector && rows >= FOLD__TURN_ROWS * rest ? rest : 0;
+    return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
 /* Both operands are packed for a large weight, and for any where there are few registers. */
@@ -6523,7 +6523,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 /* ---- optimisers ---- */
 
 /* One vector of values, by LOAD(p) and STORE(p, v). */
-#define FOLD__RULE_TURN(states, body, LOAD, STORE)                                                    \
+#define FOLD__RULE_STEP(states, body, LOAD, STORE)                                                    \
     FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
             state1 = grad, state2 = grad, change;                                                     \
     if (states > 0)                                                                                   \
@@ -6554,10 +6554,10 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
         (void)states1, (void)states2, (void)shrink, (void)epsilon, (void)keep1;                          \
         (void)add1, (void)scale1, (void)keep2, (void)add2, (void)scale2;                                 \
         for (; at + FOLD__W <= count; at += FOLD__W) {                                                   \
-            FOLD__RULE_TURN(states, body, FOLD__VLOAD, FOLD__VSTORE)                                     \
+            FOLD__RULE_STEP(states, body, FOLD__VLOAD, FOLD__VSTORE)                                     \
         }                                                                                                \
         if (at < count) {                                                                                \
-            FOLD__RULE_TURN(states, body, FOLD__RULE_LOAD, FOLD__RULE_STORE)                             \
+            FOLD__RULE_STEP(states, body, FOLD__RULE_LOAD, FOLD__RULE_STORE)                             \
         }                                                                                                \
     }
 #ifdef FOLD_INFERENCE
@@ -7032,8 +7032,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 
 /* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
-#define FOLD__WEIGH_TURN(name, body)                                                                         \
-    FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(turn_##name)(float *scores, float *slopes, FOLD__V scale,    \
+#define FOLD__WEIGH_STEP(name, body)                                                                         \
+    FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
                                                              FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
     {                                                                                                        \
         (void)slopes, (void)scale, (void)lowered, (void)factor;                                              \
@@ -7044,30 +7044,30 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 #define FOLD__SCORE(index) FOLD__VLOAD(scores + index * FOLD__W)
 #define FOLD__SLOPE(index) FOLD__VLOAD(slopes + index * FOLD__W)
 #define FOLD__SHARE(index) FOLD__ISA(exp_share)(FOLD__VFMA(FOLD__SCORE(index), scale, lowered))
-#define FOLD__TURN_LARGEST(index)                                 \
+#define FOLD__WEIGH_LARGEST(index)                                \
     {                                                             \
         const FOLD__V score = FOLD__SCORE(index);                 \
         lanes.part##index = FOLD__VMAX(score, lanes.part##index); \
     }
-#define FOLD__TURN_EXPS(index)                                    \
+#define FOLD__WEIGH_EXPS(index)                                   \
     {                                                             \
         const FOLD__V share = FOLD__SHARE(index);                 \
         FOLD__VSTORE(scores + index * FOLD__W, share);            \
         lanes.part##index = FOLD__VADD(lanes.part##index, share); \
     }
-#define FOLD__TURN_WEIGHTS(index)                                                     \
+#define FOLD__WEIGH_WEIGHTS(index)                                                    \
     {                                                                                 \
         const FOLD__V share = FOLD__VMUL(FOLD__SHARE(index), factor);                 \
         FOLD__VSTORE(scores + index * FOLD__W, share);                                \
         lanes.part##index = FOLD__VFMA(share, FOLD__SLOPE(index), lanes.part##index); \
     }
-#define FOLD__TURN_SLOPES(index)           \
+#define FOLD__WEIGH_SLOPES(index)          \
     FOLD__VSTORE(slopes + index * FOLD__W, \
                  FOLD__VMUL(FOLD__VMUL(FOLD__SCORE(index), FOLD__VSUB(FOLD__SLOPE(index), factor)), scale));
-FOLD__WEIGH_TURN(largest, FOLD__TURN_LARGEST)
-FOLD__WEIGH_TURN(exps, FOLD__TURN_EXPS)
-FOLD__WEIGH_TURN(weights, FOLD__TURN_WEIGHTS)
-FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
+FOLD__WEIGH_STEP(largest, FOLD__WEIGH_LARGEST)
+FOLD__WEIGH_STEP(exps, FOLD__WEIGH_EXPS)
+FOLD__WEIGH_STEP(weights, FOLD__WEIGH_WEIGHTS)
+FOLD__WEIGH_STEP(slopes, FOLD__WEIGH_SLOPES)
 
 /* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
 #define FOLD__WEIGH_ROW(row, start)                                                                    \
@@ -7076,8 +7076,8 @@ FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
     const FOLD__V lowered##row = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[line + row]), scale)), \
                   factor##row = FOLD__VSET(with->factor[line + row]);                                  \
     FOLD__L lanes##row = FOLD__ISA(lanes_set)(start);
-#define FOLD__WEIGH_ROW_TURN(row, name)                                                          \
-    lanes##row = FOLD__ISA(turn_##name)(scores##row + at, slopes##row + at, scale, lowered##row, \
+#define FOLD__WEIGH_ROW_STEP(row, name)                                                          \
+    lanes##row = FOLD__ISA(step_##name)(scores##row + at, slopes##row + at, scale, lowered##row, \
                                         factor##row, lanes##row);
 #define FOLD__WEIGH_ROW_END(row, name) \
     FOLD__ISA(lanes_store)(with->lanes + (line + row) * FOLD__LANES, &lanes##row);
@@ -7089,7 +7089,7 @@ FOLD__WEIGH_TURN(slopes, FOLD__TURN_SLOPES)
         for (line = 0; line < with->rows; line += ROWS) {                                          \
             const int count = with->seen + (line + ROWS - 1) * with->grow;                         \
             FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW, start) for (at = 0; at < count; at += FOLD__LANES){ \
-                FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_TURN, name)                                      \
+                FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_STEP, name)                                      \
             } FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_END, name)                                         \
         }                                                                                          \
     }
@@ -7118,7 +7118,7 @@ FOLD__WEIGH_ALL(slopes, 0.0f)
                           factor = FOLD__VSET(with->factor[row]);                                         \
             FOLD__L lanes = FOLD__ISA(lanes_set)(start);                                                  \
             for (left = first[row + 1] - first[row]; left > 0; left -= FOLD__LANES) {                     \
-                lanes = FOLD__ISA(turn_##name)(scores, slopes, scale, lowered, factor, lanes);            \
+                lanes = FOLD__ISA(step_##name)(scores, slopes, scale, lowered, factor, lanes);            \
                 scores += FOLD__LANES;                                                                    \
                 slopes += FOLD__LANES;                                                                    \
             }                                                                                             \
@@ -16599,7 +16599,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 }
 
 /* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
-static void fold__turn_index(const int *to, int rows, int count, int *order, int *start)
+static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
     for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
@@ -16616,7 +16616,7 @@ static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int c
     int *in_order = (int *)(void *)fold__at_place(f, place), *start = in_order + 1;
     *in_order = fold__is_in_order(to, rows, count, start);
     if (!*in_order)
-        fold__turn_index(to, rows, count, start, start + rows);
+        fold__invert_index(to, rows, count, start, start + rows);
     return place;
 }
 
@@ -16636,7 +16636,7 @@ static void fold__write_sight(fold_ctx *f, uint32_t place, const int *from, cons
     if (in_order && pairs)
         memcpy(seen, from, (size_t)pairs * sizeof *seen);
     else
-        fold__turn_index(to, pairs, queries, seen, first);
+        fold__invert_index(to, pairs, queries, seen, first);
     for (int pair = 0; pair < pairs && !in_order; pair++)
         seen[pair] = from[seen[pair]];
     if (!fold__in_training(f))
@@ -18035,7 +18035,7 @@ typedef struct fold__group_sig {
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its brief buffers, */
-    size_t turn_at; /* then turns of ops with where their operands lie, */
+    size_t instruction_at; /* then its instructions and their bindings, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
 /* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
@@ -18158,7 +18158,7 @@ typedef struct fold__spot {
 } fold__spot;
 
 /* Tells what a stage of a signature does with an op. */
-typedef struct fold__turn {
+typedef struct fold__instruction {
     uint32_t wanted; /* mask of operands that get a gradient from it, */
     uint32_t spread; /* and of those that get it by list elements first */
     int first, end;  /* the ops that run tile by tile with it */
@@ -18171,7 +18171,7 @@ typedef struct fold__turn {
     fold__op_run *run, *run_back;
     fold__spot *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
     fold__prepared prepared;
-} fold__turn;
+} fold__instruction;
 
 /* Tells how many operands and outputs of an op have gradients. */
 enum {
@@ -18186,7 +18186,7 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__turn *turn; /* one turn for each of the program's ops in stage `stage` */
+    fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
     uint32_t stage;
     const uint32_t *ids; /* its calls */
     uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
@@ -21196,7 +21196,8 @@ static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fol
     fold__place_brief(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (brief buffers, what ops take, turns, row pointers); returns its floats. */
+/* Lays out a signature's scratch (brief buffers, what ops take, instructions, row pointers); returns its
+   floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21211,10 +21212,12 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
-    group_sig->turn_at = group_sig->op_at + fold__round_up(of_op, 16);
+    group_sig->instruction_at = group_sig->op_at + fold__round_up(of_op, 16);
     const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
-    const size_t turns = (size_t)program->n_ops * sizeof(fold__turn) + spots * sizeof(fold__spot);
-    group_sig->free_at = group_sig->turn_at + fold__round_up(turns, FOLD__ALIGN) / sizeof(float);
+    const size_t instructions =
+        (size_t)program->n_ops * sizeof(fold__instruction) + spots * sizeof(fold__spot);
+    group_sig->free_at =
+        group_sig->instruction_at + fold__round_up(instructions, FOLD__ALIGN) / sizeof(float);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
@@ -21549,17 +21552,17 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
 /* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
 FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
-    fold__turn *turn = &worker->turn[op_index];
-    fold_op_call *call = &turn->prepared.call;
+    fold__instruction *instruction = &worker->instruction[op_index];
+    fold_op_call *call = &instruction->prepared.call;
     call->rows = (int)count;
     call->list = (const int *)worker->list;
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &turn->in[operand], turn->is_list ? worker->batch.elems : count,
+        fold__spot_rows(worker, &instruction->in[operand], instruction->is_list ? worker->batch.elems : count,
                         &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &turn->out[output], count, &worker->op_out[output]);
-    if (turn->gathers)
-        fold__gather_data(f, worker, turn->gathers, worker->row, count, call);
+        fold__spot_rows(worker, &instruction->out[output], count, &worker->op_out[output]);
+    if (instruction->gathers)
+        fold__gather_data(f, worker, instruction->gathers, worker->row, count, call);
     worker->kernel_calls++;
     return call;
 }
@@ -21605,22 +21608,24 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
 }
 
 /* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
-static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker, fold__turn *turn)
+static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker,
+                                         fold__instruction *instruction)
 {
     fold__tape *const tape = worker->tape;
-    const size_t inputs = (size_t)turn->prepared.call.n_in, outputs = (size_t)turn->prepared.call.n_out;
+    const size_t inputs = (size_t)instruction->prepared.call.n_in,
+                 outputs = (size_t)instruction->prepared.call.n_out;
     const size_t used = tape->used;
     fold__tape_step **const last = tape->last;
-    tape->lost |= (turn->op->flags & FOLD__ONE_ROW) || (turn->gathers && f->n_draws);
+    tape->lost |= (instruction->op->flags & FOLD__ONE_ROW) || (instruction->gathers && f->n_draws);
     tape->aside = 0;
-    turn->prepared.engine.tape = tape;
-    fold__call_rows(worker, turn->op, &turn->prepared.call, turn->run);
-    turn->prepared.engine.tape = NULL;
-    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof turn->prepared)
+    instruction->prepared.engine.tape = tape;
+    fold__call_rows(worker, instruction->op, &instruction->prepared.call, instruction->run);
+    instruction->prepared.engine.tape = NULL;
+    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof instruction->prepared)
         return;
     fold__tape_return(tape, used, last);
-    fold_op_call *call =
-        (fold_op_call *)fold__tape_add(tape, turn->run, NULL, &turn->prepared, sizeof turn->prepared);
+    fold_op_call *call = (fold_op_call *)fold__tape_add(tape, instruction->run, NULL, &instruction->prepared,
+                                                        sizeof instruction->prepared);
     fold_rows *rows = (fold_rows *)fold__tape_take(tape, (inputs + outputs) * sizeof *rows);
     if (!rows)
         return;
@@ -21631,14 +21636,14 @@ static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker
 FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
-    fold__turn *turn = &worker->turn[op_index];
-    if (!count || !turn->forward || (turn->for_elements && !worker->batch.elems))
+    fold__instruction *instruction = &worker->instruction[op_index];
+    if (!count || !instruction->forward || (instruction->for_elements && !worker->batch.elems))
         return;
     fold_op_call *call = fold__complete_call(f, worker, op_index, count);
     if (worker->tape)
-        fold__tape_op(f, worker, turn);
+        fold__tape_op(f, worker, instruction);
     else
-        fold__call_rows(worker, turn->op, call, turn->run);
+        fold__call_rows(worker, instruction->op, call, instruction->run);
     worker->free = free;
 }
 
@@ -21646,7 +21651,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
 static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
-    const uint32_t tile = worker->turn[first].tiled ? worker->tile : rows;
+    const uint32_t tile = worker->instruction[first].tiled ? worker->tile : rows;
     for (uint32_t row = 0; row < rows; row += tile) {
         fold__set_tile(worker, row);
         for (int op_index = first; op_index < last; op_index++)
@@ -21658,9 +21663,9 @@ static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int
 /* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
    on the recursion, and leading segments of products; the batches behind it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                            fold__turn *turn)
+                            fold__instruction *instruction)
 {
-    fold__engine *engine = &turn->prepared.engine;
+    fold__engine *engine = &instruction->prepared.engine;
     if (!worker->group_sig->has_prologue)
         return 1;
     if (fold__in_prologue(f, worker->group_sig, op))
@@ -21674,29 +21679,29 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
 }
 
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                fold__turn *turn)
+                                fold__instruction *instruction)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + op->first_value;
-    turn->backward = turn->forward && fold__goes_back(f->run) && info->grad;
-    if (!turn->backward)
+    instruction->backward = instruction->forward && fold__goes_back(f->run) && info->grad;
+    if (!instruction->backward)
         return;
     const int finishes = !worker->group_sig->has_prologue ||
                          (worker->batch.stage == 0) == fold__in_prologue(f, worker->group_sig, op);
     for (int output = 0; output < op->n_out && finishes; output++)
         if (info[output].mode == FOLD__GRAD_ZERO || info[output].mode == FOLD__GRAD_SUM)
-            turn->finishes |= (uint8_t)(1u << output);
+            instruction->finishes |= (uint8_t)(1u << output);
     for (int operand = 0; operand < op->n_in; operand++) {
-        const int outside =
-            op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
-            (operand < turn->prepared.engine.first_segment || operand >= turn->prepared.engine.end_segment);
+        const int outside = op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
+                            (operand < instruction->prepared.engine.first_segment ||
+                             operand >= instruction->prepared.engine.end_segment);
         if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
             continue;
-        turn->wanted |= 1u << operand;
+        instruction->wanted |= 1u << operand;
         if (op->elem && f->run
                             ->buffer[worker->group_sig->first_buffer +
                                      fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand)]
                             .place)
-            turn->spread |= 1u << operand;
+            instruction->spread |= 1u << operand;
     }
 }
 
@@ -21731,66 +21736,66 @@ static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const
 
 /* Finds where an op's operands and results lie, and what backward reads and writes. */
 static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                 fold__turn *turn)
+                                 fold__instruction *instruction)
 {
-    turn->in = worker->spot + op->first_ref;
-    turn->out = worker->spot + (uint32_t)worker->program.n_refs + op->first_value;
-    turn->dout = turn->out + worker->program.n_values;
-    turn->din = turn->in + worker->program.n_refs + 2 * worker->program.n_values;
-    for (int operand = 0; operand < op->n_in && turn->forward; operand++)
-        fold__operand_spot(f, worker, op, operand, &turn->in[operand]);
+    instruction->in = worker->spot + op->first_ref;
+    instruction->out = worker->spot + (uint32_t)worker->program.n_refs + op->first_value;
+    instruction->dout = instruction->out + worker->program.n_values;
+    instruction->din = instruction->in + worker->program.n_refs + 2 * worker->program.n_values;
+    for (int operand = 0; operand < op->n_in && instruction->forward; operand++)
+        fold__operand_spot(f, worker, op, operand, &instruction->in[operand]);
     for (int output = 0; output < op->n_out; output++)
         fold__buffer_spot(f, worker, fold__buffer_value(op->first_value + (uint32_t)output),
-                          &turn->out[output]);
-    if (!turn->backward)
+                          &instruction->out[output]);
+    if (!instruction->backward)
         return;
     for (int output = 0; output < op->n_out; output++)
-        fold__grad_spot(f, worker, op->first_value + (uint32_t)output, &turn->dout[output]);
+        fold__grad_spot(f, worker, op->first_value + (uint32_t)output, &instruction->dout[output]);
     for (int operand = 0; operand < op->n_in; operand++) {
-        if (turn->spread >> operand & 1)
+        if (instruction->spread >> operand & 1)
             fold__buffer_spot(f, worker,
                               fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand),
-                              &turn->din[operand]);
-        else if (turn->wanted >> operand & 1)
-            fold__dest_spot(f, worker, op, operand, &turn->din[operand]);
+                              &instruction->din[operand]);
+        else if (instruction->wanted >> operand & 1)
+            fold__dest_spot(f, worker, op, operand, &instruction->din[operand]);
         else {
-            turn->din[operand].base = NULL;
-            turn->din[operand].stride = 0;
-            turn->din[operand].moves = FOLD__STAYS;
+            instruction->din[operand].base = NULL;
+            instruction->din[operand].stride = 0;
+            instruction->din[operand].moves = FOLD__STAYS;
         }
     }
 }
 
-static void fold__plan_turns(const fold_ctx *f, fold__worker *worker)
+static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
     for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
         const fold__body_op *op = &worker->program.op[op_index];
-        fold__turn *turn = &worker->turn[op_index];
+        fold__instruction *instruction = &worker->instruction[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
-        turn->wanted = turn->spread = 0;
-        turn->finishes = 0;
+        instruction->wanted = instruction->spread = 0;
+        instruction->finishes = 0;
         if (!op_index || !fold__same_span(f, op - 1, op))
             first = op_index;
-        turn->first = first;
-        turn->op = op_row;
-        turn->run = copies ? fold__copy_forward : op->forward;
-        turn->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
-        turn->tiled = (uint8_t)fold__runs_tiled(f, op);
-        turn->is_list = (op_row->flags & FOLD__LIST) != 0;
-        turn->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
+        instruction->first = first;
+        instruction->op = op_row;
+        instruction->run = copies ? fold__copy_forward : op->forward;
+        instruction->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
+        instruction->tiled = (uint8_t)fold__runs_tiled(f, op);
+        instruction->is_list = (op_row->flags & FOLD__LIST) != 0;
+        instruction->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
-        turn->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
+        instruction->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
-                      &turn->prepared);
-        turn->forward = (uint8_t)fold__stage_part(f, worker, op, turn);
-        fold__plan_backward(f, worker, op, turn);
-        fold__place_operands(f, worker, op, turn);
+                      &instruction->prepared);
+        instruction->forward = (uint8_t)fold__stage_part(f, worker, op, instruction);
+        fold__plan_backward(f, worker, op, instruction);
+        fold__place_operands(f, worker, op, instruction);
     }
     for (int op_index = worker->program.n_ops, end = op_index; op_index-- > 0;
-         end = worker->turn[op_index].first == op_index ? op_index : end)
-        worker->turn[op_index].end = end;
+         end = worker->instruction[op_index].first == op_index ? op_index : end)
+        worker->instruction[op_index].end = end;
 }
 
 /* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
@@ -21871,9 +21876,9 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     worker->run_sig = &run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->turn = (fold__turn *)(void *)(worker->scratch + group_sig->turn_at);
-    worker->spot = (fold__spot *)(void *)(worker->turn + worker->program.n_ops);
-    fold__plan_turns(f, worker);
+    worker->instruction = (fold__instruction *)(void *)(worker->scratch + group_sig->instruction_at);
+    worker->spot = (fold__spot *)(void *)(worker->instruction + worker->program.n_ops);
+    fold__bind_instructions(f, worker);
 }
 
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
@@ -22117,13 +22122,13 @@ static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 
 static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
-    fold__turn *turn = &worker->turn[0];
+    fold__instruction *instruction = &worker->instruction[0];
     if (worker->tape)
         worker->tape->lost = 1;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         fold__aim_whole(f, worker, call);
-        fold__run_whole(f, worker, id, &turn->prepared, turn->run, 0);
+        fold__run_whole(f, worker, id, &instruction->prepared, instruction->run, 0);
     }
 }
 
@@ -22166,7 +22171,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
     if (whole)
         fold__forward_whole(f, worker);
     for (int op_index = 0, end; op_index < worker->program.n_ops && !whole; op_index = end) {
-        end = worker->turn[op_index].end;
+        end = worker->instruction[op_index].end;
         fold__forward_span(f, worker, op_index, end);
     }
     for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
@@ -22462,22 +22467,22 @@ static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, con
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
-    const fold__turn *turn = &worker->turn[op_index];
-    for (int output = 0; turn->finishes >> output; output++)
-        if (turn->finishes >> output & 1)
+    const fold__instruction *instruction = &worker->instruction[op_index];
+    for (int output = 0; instruction->finishes >> output; output++)
+        if (instruction->finishes >> output & 1)
             fold__finish_value(f, worker, worker->program.op[op_index].first_value + (uint32_t)output,
-                               &turn->dout[output], count);
-    if (!turn->wanted || !turn->run_back)
+                               &instruction->dout[output], count);
+    if (!instruction->wanted || !instruction->run_back)
         return;
     fold_op_call *call = fold__complete_call(f, worker, op_index, count);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &turn->dout[output], count, &worker->op_dout[output]);
+        fold__spot_rows(worker, &instruction->dout[output], count, &worker->op_dout[output]);
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &turn->din[operand], turn->is_list ? worker->batch.elems : count,
-                        &worker->op_din[operand]);
-    if (!turn->for_elements || worker->batch.elems)
-        fold__call_rows(worker, turn->op, call, turn->run_back);
-    if (turn->for_elements && !turn->is_list)
+        fold__spot_rows(worker, &instruction->din[operand],
+                        instruction->is_list ? worker->batch.elems : count, &worker->op_din[operand]);
+    if (!instruction->for_elements || worker->batch.elems)
+        fold__call_rows(worker, instruction->op, call, instruction->run_back);
+    if (instruction->for_elements && !instruction->is_list)
         fold__clear_empty(f, worker, call);
     worker->free = free;
 }
@@ -22485,11 +22490,11 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
 static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
-    const uint32_t tile = worker->turn[first].tiled ? worker->tile : rows;
+    const uint32_t tile = worker->instruction[first].tiled ? worker->tile : rows;
     for (uint32_t row = 0; row < rows; row += tile) {
         fold__set_tile(worker, row);
         for (int op_index = last; op_index-- > first;)
-            if (worker->turn[op_index].backward)
+            if (worker->instruction[op_index].backward)
                 fold__backward_op(f, worker, op_index, fold__min_size(tile, rows - row));
     }
     fold__set_tile(worker, 0);
@@ -22665,13 +22670,13 @@ static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, 
 
 static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    fold__turn *turn = &worker->turn[0];
+    fold__instruction *instruction = &worker->instruction[0];
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         if (!f->run->grad[id] || !fold__aim_whole_back(f, worker, id, group))
             continue;
         fold__aim_whole(f, worker, call);
-        fold__run_whole(f, worker, id, &turn->prepared, turn->run_back, 1);
+        fold__run_whole(f, worker, id, &instruction->prepared, instruction->run_back, 1);
     }
 }
 
@@ -22685,12 +22690,13 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
     if (whole)
         fold__backward_whole(f, worker, group);
     for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
-        first = worker->turn[last - 1].first;
+        first = worker->instruction[last - 1].first;
         fold__backward_span(f, worker, first, last);
         for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
             for (int operand = 0;
-                 operand < worker->program.op[op_index].n_in && worker->turn[op_index].spread; operand++)
-                if (worker->turn[op_index].spread >> operand & 1)
+                 operand < worker->program.op[op_index].n_in && worker->instruction[op_index].spread;
+                 operand++)
+                if (worker->instruction[op_index].spread >> operand & 1)
                     fold__sum_spread(f, worker, &worker->program.op[op_index], operand);
     }
     fold__finish_inputs(f, worker);
