@@ -2045,7 +2045,7 @@ FOLD_API int fold_finite(const float *values, int n);
      stretch     one group in one direction, as a run takes it: the head, samples or the tail, forward or
                  backward. Its steps are its batches and, behind those of backward, its sums
      turn        one op as a stage runs it: its function, and the places of its operands
-     spot        the place of the rows of one operand, for all batches of a stage (fold__spot)
+     binding        the place of the rows of one operand, for all batches of a stage (fold__binding)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
      span        the work that a product's tiles do in one go (fold__span)
      contribution  the part that one consumer adds to a value's gradient
@@ -18139,23 +18139,23 @@ typedef struct fold__use {
    signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
    reads or writes outside. */
 enum {
-    FOLD__STAYS,
-    FOLD__BY_CALLS,
-    FOLD__BY_ELEMS,
-    FOLD__BY_PIECE,
-    FOLD__BY_PIECE_ELEMS,
-    FOLD__BY_ROWS,
-    FOLD__OTHERWISE
+    FOLD__BIND_FIXED,
+    FOLD__BIND_CALL,
+    FOLD__BIND_ELEMENT,
+    FOLD__BIND_PIECE,
+    FOLD__BIND_PIECE_ELEMENT,
+    FOLD__BIND_BATCH_ROW,
+    FOLD__BIND_EXTERNAL
 };
 /* Tells where the rows of an operand lie, for all batches of a stage. */
-typedef struct fold__spot {
+typedef struct fold__binding {
     float *base;
     ptrdiff_t stride;
     const fold_rows *from; /* rows outside, or NULL */
     uint32_t offset;       /* begins so many floats into each row of those */
-    uint8_t moves;
+    uint8_t indexed_by;
     uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
-} fold__spot;
+} fold__binding;
 
 /* Tells what a stage of a signature does with an op. */
 typedef struct fold__instruction {
@@ -18169,7 +18169,7 @@ typedef struct fold__instruction {
     const fold__op_row *op;
     const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
     fold__op_run *run, *run_back;
-    fold__spot *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
+    fold__binding *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
     fold__prepared prepared;
 } fold__instruction;
 
@@ -18193,10 +18193,12 @@ typedef struct fold__worker {
                             begins within a list the first is below 0, wrapped round */
     float *region;       /* its group's slabs begin there */
     /* the tile */
-    uint32_t tile, row;            /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__OTHERWISE]; /* the place of that row for spots that move by calls, elements or rows */
+    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
+    ptrdiff_t
+        at[FOLD__BIND_EXTERNAL]; /* the place of that row for bindings that move by calls, elements or rows */
     /* scratch */
-    fold__spot *spot; /* for operands, values, and in training for values' gradients and contributions */
+    fold__binding
+        *binding; /* for operands, values, and in training for values' gradients and contributions */
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     fold__tape *tape; /* its calls are written down there, if not NULL */
@@ -21213,9 +21215,9 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
     group_sig->instruction_at = group_sig->op_at + fold__round_up(of_op, 16);
-    const size_t spots = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
+    const size_t bindings = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
     const size_t instructions =
-        (size_t)program->n_ops * sizeof(fold__instruction) + spots * sizeof(fold__spot);
+        (size_t)program->n_ops * sizeof(fold__instruction) + bindings * sizeof(fold__binding);
     group_sig->free_at =
         group_sig->instruction_at + fold__round_up(instructions, FOLD__ALIGN) / sizeof(float);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
@@ -21377,37 +21379,39 @@ FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32
 FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
 {
     worker->row = row;
-    worker->at[FOLD__BY_CALLS] = (ptrdiff_t)worker->batch.first_slot + (ptrdiff_t)row;
-    worker->at[FOLD__BY_ELEMS] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
-    worker->at[FOLD__BY_PIECE] = worker->at[FOLD__BY_CALLS] - (ptrdiff_t)worker->batch.piece_slot;
-    worker->at[FOLD__BY_PIECE_ELEMS] = worker->at[FOLD__BY_ELEMS] - (ptrdiff_t)worker->batch.piece_elem;
-    worker->at[FOLD__BY_ROWS] = (ptrdiff_t)row;
+    worker->at[FOLD__BIND_CALL] = (ptrdiff_t)worker->batch.first_slot + (ptrdiff_t)row;
+    worker->at[FOLD__BIND_ELEMENT] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
+    worker->at[FOLD__BIND_PIECE] = worker->at[FOLD__BIND_CALL] - (ptrdiff_t)worker->batch.piece_slot;
+    worker->at[FOLD__BIND_PIECE_ELEMENT] =
+        worker->at[FOLD__BIND_ELEMENT] - (ptrdiff_t)worker->batch.piece_elem;
+    worker->at[FOLD__BIND_BATCH_ROW] = (ptrdiff_t)row;
 }
 
-static void fold__buffer_spot(const fold_ctx *f, const fold__worker *worker, uint32_t index, fold__spot *spot)
+static void fold__bind_buffer(const fold_ctx *f, const fold__worker *worker, uint32_t index,
+                              fold__binding *binding)
 {
     const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
-    spot->base = worker->scratch + buffer->offset;
-    spot->stride = (ptrdiff_t)buffer->size;
-    spot->moves = FOLD__STAYS;
+    binding->base = worker->scratch + buffer->offset;
+    binding->stride = (ptrdiff_t)buffer->size;
+    binding->indexed_by = FOLD__BIND_FIXED;
     switch (buffer->place) {
     case FOLD__SLAB:
-        spot->base = worker->region + buffer->offset;
-        spot->moves = (uint8_t)((buffer->elem ? FOLD__BY_ELEMS : FOLD__BY_CALLS) +
-                                (buffer->piece ? FOLD__BY_PIECE - FOLD__BY_CALLS : 0));
+        binding->base = worker->region + buffer->offset;
+        binding->indexed_by = (uint8_t)((buffer->elem ? FOLD__BIND_ELEMENT : FOLD__BIND_CALL) +
+                                        (buffer->piece ? FOLD__BIND_PIECE - FOLD__BIND_CALL : 0));
         break;
-    case FOLD__PER_BATCH: spot->moves = FOLD__BY_ROWS; break;
+    case FOLD__PER_BATCH: binding->indexed_by = FOLD__BIND_BATCH_ROW; break;
     case FOLD__PER_TILE: break;
-    default: spot->base = NULL; spot->stride = 0;
+    default: binding->base = NULL; binding->stride = 0;
     }
 }
 
-static void fold__outside_spot(fold__spot *spot, const fold_rows *from)
+static void fold__bind_external(fold__binding *binding, const fold_rows *from)
 {
-    spot->from = from;
-    spot->offset = 0;
-    spot->spread = 0;
-    spot->moves = FOLD__OTHERWISE;
+    binding->from = from;
+    binding->offset = 0;
+    binding->spread = 0;
+    binding->indexed_by = FOLD__BIND_EXTERNAL;
 }
 
 /* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
@@ -21429,64 +21433,67 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__spot *spot, size_t count,
+static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
-    const ptrdiff_t first = worker->at[spot->spread] - worker->at[FOLD__BY_ROWS];
-    if (spot->from)
-        *rows = *spot->from;
+    const ptrdiff_t first = worker->at[binding->spread] - worker->at[FOLD__BIND_BATCH_ROW];
+    if (binding->from)
+        *rows = *binding->from;
     else /* a value of calls, from the batch's first on */
-        fold__set_rows(rows, spot->base + first * spot->stride, spot->stride);
-    if (spot->spread)
-        fold__spread_rows(worker, rows, spot->offset, worker->row, count);
+        fold__set_rows(rows, binding->base + first * binding->stride, binding->stride);
+    if (binding->spread)
+        fold__spread_rows(worker, rows, binding->offset, worker->row, count);
     else
-        fold__shift_rows(worker, rows, worker->row, spot->offset, count);
+        fold__shift_rows(worker, rows, worker->row, binding->offset, count);
 }
 
-FOLD__INLINE void fold__spot_rows(fold__worker *worker, const fold__spot *spot, size_t count, fold_rows *rows)
+FOLD__INLINE void fold__binding_rows(fold__worker *worker, const fold__binding *binding, size_t count,
+                                     fold_rows *rows)
 {
-    if (FOLD__LIKELY(spot->moves != FOLD__OTHERWISE))
-        fold__set_rows(rows, spot->base ? spot->base + worker->at[spot->moves] * spot->stride : NULL,
-                       spot->stride);
+    if (FOLD__LIKELY(binding->indexed_by != FOLD__BIND_EXTERNAL))
+        fold__set_rows(rows,
+                       binding->base ? binding->base + worker->at[binding->indexed_by] * binding->stride
+                                     : NULL,
+                       binding->stride);
     else
-        fold__other_rows(worker, spot, count, rows);
+        fold__other_rows(worker, binding, count, rows);
 }
 
 static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
 {
-    fold__spot spot;
-    fold__buffer_spot(f, worker, index, &spot);
-    fold__spot_rows(worker, &spot, 0, rows);
+    fold__binding binding;
+    fold__bind_buffer(f, worker, index, &binding);
+    fold__binding_rows(worker, &binding, 0, rows);
 }
 
-static void fold__operand_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                               int operand, fold__spot *spot)
+static void fold__bind_operand(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
+                               int operand, fold__binding *binding)
 {
     const fold__ref *ref = &worker->program.ref[op->first_ref + (uint32_t)operand];
-    uint8_t moves = FOLD__BY_ROWS;
+    uint8_t indexed_by = FOLD__BIND_BATCH_ROW;
     switch (ref->kind) {
     case FOLD__FROM_PARAM:
-        spot->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
-        spot->stride = 0;
-        spot->moves = FOLD__STAYS;
+        binding->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
+        binding->stride = 0;
+        binding->indexed_by = FOLD__BIND_FIXED;
         return;
     case FOLD__FROM_VALUE:
-        fold__buffer_spot(f, worker, fold__buffer_value(ref->index), spot);
+        fold__bind_buffer(f, worker, fold__buffer_value(ref->index), binding);
         if (!op->elem || worker->program.value[ref->index].elem) {
-            spot->base += ref->offset;
+            binding->base += ref->offset;
             return;
         }
-        moves = spot->moves == FOLD__STAYS ? moves : spot->moves;
-        fold__outside_spot(spot, NULL);
+        indexed_by = binding->indexed_by == FOLD__BIND_FIXED ? indexed_by : binding->indexed_by;
+        fold__bind_external(binding, NULL);
         break;
     case FOLD__FROM_LIST:
-        fold__outside_spot(spot, &worker->in[worker->program.n_in + (int)ref->index]);
+        fold__bind_external(binding, &worker->in[worker->program.n_in + (int)ref->index]);
         break;
-    default: fold__outside_spot(spot, &worker->in[ref->index]);
+    default: fold__bind_external(binding, &worker->in[ref->index]);
     }
-    spot->offset = ref->offset;
+    binding->offset = ref->offset;
     if (op->elem && ref->kind != FOLD__FROM_LIST)
-        spot->spread = moves;
+        binding->spread = indexed_by;
 }
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
@@ -21557,10 +21564,10 @@ FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker
     call->rows = (int)count;
     call->list = (const int *)worker->list;
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &instruction->in[operand], instruction->is_list ? worker->batch.elems : count,
-                        &worker->op_in[operand]);
+        fold__binding_rows(worker, &instruction->in[operand],
+                           instruction->is_list ? worker->batch.elems : count, &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &instruction->out[output], count, &worker->op_out[output]);
+        fold__binding_rows(worker, &instruction->out[output], count, &worker->op_out[output]);
     if (instruction->gathers)
         fold__gather_data(f, worker, instruction->gathers, worker->row, count, call);
     worker->kernel_calls++;
@@ -21705,63 +21712,64 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-static void fold__grad_spot(const fold_ctx *f, const fold__worker *worker, uint32_t value, fold__spot *spot)
+static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint32_t value,
+                            fold__binding *binding)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
     if (fold__grad_is_outer(info))
-        fold__outside_spot(spot, &worker->outer[info->out]);
+        fold__bind_external(binding, &worker->outer[info->out]);
     else
-        fold__buffer_spot(f, worker, fold__buffer_grad(&worker->program, value), spot);
+        fold__bind_buffer(f, worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
 /* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
    elements are summed into it first. */
-static void fold__dest_spot(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                            int operand, fold__spot *spot)
+static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
+                            int operand, fold__binding *binding)
 {
     const uint32_t at = op->first_ref + (uint32_t)operand;
     const fold__ref *ref = &worker->program.ref[at];
-    fold__buffer_spot(f, worker, fold__buffer_part(&worker->program, at), spot);
-    if (spot->base)
+    fold__bind_buffer(f, worker, fold__buffer_part(&worker->program, at), binding);
+    if (binding->base)
         return;
     if (ref->kind == FOLD__FROM_VALUE)
-        fold__grad_spot(f, worker, ref->index, spot);
+        fold__bind_grad(f, worker, ref->index, binding);
     else
-        fold__outside_spot(spot, &worker->dest[fold__ref_slot(&worker->program, ref)]);
-    if (spot->moves == FOLD__OTHERWISE)
-        spot->offset = ref->offset;
+        fold__bind_external(binding, &worker->dest[fold__ref_slot(&worker->program, ref)]);
+    if (binding->indexed_by == FOLD__BIND_EXTERNAL)
+        binding->offset = ref->offset;
     else
-        spot->base += ref->offset;
+        binding->base += ref->offset;
 }
 
 /* Finds where an op's operands and results lie, and what backward reads and writes. */
-static void fold__place_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                 fold__instruction *instruction)
+static void fold__bind_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
+                                fold__instruction *instruction)
 {
-    instruction->in = worker->spot + op->first_ref;
-    instruction->out = worker->spot + (uint32_t)worker->program.n_refs + op->first_value;
+    instruction->in = worker->binding + op->first_ref;
+    instruction->out = worker->binding + (uint32_t)worker->program.n_refs + op->first_value;
     instruction->dout = instruction->out + worker->program.n_values;
     instruction->din = instruction->in + worker->program.n_refs + 2 * worker->program.n_values;
     for (int operand = 0; operand < op->n_in && instruction->forward; operand++)
-        fold__operand_spot(f, worker, op, operand, &instruction->in[operand]);
+        fold__bind_operand(f, worker, op, operand, &instruction->in[operand]);
     for (int output = 0; output < op->n_out; output++)
-        fold__buffer_spot(f, worker, fold__buffer_value(op->first_value + (uint32_t)output),
+        fold__bind_buffer(f, worker, fold__buffer_value(op->first_value + (uint32_t)output),
                           &instruction->out[output]);
     if (!instruction->backward)
         return;
     for (int output = 0; output < op->n_out; output++)
-        fold__grad_spot(f, worker, op->first_value + (uint32_t)output, &instruction->dout[output]);
+        fold__bind_grad(f, worker, op->first_value + (uint32_t)output, &instruction->dout[output]);
     for (int operand = 0; operand < op->n_in; operand++) {
         if (instruction->spread >> operand & 1)
-            fold__buffer_spot(f, worker,
+            fold__bind_buffer(f, worker,
                               fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand),
                               &instruction->din[operand]);
         else if (instruction->wanted >> operand & 1)
-            fold__dest_spot(f, worker, op, operand, &instruction->din[operand]);
+            fold__bind_dest(f, worker, op, operand, &instruction->din[operand]);
         else {
             instruction->din[operand].base = NULL;
             instruction->din[operand].stride = 0;
-            instruction->din[operand].moves = FOLD__STAYS;
+            instruction->din[operand].indexed_by = FOLD__BIND_FIXED;
         }
     }
 }
@@ -21791,7 +21799,7 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
                       &instruction->prepared);
         instruction->forward = (uint8_t)fold__stage_part(f, worker, op, instruction);
         fold__plan_backward(f, worker, op, instruction);
-        fold__place_operands(f, worker, op, instruction);
+        fold__bind_operands(f, worker, op, instruction);
     }
     for (int op_index = worker->program.n_ops, end = op_index; op_index-- > 0;
          end = worker->instruction[op_index].first == op_index ? op_index : end)
@@ -21877,7 +21885,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
     worker->instruction = (fold__instruction *)(void *)(worker->scratch + group_sig->instruction_at);
-    worker->spot = (fold__spot *)(void *)(worker->instruction + worker->program.n_ops);
+    worker->binding = (fold__binding *)(void *)(worker->instruction + worker->program.n_ops);
     fold__bind_instructions(f, worker);
 }
 
@@ -22407,13 +22415,13 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
 
 /* Completes the gradient of a value of the program for `count` rows of the tile. Adds up the contributions of
    its readers in trace order, then what comes from outside. */
-static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__spot *grad,
+static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
     const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
     const uint32_t size = worker->program.value[value].size;
     fold_rows to, part;
-    fold__spot_rows(worker, grad, count, &to);
+    fold__binding_rows(worker, grad, count, &to);
     if (info->mode == FOLD__GRAD_ZERO) {
         fold__clear_rows(&to, 0, count, size);
         return;
@@ -22433,10 +22441,10 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     char *free = worker->free;
     const uint32_t at = op->first_ref + (uint32_t)operand;
     const uint32_t size = fold__operand_floats(&worker->program, op, operand);
-    fold__spot dest;
+    fold__binding dest;
     fold_rows to, from;
-    fold__dest_spot(f, worker, op, operand, &dest);
-    fold__spot_rows(worker, &dest, worker->batch.count, &to);
+    fold__bind_dest(f, worker, op, operand, &dest);
+    fold__binding_rows(worker, &dest, worker->batch.count, &to);
     fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
@@ -22476,10 +22484,10 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
         return;
     fold_op_call *call = fold__complete_call(f, worker, op_index, count);
     for (int output = 0; output < call->n_out; output++)
-        fold__spot_rows(worker, &instruction->dout[output], count, &worker->op_dout[output]);
+        fold__binding_rows(worker, &instruction->dout[output], count, &worker->op_dout[output]);
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__spot_rows(worker, &instruction->din[operand],
-                        instruction->is_list ? worker->batch.elems : count, &worker->op_din[operand]);
+        fold__binding_rows(worker, &instruction->din[operand],
+                           instruction->is_list ? worker->batch.elems : count, &worker->op_din[operand]);
     if (!instruction->for_elements || worker->batch.elems)
         fold__call_rows(worker, instruction->op, call, instruction->run_back);
     if (instruction->for_elements && !instruction->is_list)
