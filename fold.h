@@ -18194,11 +18194,10 @@ typedef struct fold__worker {
     float *region;       /* its group's slabs begin there */
     /* the tile */
     uint32_t tile, row; /* rows of a tile; first row of the tile being run */
-    ptrdiff_t
-        at[FOLD__BIND_EXTERNAL]; /* the place of that row for bindings that move by calls, elements or rows */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
     /* scratch */
-    fold__binding
-        *binding; /* for operands, values, and in training for values' gradients and contributions */
+    /* for operands, values, and in training for values' gradients and contributions */
+    fold__binding *binding;
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     fold__tape *tape; /* its calls are written down there, if not NULL */
