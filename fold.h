@@ -3211,7 +3211,7 @@ typedef struct fold__product {
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
     fold_rows output;
-    struct fold__tape *tape; /* its tiles are written down there, if not NULL */
+    struct fold__command_list *commands; /* its tiles are written down there, if not NULL */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3652,13 +3652,13 @@ typedef struct fold__span {
 } fold__span;
 typedef void (*fold__tile_fn)(const fold__span *at);
 
-/* A step of a tape is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
+/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
    call, a fold__prepared, fold__span or fold__map_call. */
-typedef struct fold__tape_step {
-    struct fold__tape_step *next;
+typedef struct fold__command {
+    struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
-} fold__tape_step;
+} fold__command;
 /* A map of values that lie side by side. Without a map it is a copy, and without `out` it is batch number
    `count`. */
 typedef struct fold__map_call {
@@ -3668,44 +3668,45 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* The tape is a flat list of all that replays run, in one piece of memory. It is written twice: first without
+/* The command list is all that replays run, in one piece of memory. It is written twice: first without
    memory, to count the bytes that it takes. */
-typedef struct fold__tape {
+typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__tape_step *first, **last; /* first NULL: it is not written */
-    int lost;  /* something has no step: the batch that runs becomes one */
-    int aside; /* some of an op is neither map nor tile that can run again */
-    int off;   /* there is no room for it, or replays differ in what they take */
-} fold__tape;
+    fold__command *first, **last; /* first NULL: it is not written */
+    int incomplete;  /* something has no command: the batch that runs becomes one */
+    int opaque; /* some of an op is neither map nor tile that can run again */
+    int disabled;   /* there is no room for it, or replays differ in what they take */
+} fold__command_list;
 
 /* Takes memory that stays as it is from replay to replay. NULL: there is none. */
-static FOLD__NOINLINE void *fold__tape_take(fold__tape *tape, size_t bytes)
+static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
-    const size_t from = tape->used;
-    tape->used += fold__round_up(bytes, sizeof(size_t));
-    return tape->used <= tape->size ? tape->base + from : NULL;
+    const size_t from = commands->used;
+    commands->used += fold__round_up(bytes, sizeof(size_t));
+    return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
 /* Appends a step with a copy of what lies behind it, which is returned. NULL: there is no memory. */
-static FOLD__NOINLINE void *fold__tape_add(fold__tape *tape, void (*op)(const fold_op_call *),
-                                           fold__tile_fn tile, const void *with, size_t bytes)
+static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
+                                       fold__tile_fn tile, const void *with, size_t bytes)
 {
-    fold__tape_step *step = (fold__tape_step *)fold__tape_take(tape, sizeof *step + bytes);
-    if (!step)
+    fold__command *command = (fold__command *)fold__command_memory(commands, sizeof *command + bytes);
+    if (!command)
         return NULL;
-    step->next = NULL;
-    step->op = op;
-    step->tile = tile;
-    *tape->last = step;
-    tape->last = &step->next;
-    return memcpy(step + 1, with, bytes);
+    command->next = NULL;
+    command->op = op;
+    command->tile = tile;
+    *commands->last = command;
+    commands->last = &command->next;
+    return memcpy(command + 1, with, bytes);
 }
 
-static FOLD__NOINLINE void fold__tape_return(fold__tape *tape, size_t used, fold__tape_step **last)
+static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, size_t used,
+                                               fold__command **last)
 {
-    tape->used = used;
-    tape->last = last;
+    commands->used = used;
+    commands->last = last;
     *last = NULL;
 }
 
@@ -3925,10 +3926,10 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             fold__tiles_aside(tile, at, height, first, last, start, end, buffer);
         else
             tile(at);
-        if (product->tape) {
-            product->tape->aside |= aside;
-            fold__tape_add(product->tape, NULL, tile, at, /* as far as its segments go */
-                           offsetof(fold__span, seg) + (size_t)at->n_seg * sizeof *at->seg);
+        if (product->commands) {
+            product->commands->opaque |= aside;
+            fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
+                       offsetof(fold__span, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
@@ -3963,11 +3964,12 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     float **made = (float **)(void *)(scratch + fold__aside_floats((size_t)product->rows));
     fold__span at;
     int segment = 0, chained;
-    if (product->tape) {
+    if (product->commands) {
         const int arrays = product->n_seg < FOLD__TILE_SEGMENTS ? 2 + product->n_seg : FOLD__TILE_ARRAYS;
-        float **kept = (float **)fold__tape_take(product->tape, (size_t)(rows * arrays) * sizeof *kept);
+        float **kept =
+            (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->tape->aside |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -5084,7 +5086,7 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     float **made = (float **)(void *)(scratch + fold__tile_floats((size_t)product->rows));
     fold__seg part;
     fold__product block;
-    block.tape = NULL;
+    block.commands = NULL;
     block.rows = (int)rows;
     block.columns = group->width;
     block.n_pack = block.col = 0;
@@ -8224,7 +8226,7 @@ typedef struct fold__engine {
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
-    fold__tape *tape; /* maps and tiles are written down there, if not NULL */
+    fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
@@ -8422,7 +8424,7 @@ FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, co
                                   float scalar)
 {
     const int count = fold__engine_of(call)->size;
-    fold__tape *const tape = fold__engine_of(call)->tape;
+    fold__command_list *const commands = fold__engine_of(call)->commands;
     const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
     if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
                             second->stride == count && third->stride == count)) {
@@ -8434,8 +8436,8 @@ FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, co
                                      scalar,
                                      (size_t)call->rows * (size_t)count };
         map(all.out, all.in_a, all.in_b, all.in_c, scalar, all.count, 1, NULL);
-        if (tape)
-            fold__tape_add(tape, NULL, NULL, &all, sizeof all);
+        if (commands)
+            fold__emit(commands, NULL, NULL, &all, sizeof all);
         return;
     }
     const fold_rows all[4] = { *output, *first, *second, *third };
@@ -8957,7 +8959,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
         product.seg = seg;
         product.init = init;
         product.output = output;
-        product.tape = engine->tape;
+        product.commands = engine->commands;
         fold__weight_product(engine, transposed, &product, call->scratch);
         init = output;
     }
@@ -9000,7 +9002,7 @@ static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy,
     seg.input = dy;
     seg.inner = call->attr[FOLD__LINEAR_OUT];
     seg.weights = fold__weight_pack(engine, !call->attr[FOLD__LINEAR_T]);
-    product.tape = NULL;
+    product.commands = NULL;
     product.rows = (int)rows;
     product.columns = to - from;
     product.n_seg = 1;
@@ -10628,7 +10630,7 @@ static void fold__conv_block(const fold_op_call *call, const fold__filter *filte
     fold__product product;
     if (parts.copied)
         fold__copy_patches(filter, &parts, padded, first, count, scratch->patches);
-    product.tape = NULL;
+    product.commands = NULL;
     product.rows = count;
     product.seg = seg;
     product.init = init;
@@ -18200,7 +18202,7 @@ typedef struct fold__worker {
     fold__binding *binding;
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
-    fold__tape *tape; /* its calls are written down there, if not NULL */
+    fold__command_list *commands; /* its calls are written down there, if not NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
@@ -18295,8 +18297,8 @@ typedef struct fold__run {
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
-    fold__tape tape;    /* lies at the end of scratch */
-    uint64_t tape_moves; /* how often arrays had moved when it was written */
+    fold__command_list commands;    /* lies at the end of scratch */
+    uint64_t capture_moves; /* how often arrays had moved when it was written */
     int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
     int replays;        /* it does again what the run before did; */
     int all_again;      /* eager: and computes all that was recorded */
@@ -21328,7 +21330,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
-    void *memory = worker->tape ? fold__tape_take(worker->tape, count * size) : NULL;
+    void *memory = worker->commands ? fold__command_memory(worker->commands, count * size) : NULL;
     if (memory)
         return memory;
     memory = worker->free;
@@ -21552,7 +21554,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
         engine->alike = fold__shape_size(&call->in_shape[input]) == engine->size;
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
-    engine->tape = NULL;
+    engine->commands = NULL;
 }
 
 /* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
@@ -21614,25 +21616,26 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
 }
 
 /* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
-static FOLD__NOINLINE void fold__tape_op(const fold_ctx *f, fold__worker *worker,
-                                         fold__instruction *instruction)
+static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
+                                            fold__instruction *instruction)
 {
-    fold__tape *const tape = worker->tape;
+    fold__command_list *const commands = worker->commands;
     const size_t inputs = (size_t)instruction->prepared.call.n_in,
                  outputs = (size_t)instruction->prepared.call.n_out;
-    const size_t used = tape->used;
-    fold__tape_step **const last = tape->last;
-    tape->lost |= (instruction->op->flags & FOLD__ONE_ROW) || (instruction->gathers && f->n_draws);
-    tape->aside = 0;
-    instruction->prepared.engine.tape = tape;
+    const size_t used = commands->used;
+    fold__command **const last = commands->last;
+    commands->incomplete |= (instruction->op->flags & FOLD__ONE_ROW) || (instruction->gathers && f->n_draws);
+    commands->opaque = 0;
+    instruction->prepared.engine.commands = commands;
     fold__call_rows(worker, instruction->op, &instruction->prepared.call, instruction->run);
-    instruction->prepared.engine.tape = NULL;
-    if (!tape->aside && tape->used != used && tape->used - used < 3 * sizeof instruction->prepared)
+    instruction->prepared.engine.commands = NULL;
+    if (!commands->opaque && commands->used != used &&
+        commands->used - used < 3 * sizeof instruction->prepared)
         return;
-    fold__tape_return(tape, used, last);
-    fold_op_call *call = (fold_op_call *)fold__tape_add(tape, instruction->run, NULL, &instruction->prepared,
-                                                        sizeof instruction->prepared);
-    fold_rows *rows = (fold_rows *)fold__tape_take(tape, (inputs + outputs) * sizeof *rows);
+    fold__drop_commands(commands, used, last);
+    fold_op_call *call = (fold_op_call *)fold__emit(commands, instruction->run, NULL, &instruction->prepared,
+                                                    sizeof instruction->prepared);
+    fold_rows *rows = (fold_rows *)fold__command_memory(commands, (inputs + outputs) * sizeof *rows);
     if (!rows)
         return;
     call->in = (fold_rows *)memcpy(rows, worker->op_in, inputs * sizeof *rows);
@@ -21646,8 +21649,8 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     if (!count || !instruction->forward || (instruction->for_elements && !worker->batch.elems))
         return;
     fold_op_call *call = fold__complete_call(f, worker, op_index, count);
-    if (worker->tape)
-        fold__tape_op(f, worker, instruction);
+    if (worker->commands)
+        fold__capture_op(f, worker, instruction);
     else
         fold__call_rows(worker, instruction->op, call, instruction->run);
     worker->free = free;
@@ -22130,8 +22133,8 @@ static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
 static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
     fold__instruction *instruction = &worker->instruction[0];
-    if (worker->tape)
-        worker->tape->lost = 1;
+    if (worker->commands)
+        worker->commands->incomplete = 1;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         fold__aim_whole(f, worker, call);
@@ -22162,8 +22165,8 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             const size_t at = first * (size_t)stride, floats = moved * (size_t)stride;
             const fold__map_call copy = { NULL, to + at, from + at, NULL, NULL, 0, floats };
             memcpy(to + at, from + at, floats * sizeof *to);
-            if (worker->tape)
-                fold__tape_add(worker->tape, NULL, NULL, &copy, sizeof copy);
+            if (worker->commands)
+                fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
         if (first == begin) /* one thread notes it, which has the first rows */
             f->value[id] = to;
@@ -24549,19 +24552,19 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
 
 /* Runs a batch forward and writes down what it runs. A batch whose calls are not the same in each replay, or
    are too many, is a step itself. */
-enum { FOLD__TAPE_BYTES = 1 << 16 };
-static FOLD__NOINLINE void fold__tape_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
+enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
+static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
-    fold__tape *const tape = worker->tape;
-    fold__tape_step **const last = tape->last;
-    const size_t used = tape->used;
+    fold__command_list *const commands = worker->commands;
+    fold__command **const last = commands->last;
+    const size_t used = commands->used;
     const fold__map_call itself = { NULL, NULL, NULL, NULL, NULL, 0, which };
-    tape->lost = 0;
+    commands->incomplete = 0;
     fold__forward_batch(f, worker);
-    if (!tape->lost && tape->used < FOLD__TAPE_BYTES)
+    if (!commands->incomplete && commands->used < FOLD__MAX_COMMAND_BYTES)
         return;
-    fold__tape_return(tape, used, last);
-    fold__tape_add(tape, NULL, NULL, &itself, sizeof itself);
+    fold__drop_commands(commands, used, last);
+    fold__emit(commands, NULL, NULL, &itself, sizeof itself);
 }
 
 static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group *group, uint32_t batch,
@@ -24575,8 +24578,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         f->desc.zone(1, fold__batch_name(f, worker), fold__count(worker->batch.count), f->desc.zone_user);
     if (FOLD__TRAINING(kind == FOLD__EVENT_BACKWARD))
         fold__backward_batch(f, worker, group);
-    else if (worker->tape)
-        fold__tape_batch(f, worker, batch);
+    else if (worker->commands)
+        fold__capture_batch(f, worker, batch);
     else
         fold__forward_batch(f, worker);
     if (fold__traces(f))
@@ -24851,12 +24854,12 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs the steps of a tape. A batch finds nothing in scratch, which others have used since. */
-static void fold__run_tape(fold_ctx *f)
+/* Runs a command list. A batch finds nothing in scratch, which others have used since. */
+static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
     const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted before */
-    for (const fold__tape_step *step = f->run->tape.first; step; step = step->next) {
+    for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
             step->op((const fold_op_call *)(const void *)map);
@@ -24880,8 +24883,8 @@ static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
     const fold__fp saved = run->host_fp = fold__fp_enter(f->model->flushes);
-    if (run->tape.first && !run->timing && !f->n_index_refs && !run->worker->tape) {
-        fold__run_tape(f);
+    if (run->commands.first && !run->timing && !f->n_index_refs && !run->worker->commands) {
+        fold__run_commands(f);
         fold__fp_leave(saved);
         return;
     }
@@ -25522,7 +25525,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
-    memset(&run->tape, 0, sizeof run->tape);
+    memset(&run->commands, 0, sizeof run->commands);
     run->changed = fold__is_stale(f);
     run->recompute = backward || run->changed;
     if (backward)
@@ -25672,53 +25675,53 @@ static fold_status fold__replay_eager(fold_ctx *f)
 
 /* Lets a replay write down its calls: those of one thread that runs one group forward are the same in each
    replay, as long as nothing moves. */
-static void fold__begin_tape(fold_ctx *f)
+static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
-    fold__tape *const tape = &run->tape;
+    fold__command_list *const commands = &run->commands;
     if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups != 1 || f->n_index_refs ||
-        fold__traces(f) || fold__has_zone(f) || run->begun || tape->off || !run->scratch)
+        fold__traces(f) || fold__has_zone(f) || run->begun || commands->disabled || !run->scratch)
         return;
-    tape->base = (char *)(run->scratch + run->counts.scratch) - tape->size;
-    tape->last = &tape->first;
-    tape->used = 0;
-    run->worker->tape = tape;
+    commands->base = (char *)(run->scratch + run->counts.scratch) - commands->size;
+    commands->last = &commands->first;
+    commands->used = 0;
+    run->worker->commands = commands;
 }
 
-/* Makes room for what was counted. The context goes without a tape if there is none. */
-static void fold__end_tape(fold_ctx *f)
+/* Makes room for what was counted. The context goes without commands if there is none. */
+static void fold__end_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
-    fold__tape *const tape = &run->tape;
-    const size_t lacking = f->lacking, size = fold__round_up(tape->used, FOLD__ALIGN);
+    fold__command_list *const commands = &run->commands;
+    const size_t lacking = f->lacking, size = fold__round_up(commands->used, FOLD__ALIGN);
     const size_t scratch = run->counts.scratch + size / sizeof(float);
-    tape->off = tape->size || !fold__ask(f, FOLD__ARRAY_SCRATCH, scratch, sizeof(float));
-    if (!tape->off) {
+    commands->disabled = commands->size || !fold__ask(f, FOLD__ARRAY_SCRATCH, scratch, sizeof(float));
+    if (!commands->disabled) {
         run->counts.scratch = scratch;
-        tape->size = size;
+        commands->size = size;
     }
-    tape->first = NULL;
+    commands->first = NULL;
     f->lacking = lacking;
 }
 
-/* Runs the plan again. With a tape it finds what was reserved. */
+/* Runs the plan again. With commands it finds what was reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
-    if (run->begun || run->tape_moves != f->arena.moves + f->model->arena.moves)
-        run->tape.first = NULL;
-    if (!run->tape.first && !fold__reserve_run(f))
+    if (run->begun || run->capture_moves != f->arena.moves + f->model->arena.moves)
+        run->commands.first = NULL;
+    if (!run->commands.first && !fold__reserve_run(f))
         return f->error.status;
-    if (!run->tape.first)
-        fold__begin_tape(f);
+    if (!run->commands.first)
+        fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->tape) /* addresses left there are subnormal floats, which are slow to add */
-        memset(run->scratch, 0, (size_t)(run->tape.base - (char *)run->scratch));
-    run->worker->tape = NULL;
-    if (!run->tape.off && run->tape.used > run->tape.size)
-        fold__end_tape(f);
-    run->tape_moves = f->arena.moves + f->model->arena.moves;
+    if (run->worker->commands) /* addresses left there are subnormal floats, which are slow to add */
+        memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
+    run->worker->commands = NULL;
+    if (!run->commands.disabled && run->commands.used > run->commands.size)
+        fold__end_capture(f);
+    run->capture_moves = f->arena.moves + f->model->arena.moves;
     return FOLD_OK;
 }
 
