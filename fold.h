@@ -1953,7 +1953,7 @@ FOLD_API int fold_finite(const float *values, int n);
      lists are taken row by row                fold__by_rows makes the request of it, fold__spread_program the
                                                program of a cell; whole: fold__record_whole, fold__run_whole
      attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
-                                               fold__sight_forward and fold__sight_backward
+                                               fold__edge_attention_forward and fold__edge_attention_backward
      an array of a context is declared         FOLD__ARRAYS
      arrays move, and pointers follow them     fold__ask, fold__renew
      memory runs out                           fold__need, fold__reserve_run; told by fold__out_of_memory
@@ -2050,7 +2050,7 @@ FOLD_API int fold_finite(const float *values, int n);
      span        the work that a product's tiles do in one go (fold__span)
      contribution  the part that one consumer adds to a value's gradient
      use         one place where a parameter or a shared node is read; each sums its rows on its own
-     sight       tells who sees whom in attention by edges, both from queries and from keys (fold__sight)
+     sight       tells who sees whom in attention by edges, both from queries and from keys (fold__adjacency)
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
      image       a safetensors file in memory whose values are read where they lie (fold_model_read_in_place)
      bytes       a weight as whole numbers of eight bits with a scale for each column (fold__byte_weight)
@@ -3177,8 +3177,8 @@ enum {
     FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
     FOLD__QUERY_LEAST = 12,                         /* the fewest, where there are many keys */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__SIGHT_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
-    FOLD__SIGHT_HEADS = 2,                          /* heads by index that go side by side */
+    FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
+    FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
     FOLD__BYTE_GROUP = 16,                          /* columns of a weight in bytes that lie together */
     FOLD__BYTE_WIDE = 4,                            /* groups that a tile has at most */
@@ -3219,13 +3219,14 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* Tells who sees whom. Query row i sees key rows seen[first[i]] to seen[first[i + 1] - 1], in this order. In
+/* The edges of attention, by query and by key. Query row i attends to key rows key_of[query_start[i]] to
+   key_of[query_start[i + 1] - 1], in this order. In
    backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
-   seen by rows reader[p] with weights weight_at[p], p from first_reader[j] to first_reader[j + 1] - 1. */
-typedef struct fold__sight {
-    const int *first, *seen, *first_reader, *reader, *weight_at;
-    int most; /* there may be so many pairs; 0: those that there are */
-} fold__sight;
+   attended to by rows query_of[p] with weights weight_at[p], p from key_start[j] to key_start[j + 1] - 1. */
+typedef struct fold__adjacency {
+    const int *query_start, *key_of, *key_start, *query_of, *weight_at;
+    int max_edges; /* there may be so many pairs; 0: those that there are */
+} fold__adjacency;
 
 /* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
    has `width` floats of query and key, and `value_width` of value and out. Every fold_rows here has a base
@@ -3235,7 +3236,8 @@ typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* row i sees keys up to i + keys - queries, else all */
     float scale; /* multiplies scores. 0: it is 1 / sqrt(width) */
-    const fold__sight *sight; /* says who sees whom by index: not with causal or key_panels. NULL: as above */
+    /* says who sees whom by index: not with causal or key_panels. NULL: as above */
+    const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
@@ -3818,8 +3820,8 @@ typedef struct fold__attender {
     void (*gather)(const fold__row_sums *at);
     /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
        heads, whose columns begin at col and whose scores lie `next` floats apart. */
-    void (*scores)(const fold__sight *sight, int row, int rows, const fold_rows *query, const fold_rows *key,
-                   ptrdiff_t col, int width, int heads, float *scores, size_t next);
+    void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
+                   const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -4216,35 +4218,36 @@ static int fold__attention_blind(const fold__attention_call *call)
     return call->causal && call->queries > call->keys ? call->queries - call->keys : 0;
 }
 
-static size_t fold__sight_floats(const fold__sight *sight, int row, int rows)
+static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int row, int rows)
 {
     size_t floats = 0;
     for (; rows > 0; rows--, row++)
-        floats += (size_t)(sight->first[row + 1] - sight->first[row] + FOLD__LANES - 1) / FOLD__LANES;
+        floats += (size_t)(adjacency->query_start[row + 1] - adjacency->query_start[row] + FOLD__LANES - 1) /
+                  FOLD__LANES;
     return floats * FOLD__LANES;
 }
 
 /* Tells how many are held: those of all rows in backward, else of a block, which may be a long row. Twice
    that at most, so that a kept plan has room for many an index. */
-static size_t fold__sight_held(const fold__attention_call *call, int backward)
+static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
-    const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->sight->most;
-    size_t held = FOLD__SIGHT_SCORES;
+    const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
+    size_t held = FOLD__EDGE_SCORES;
     while (most && held < most + (FOLD__LANES - 1) * rows)
         held *= 2;
     for (int row = 0; row < call->queries; row += backward ? call->queries : 1)
-        while (held < fold__sight_floats(call->sight, row, backward ? call->queries : 1))
+        while (held < fold__edge_attention_floats(call->adjacency, row, backward ? call->queries : 1))
             held *= 2;
     return held;
 }
 
-static int fold__sight_block(const fold__attention_call *call, int row)
+static int fold__edge_block(const fold__attention_call *call, int row)
 {
     size_t floats = 0;
     int rows;
     for (rows = 0; rows < FOLD__QUERY_BLOCK && row + rows < call->queries; rows++) {
-        floats += fold__sight_floats(call->sight, row + rows, 1);
-        if (rows && floats > FOLD__SIGHT_SCORES)
+        floats += fold__edge_attention_floats(call->adjacency, row + rows, 1);
+        if (rows && floats > FOLD__EDGE_SCORES)
             break;
     }
     return rows;
@@ -4282,23 +4285,24 @@ static size_t fold__attention_stride(const fold__attention_call *call)
 
 static size_t fold__attention_held(const fold__attention_call *call, int backward)
 {
-    return call->sight ? fold__sight_held(call, backward) : FOLD__QUERY_BLOCK * fold__attention_stride(call);
+    return call->adjacency ? fold__edge_attention_held(call, backward)
+                           : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
 /* Counts the floats of scratch for one head at a time, whatever the number of heads. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
-    const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
+    const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
                  width = (size_t)call->width + (backward ? (size_t)call->value_width : 0),
                  scores = fold__attention_held(call, backward) * (backward ? 2 : 1);
     return fold__size(keys, width, fold__size(FOLD__QUERY_BLOCK, FOLD__LANES + 2, scores)) *
-           (call->sight ? FOLD__SIGHT_HEADS : 1);
+           (call->adjacency ? FOLD__EDGE_HEADS : 1);
 }
 
 static void fold__attention_begin(fold__attention_head *at, const fold__attender *attender,
                                   const fold__attention_call *call, int head, int backward, float *scratch)
 {
-    const size_t keys = call->sight ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
+    const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
                  held = fold__attention_held(call, backward);
     at->attender = attender;
     at->call = call;
@@ -4483,8 +4487,8 @@ static void fold__attention_spread(const fold__attention_head *at, const float *
 static const fold__weigher *fold__attention_weigher(fold__attention_head *at)
 {
     at->block.seen = fold__attention_seen(at->call, at->row);
-    at->block.first = at->call->sight ? at->call->sight->first + at->row : NULL;
-    return &at->attender->weigher[at->call->sight != NULL];
+    at->block.first = at->call->adjacency ? at->call->adjacency->query_start + at->row : NULL;
+    return &at->attender->weigher[at->call->adjacency != NULL];
 }
 
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
@@ -4591,17 +4595,17 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
 /* -- by index: heads are taken two by two */
 
 /* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
-static void fold__sight_sums(const fold__attention_head *at, int heads, size_t next, const float *weights,
-                             const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
-                             const float *factor)
+static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
+                              const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
+                              const float *factor)
 {
     fold__row_sums sums = FOLD__ALL_ZERO;
     sums.rows = at->block.rows;
     sums.width = width;
     sums.heads = heads;
     sums.next = (ptrdiff_t)next;
-    sums.first = at->call->sight->first + at->row;
-    sums.index = at->call->sight->seen;
+    sums.first = at->call->adjacency->query_start + at->row;
+    sums.index = at->call->adjacency->key_of;
     sums.align = FOLD__LANES;
     sums.weights = weights;
     sums.factor = factor;
@@ -4611,7 +4615,7 @@ static void fold__sight_sums(const fold__attention_head *at, int heads, size_t n
     at->attender->gather(&sums);
 }
 
-static void fold__sight_spread(const fold__attention_head *at, int heads, size_t next, const float *weights,
+static void fold__edge_scatter(const fold__attention_head *at, int heads, size_t next, const float *weights,
                                const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
     fold__row_sums sums = FOLD__ALL_ZERO;
@@ -4619,9 +4623,9 @@ static void fold__sight_spread(const fold__attention_head *at, int heads, size_t
     sums.width = width;
     sums.heads = heads;
     sums.next = (ptrdiff_t)next;
-    sums.first = at->call->sight->first_reader;
-    sums.index = at->call->sight->reader;
-    sums.weight_at = at->call->sight->weight_at;
+    sums.first = at->call->adjacency->key_start;
+    sums.index = at->call->adjacency->query_of;
+    sums.weight_at = at->call->adjacency->weight_at;
     sums.weights = weights;
     sums.from = *from;
     sums.to = *to;
@@ -4630,48 +4634,48 @@ static void fold__sight_spread(const fold__attention_head *at, int heads, size_t
         at->attender->gather(&sums);
 }
 
-static size_t fold__sight_begin(fold__attention_head at[FOLD__SIGHT_HEADS], const fold__attender *attender,
-                                const fold__attention_call *call, int head, int heads, int backward,
-                                float *scratch)
+static size_t fold__edge_attention_begin(fold__attention_head at[FOLD__EDGE_HEADS],
+                                         const fold__attender *attender, const fold__attention_call *call,
+                                         int head, int heads, int backward, float *scratch)
 {
-    const size_t next = fold__attention_floats(call, backward) / FOLD__SIGHT_HEADS;
+    const size_t next = fold__attention_floats(call, backward) / FOLD__EDGE_HEADS;
     for (int which = 0; which < heads; which++)
         fold__attention_begin(&at[which], attender, call, head + which, backward,
                               scratch + (size_t)which * next);
     return next;
 }
 
-static void fold__sight_forward(const fold__attender *attender, const fold__attention_call *call, int head,
-                                int heads, float *scratch)
+static void fold__edge_attention_forward(const fold__attender *attender, const fold__attention_call *call,
+                                         int head, int heads, float *scratch)
 {
-    fold__attention_head at[FOLD__SIGHT_HEADS];
-    const size_t next = fold__sight_begin(at, attender, call, head, heads, 0, scratch);
+    fold__attention_head at[FOLD__EDGE_HEADS];
+    const size_t next = fold__edge_attention_begin(at, attender, call, head, heads, 0, scratch);
     for (int row = 0, rows; row < call->queries; row += rows) {
-        rows = fold__sight_block(call, row);
-        attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
+        rows = fold__edge_block(call, row);
+        attender->scores(call->adjacency, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
                          at->block.scores, next);
         for (int which = 0; which < heads; which++) {
             at[which].row = row;
             at[which].block.rows = rows;
             fold__attention_exps(&at[which], head + which);
         }
-        fold__sight_sums(at, heads, next, at->block.scores, &call->value, at->v_col, call->value_width,
-                         &call->out, at->block.factor);
+        fold__edge_gather(at, heads, next, at->block.scores, &call->value, at->v_col, call->value_width,
+                          &call->out, at->block.factor);
     }
 }
 
 /* Scores and slopes of all rows are held for the sums of keys and values. */
-static void fold__sight_backward(const fold__attender *attender, const fold__attention_call *call, int head,
-                                 int heads, float *scratch)
+static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
+                                          int head, int heads, float *scratch)
 {
-    fold__attention_head at[FOLD__SIGHT_HEADS];
-    const size_t next = fold__sight_begin(at, attender, call, head, heads, 1, scratch);
-    const size_t all = fold__sight_floats(call->sight, 0, call->queries);
+    fold__attention_head at[FOLD__EDGE_HEADS];
+    const size_t next = fold__edge_attention_begin(at, attender, call, head, heads, 1, scratch);
+    const size_t all = fold__edge_attention_floats(call->adjacency, 0, call->queries);
     for (int row = 0, rows; row < call->queries; row += rows) {
-        rows = fold__sight_block(call, row);
-        attender->scores(call->sight, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
+        rows = fold__edge_block(call, row);
+        attender->scores(call->adjacency, row, rows, &call->query, &call->key, at->q_col, call->width, heads,
                          at->block.scores, next);
-        attender->scores(call->sight, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
+        attender->scores(call->adjacency, row, rows, &call->d_out, &call->value, at->v_col, call->value_width,
                          heads, at->block.slopes, next);
         for (int which = 0; which < heads; which++) {
             at[which].row = row;
@@ -4679,16 +4683,16 @@ static void fold__sight_backward(const fold__attender *attender, const fold__att
             fold__attention_slopes(&at[which], head + which);
         }
         if (call->d_query.base)
-            fold__sight_sums(at, heads, next, at->block.slopes, &call->key, at->q_col, call->width,
-                             &call->d_query, NULL);
+            fold__edge_gather(at, heads, next, at->block.slopes, &call->key, at->q_col, call->width,
+                              &call->d_query, NULL);
         for (int which = 0; which < heads; which++) {
-            at[which].block.scores += fold__sight_floats(call->sight, row, rows);
-            at[which].block.slopes += fold__sight_floats(call->sight, row, rows);
+            at[which].block.scores += fold__edge_attention_floats(call->adjacency, row, rows);
+            at[which].block.slopes += fold__edge_attention_floats(call->adjacency, row, rows);
         }
     }
-    fold__sight_spread(at, heads, next, at->block.scores - all, &call->d_out, at->v_col, call->value_width,
+    fold__edge_scatter(at, heads, next, at->block.scores - all, &call->d_out, at->v_col, call->value_width,
                        &call->d_value);
-    fold__sight_spread(at, heads, next, at->block.slopes - all, &call->query, at->q_col, call->width,
+    fold__edge_scatter(at, heads, next, at->block.slopes - all, &call->query, at->q_col, call->width,
                        &call->d_key);
 }
 
@@ -5482,10 +5486,10 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 {
     const fold__attender *attender = fold__attender_of(kernels);
     for (int heads; first < last; first += heads) {
-        heads = !call->sight ? 1 : last - first < FOLD__SIGHT_HEADS ? last - first : FOLD__SIGHT_HEADS;
-        if (call->sight)
-            (FOLD__TRAINING(backward) ? fold__sight_backward : fold__sight_forward)(attender, call, first,
-                                                                                    heads, scratch);
+        heads = !call->adjacency ? 1 : last - first < FOLD__EDGE_HEADS ? last - first : FOLD__EDGE_HEADS;
+        if (call->adjacency)
+            (FOLD__TRAINING(backward) ? fold__edge_attention_backward
+                                      : fold__edge_attention_forward)(attender, call, first, heads, scratch);
         else
             (FOLD__TRAINING(backward) ? fold__attention_backward : fold__attention_forward)(attender, call,
                                                                                             first, scratch);
@@ -7507,7 +7511,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
 }
 #endif
 /* The rest of a row's last eight keys repeats the last. Heads go side by side: rows are found once. */
-FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int row, int rows,
+FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
                                                    size_t next)
@@ -7516,8 +7520,8 @@ FOLD__TARGET static void FOLD__ISA(sight_products)(const fold__sight *sight, int
     const ptrdiff_t stride = key->stride;
     for (; rows > 0; rows--, row++) {
         const float *from = query->base + row * query->stride + col;
-        const int *seen = sight->seen + sight->first[row];
-        const int count = sight->first[row + 1] - sight->first[row];
+        const int *seen = adjacency->key_of + adjacency->query_start[row];
+        const int count = adjacency->query_start[row + 1] - adjacency->query_start[row];
         int at;
         for (int first = 0; first < count; first += FOLD__LANES, scores += FOLD__LANES) {
             const float *keys[FOLD__LANES];
@@ -7656,7 +7660,7 @@ static const fold__attender FOLD__ISA(attender) = {
     FOLD__ISA_8(weigh_invert),
     { FOLD__STRIDED_TILES(FOLD__NAME_ROW, FOLD__STRIDED_AT) },
     FOLD__ISA(gather),
-    FOLD__ISA_8(sight_products)
+    FOLD__ISA_8(edge_products)
 };
 
 /* ---- products of bytes ---- */
@@ -11027,7 +11031,7 @@ FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* as fold_sum does; fold_list_sum adds rows
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Tells which rows an attention's row sees: it is its second attribute. */
-enum { FOLD__SEES_ALL, FOLD__SEES_EARLIER, FOLD__SEES_BY_INDEX };
+enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
 /* See fold_list_attention. The second output keeps what backward computes the weights from again. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
@@ -11039,31 +11043,31 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     attention.heads = attr[0];
     attention.width = shape[0].dim[0] / attr[0];
     attention.value_width = shape[2].dim[0] / attr[0];
-    attention.causal = attr[1] == FOLD__SEES_EARLIER;
+    attention.causal = attr[1] == FOLD__MASK_CAUSAL;
     return attention;
 }
 
-/* Tells where the parts of an index of who sees whom lie: fold__place_sight. */
-static fold__sight fold__sight_of(const int *index, int queries, int keys)
+/* Tells where the parts of an index of who sees whom lie: fold__adjacency_of. */
+static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
-    fold__sight sight;
+    fold__adjacency adjacency;
     const int pairs = index[queries];
-    sight.first = index;
-    sight.seen = sight.first + queries + 1;
-    sight.first_reader = sight.seen + pairs;
-    sight.reader = sight.first_reader + keys + 1;
-    sight.weight_at = sight.reader + pairs;
-    sight.most = 0;
-    return sight;
+    adjacency.query_start = index;
+    adjacency.key_of = adjacency.query_start + queries + 1;
+    adjacency.key_start = adjacency.key_of + pairs;
+    adjacency.query_of = adjacency.key_start + keys + 1;
+    adjacency.weight_at = adjacency.query_of + pairs;
+    adjacency.max_edges = 0;
+    return adjacency;
 }
 
-static fold__attention_call fold__attention_rows(const fold_op_call *call, fold__sight *sight)
+static fold__attention_call fold__attention_rows(const fold_op_call *call, fold__adjacency *adjacency)
 {
     fold__attention_call attention =
         fold__attention_of(call->in_shape, call->attr, call->lengths[0], call->lengths[1]);
-    if (call->attr[1] == FOLD__SEES_BY_INDEX) {
-        *sight = fold__sight_of(fold__engine_of(call)->index, attention.queries, attention.keys);
-        attention.sight = sight;
+    if (call->attr[1] == FOLD__MASK_EDGES) {
+        *adjacency = fold__adjacency_of(fold__engine_of(call)->index, attention.queries, attention.keys);
+        attention.adjacency = adjacency;
     }
     attention.query = call->in[0];
     attention.key = call->in[1];
@@ -11076,15 +11080,15 @@ static fold__attention_call fold__attention_rows(const fold_op_call *call, fold_
 
 static void fold__list_attention_forward(const fold_op_call *call)
 {
-    fold__sight sight;
-    const fold__attention_call attention = fold__attention_rows(call, &sight);
+    fold__adjacency adjacency;
+    const fold__attention_call attention = fold__attention_rows(call, &adjacency);
     fold__attend(fold__engine_of(call)->kernels, &attention, 0, attention.heads, call->scratch, 0);
 }
 
 static void fold__list_attention_backward(const fold_op_call *call)
 {
-    fold__sight sight;
-    fold__attention_call attention = fold__attention_rows(call, &sight);
+    fold__adjacency adjacency;
+    fold__attention_call attention = fold__attention_rows(call, &adjacency);
     attention.d_out = call->dout[0];
     attention.d_query = call->din[0];
     attention.d_key = call->din[1];
@@ -16622,16 +16626,16 @@ static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int c
     return place;
 }
 
-static size_t fold__sight_ints(const fold_ctx *f, size_t pairs, size_t queries, size_t keys)
+static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queries, size_t keys)
 {
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
 /* Writes who sees whom: where the pairs of each query begin, and whom they see. For gradients it also writes
-   where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as fold__sight_of
-   has them. */
-static void fold__write_sight(fold_ctx *f, uint32_t place, const int *from, const int *to, int pairs,
-                              int queries, int keys)
+   where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as
+   fold__adjacency_of has them. */
+static void fold__write_adjacency(fold_ctx *f, uint32_t place, const int *from, const int *to, int pairs,
+                                  int queries, int keys)
 {
     int *first = (int *)(void *)fold__at_place(f, place), *seen = first + queries + 1;
     const int in_order = fold__is_in_order(to, pairs, queries, first);
@@ -16644,11 +16648,11 @@ static void fold__write_sight(fold_ctx *f, uint32_t place, const int *from, cons
     if (!fold__in_training(f))
         return;
     int *first_reader = seen + pairs, *reader = first_reader + keys + 1, *weight_at = reader + pairs;
-    const fold__sight sight = { first, seen, first_reader, reader, weight_at, 0 };
-    int weight = (int)fold__sight_floats(&sight, 0, queries);
+    const fold__adjacency adjacency = { first, seen, first_reader, reader, weight_at, 0 };
+    int weight = (int)fold__edge_attention_floats(&adjacency, 0, queries);
     fold__ends_of_targets(seen, pairs, keys, first_reader);
     for (int query = queries; query-- > 0;) {
-        weight -= (int)fold__sight_floats(&sight, query, 1);
+        weight -= (int)fold__edge_attention_floats(&adjacency, query, 1);
         for (int pair = first[query + 1]; pair-- > first[query];) {
             const int at = --first_reader[seen[pair]];
             reader[at] = query;
@@ -16818,7 +16822,7 @@ static int fold__attention_operands(fold_ctx *f, const char *who, const fold_nod
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal)
 {
-    const int32_t attr[2] = { heads, causal ? FOLD__SEES_EARLIER : FOLD__SEES_ALL };
+    const int32_t attr[2] = { heads, causal ? FOLD__MASK_CAUSAL : FOLD__MASK_NONE };
     const fold_node in[3] = { q, k, v };
     fold__operand operand[3];
     if (!fold__attention_operands(f, "list_attention", in, heads, operand))
@@ -16873,7 +16877,7 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
                                           const int *from, const int *to, int edges)
 {
     static const char *const who = "list_attention_to";
-    const int32_t attr[2] = { heads, FOLD__SEES_BY_INDEX };
+    const int32_t attr[2] = { heads, FOLD__MASK_EDGES };
     const fold_node in[3] = { q, k, v };
     fold__operand operand[3];
     if (!fold__inputs_of(f, in, 3, who, operand) || !fold__list_operand_of(f, q, who, &operand[0]) ||
@@ -16883,11 +16887,11 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
     if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "edge", from, edges, keys) ||
         !fold__indices_ok(f, who, "edge", to, edges, queries))
         return fold__null;
-    const size_t ints = fold__sight_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
+    const size_t ints = fold__adjacency_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
     const uint32_t place = fold__place_data(f, ints);
     if (place == FOLD__NONE)
         return fold__null;
-    fold__write_sight(f, place, from, to, edges, queries, keys);
+    fold__write_adjacency(f, place, from, to, edges, queries, keys);
     return FOLD__AS_CALL(f, who,
                          fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place));
 }
@@ -19212,12 +19216,12 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
     fold__attention_call attention =
         step ? fold__cached_attention(program.shape, attr, (int)rows, attr[1])
              : fold__attention_of(program.shape, attr, (int)rows, (int)fold__edge_rows(f, first + 1));
-    fold__sight sight;
-    if (!step && attr[1] == FOLD__SEES_BY_INDEX) {
+    fold__adjacency adjacency;
+    if (!step && attr[1] == FOLD__MASK_EDGES) {
         const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
-        sight = fold__sight_of((const int *)(const void *)index, attention.queries, attention.keys);
-        sight.most = (int)(fold__node_op_data(f, id) >> 32);
-        attention.sight = &sight;
+        adjacency = fold__adjacency_of((const int *)(const void *)index, attention.queries, attention.keys);
+        adjacency.max_edges = (int)(fold__node_op_data(f, id) >> 32);
+        attention.adjacency = &adjacency;
     }
     const size_t floats = fold__attention_floats(&attention, fold__in_training(f));
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
@@ -25946,7 +25950,7 @@ static int fold__has_edges(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__kind_of(f, id) == FOLD__OP ? fold__node_sig(f, id) : NULL;
     return sig && sig->op == FOLD__OP_list_attention &&
-           fold__program_of(f, sig).op->attr[1] == FOLD__SEES_BY_INDEX;
+           fold__program_of(f, sig).op->attr[1] == FOLD__MASK_EDGES;
 }
 
 /* Tells whether the caller's edges can be written, or writes them. */
@@ -25956,7 +25960,7 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
     const int *const ends[2] = { ref->index, ref->to };
     if (writes) {
         const uint32_t place = (uint32_t)fold__node_op_data(f, ref->node);
-        fold__write_sight(f, place, ref->index, ref->to, count, rows[1], rows[0]);
+        fold__write_adjacency(f, place, ref->index, ref->to, count, rows[1], rows[0]);
         return 1;
     }
     if (count < 0 || count > ref->most)
@@ -25982,8 +25986,8 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
         return;
     }
     const size_t keys = (size_t)ref.end;
-    const size_t had = fold__round_up(fold__sight_ints(f, (size_t)edges, queries, keys), 16);
-    const size_t wanted = fold__round_up(fold__sight_ints(f, (size_t)ref.most, queries, keys), 16);
+    const size_t had = fold__round_up(fold__adjacency_ints(f, (size_t)edges, queries, keys), 16);
+    const size_t wanted = fold__round_up(fold__adjacency_ints(f, (size_t)ref.most, queries, keys), 16);
     const int grows = 16 * (size_t)recorded + had == f->data_used; /* nothing lies behind it */
     const uint32_t place = fold__place_data(f, grows ? wanted - had : wanted);
     if (place == FOLD__NONE ||

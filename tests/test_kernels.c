@@ -773,7 +773,7 @@ static strided strided_copy(const strided *s)
 }
 
 enum { QUERY, KEY, VALUE, D_OUT, OUT, NORMS, D_QUERY, D_KEY, D_VALUE, OPERANDS };
-typedef struct { fold__attention_call call; strided o[OPERANDS]; fold__sight sight; } attention;
+typedef struct { fold__attention_call call; strided o[OPERANDS]; fold__adjacency sight; } attention;
 static void attention_point(attention *a)
 {
     if (a->call.sight) a->call.sight = &a->sight;
@@ -823,13 +823,13 @@ static void attention_look(attention *a, int most)
                 }
     }
     first_reader[keys] = n;
-    const fold__sight sight = { first, seen, first_reader, reader, weight_at, 0 };
+    const fold__adjacency sight = { first, seen, first_reader, reader, weight_at, 0 };
     a->sight = sight;
     a->call.sight = &a->sight;
 }
 static void attention_shut(attention *a)
 {
-    const fold__sight *s = &a->sight;
+    const fold__adjacency *s = &a->sight;
     const int *const all[5] = { s->first, s->seen, s->first_reader, s->reader, s->weight_at };
     for (int i = 0; i < 5 && a->call.sight; i++) free((void *)(uintptr_t)all[i]);
 }
