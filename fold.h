@@ -2040,9 +2040,9 @@ FOLD_API int fold_finite(const float *values, int n);
      buffer      the memory of one value, gradient or contribution of a program, for all calls of a group. One
                  that outlives its batch is a slab in the group's region, a brief one lies in scratch
      slot        the row of a call in its signature's buffers
-     link        a value or gradient that crosses between the head or tail and the samples
+     link        a value or gradient that crosses between the prefix or tail and the samples
      wave        the groups that run at the same time, one on each thread
-     stretch     one group in one direction, as a run takes it: the head, samples or the tail, forward or
+     stretch     one group in one direction, as a run takes it: the prefix, samples or the suffix, forward or
                  backward. Its steps are its batches and, behind those of backward, its sums
      turn        one op as a stage runs it: its function, and the places of its operands
      binding        the place of the rows of one operand, for all batches of a stage (fold__binding)
@@ -4270,10 +4270,10 @@ static int fold__attention_block(const fold__attention_call *call, int left)
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
+    ptrdiff_t q_col, v_col; /* the prefix begins at this column in query and key, in value and out */
     int row;                /* the block's first */
     fold__weighing block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the head's */
+    const float *key_panels; /* the prefix's */
     size_t key_next;         /* floats until its next panel begins */
     float *packed_keys, *packed_values;
 } fold__attention_head;
@@ -13121,7 +13121,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
     RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
-    RUN(GROUPS, fold__group, group)           /* the groups of samples; the head first, the tail last */     \
+    RUN(GROUPS, fold__group, group)           /* the groups of samples; the prefix first, the suffix last */ \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
     RUN(BUFFERS, fold__buffer, buffer)        /* the buffers that those have */                              \
     RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
@@ -17988,13 +17988,14 @@ enum {
     FOLD__RUNS = 1,
     FOLD__BEARS = 2,   /* a root's gradient reaches it */
     FOLD__PERSIST = 4, /* its value is readable afterwards */
-    FOLD__LINKED = 8, /* it crosses from the head into a sample or the tail, or from a sample into the tail */
-    FOLD__TAIL = 16,
-    FOLD__INNER = 32, /* something outside the tail reads it */
-    FOLD__HEAD = 64,
+    /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
+    FOLD__LINKED = 8,
+    FOLD__SUFFIX = 16,
+    FOLD__INNER = 32, /* something outside the suffix reads it */
+    FOLD__PREFIX = 64,
     FOLD__STANDS = 128, /* eager: more than the elements of an empty list needs it */
     /* a call passes these on to what it reads */
-    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__HEAD | FOLD__STANDS
+    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__PREFIX | FOLD__STANDS
 };
 
 /* Calls of one signature that run together. */
@@ -18005,8 +18006,8 @@ typedef struct fold__batch {
     uint32_t elems;                  /* elements of their lists */
     uint32_t piece_slot, piece_elem; /* the prologue before it began at these */
 } fold__batch;
-/* A group of samples, or the head, or the tail. Sizes and places are in floats. In the region its slabs come
-   first, then rows of contributions, then gradients of leaves. */
+/* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
+   come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;  /* rows of contributions, in 16 floats */
@@ -18095,7 +18096,7 @@ typedef struct fold__known {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
     uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
-    uint8_t flows;         /* its calls may be of the tail (fold__is_tail) */
+    uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
 } fold__known;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
@@ -18225,7 +18226,7 @@ typedef struct fold__worker {
 typedef struct fold__counts {
     uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
-    int head, tail;         /* whether there is one */
+    int has_prefix, has_suffix;         /* whether there is one */
     size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory */
     const char *one_group;  /* why there is but one */
@@ -18242,7 +18243,7 @@ typedef struct fold__identity {
    the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
    phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__HEAD */                                     \
+    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                   \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                  \
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */              \
     ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                \
@@ -18253,9 +18254,9 @@ typedef struct fold__identity {
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, grad_link, chain)   /* then: where a gradient lies that crosses between groups */     \
-    ALL(uint32_t, reach, nodes)        /* the last call outside the tail that reads it */                \
+    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
     SAME(uint32_t, value_link, reach)  /* then: where a value lies that crosses between groups */        \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order, head and tail apart */        \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */    \
     ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                    \
     ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
     ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
@@ -18497,7 +18498,7 @@ static int fold__node_arrays(fold_ctx *f)
    computes its contribution from zero. A single contribution is written in place, and so are several to
    different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
    order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order. Rows of the head (what samples share by merging) come last. A call whose list is empty adds no row
+   order. Rows of the prefix (what samples share by merging) come last. A call whose list is empty adds no row
    of what only elements of the list need. */
 
 /* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
@@ -18619,7 +18620,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the tail: they only combine scalars. */
+/* Whether calls of a signature may be of the suffix: they only combine scalars. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18630,10 +18631,10 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call is of the tail: it only combines scalars of samples, or of a long list, on the way to the
+/* Whether a call is of the suffix: it only combines scalars of samples, or of a long list, on the way to the
    roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
-   together. Asked of calls that only the tail reads. */
-static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
+   together. Asked of calls that only the suffix reads. */
+static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
@@ -18647,7 +18648,7 @@ static FOLD__NOINLINE int fold__is_tail(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the head: what identical calls of several samples became. With all it depends on, it is the same
+/* Marks the prefix: what identical calls of several samples became. With all it depends on, it is the same
    whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
    sum of a weight's gradient its rows come last. */
 static void fold__mark_found(fold_ctx *f)
@@ -18657,14 +18658,14 @@ static void fold__mark_found(fold_ctx *f)
         const fold__found found = f->found[at];
         if (found.first < first)
             continue; /* it is there, or of samples that this run ties together */
-        memset(f->run->state + found.first, FOLD__HEAD, (size_t)found.last - found.first + 1);
+        memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
 
-static int fold__head_runs(const fold_ctx *f)
+static int fold__prefix_runs(const fold_ctx *f)
 {
     for (uint32_t id = f->run->counts.first_node; id <= f->n_nodes && f->n_found; id++)
-        if ((f->run->state[id] & (FOLD__RUNS | FOLD__HEAD)) == (FOLD__RUNS | FOLD__HEAD))
+        if ((f->run->state[id] & (FOLD__RUNS | FOLD__PREFIX)) == (FOLD__RUNS | FOLD__PREFIX))
             return 1;
     return 0;
 }
@@ -18759,11 +18760,11 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads, and notes it as the last reader outside the tail where it is. */
+/* Marks what a running call reads, and notes it as the last reader outside the suffix where it is. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__known *known = &marker->known[marker->sig[id]];
-    const int tail = !(state & (FOLD__INNER | FOLD__HEAD)) && known->flows && fold__is_tail(f, id);
+    const int suffix = !(state & (FOLD__INNER | FOLD__PREFIX)) && known->flows && fold__in_suffix(f, id);
     uint32_t edge = marker->first_edge[id], reader = id;
     const uint32_t end = marker->first_edge[id + 1];
     uint8_t marks = (state & FOLD__PASSED) | FOLD__INNER;
@@ -18771,9 +18772,9 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
         fold__mark_passed(f, id);
         marks &= (uint8_t)~FOLD__BEARS;
     }
-    if (tail) {
-        marker->state[id] |= FOLD__TAIL;
-        f->run->counts.tail = 1;
+    if (suffix) {
+        marker->state[id] |= FOLD__SUFFIX;
+        f->run->counts.has_suffix = 1;
         marks &= (uint8_t)~FOLD__INNER;
         reader = 0;
     }
@@ -18788,13 +18789,13 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks all outputs of a call of the head, and what it reads, even if it does not run. */
-static FOLD__NOINLINE void fold__mark_head(fold_ctx *f, uint32_t id)
+/* Marks all outputs of a call of the prefix, and what it reads, even if it does not run. */
+static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
-        f->run->state[id + output] |= FOLD__HEAD;
+        f->run->state[id + output] |= FOLD__PREFIX;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-        f->run->state[f->edge_source[edge]] |= FOLD__HEAD;
+        f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
 /* Marks a call as its outputs are marked; its last reader is the last of theirs. */
@@ -18826,8 +18827,8 @@ static void fold__mark_calls(fold_ctx *f)
             if (fold__body_first(f, window))
                 fold__mark_body(f, window);
         const uint8_t marks = fold__gather_outputs(&marker, id);
-        if (marks & FOLD__HEAD)
-            fold__mark_head(f, id);
+        if (marks & FOLD__PREFIX)
+            fold__mark_prefix(f, id);
         if (eager && fold__makes_no_rows(f, id))
             marker.state[id] &= (uint8_t)~FOLD__STANDS;
         if (marks & FOLD__RUNS)
@@ -18860,7 +18861,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
 {
     fold__run *run = f->run;
     run->counts.last_node = run->counts.kept = 0;
-    run->counts.tail = 0;
+    run->counts.has_suffix = 0;
     run->counts.first_node = f->n_nodes + 2;
     run->state[0] = 0;
     run->reach[0] = 0;
@@ -18873,7 +18874,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         if ((f->kind[source] & FOLD__KEEP) && (!(f->kind[source] & FOLD__DONE) || run->changed))
             fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
-    run->counts.head = fold__head_runs(f);
+    run->counts.has_prefix = fold__prefix_runs(f);
     for (size_t root = 0; root < n_roots; root++)
         fold__persist(f, f->source[roots[root].id]);
     for (uint32_t id = run->counts.first_node; id <= f->n_nodes && (f->n_keeps || f->any_done); id++)
@@ -19548,12 +19549,12 @@ static int fold__analyse_signatures(fold_ctx *f)
     return 1;
 }
 
-/* ==== room: scheduler, groups of samples ====================================================
-   Owns: which calls run together in a group. It puts the head first and the tail last. Between them it cuts
-   the calls where no later call shares a value with earlier ones, so that groups fit into the cache and
-   threads can share them out. When all groups are scheduled it finds what crosses between them. Calls:
-   programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
-   a group is ordered. */
+/* ==== room: scheduler, groups of samples ==================================================== Owns: which
+   calls run together in a group. It puts the prefix first and the suffix last. Between them it cuts the calls
+   where no later call shares a value with earlier ones, so that groups fit into the cache and threads can
+   share them out. When all groups are scheduled it finds what crosses between them. Calls: programs of a
+   run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how a group is
+   ordered. */
 
 /* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
    head tie nothing together. */
@@ -19566,8 +19567,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint32_t source = f->edge_source[edge];
         const uint8_t kind = f->kind[source];
-        const int own = run->grad[source] && !fold__makes_value(kind) && !(run->state[source] & FOLD__HEAD) &&
-                        (kind & FOLD__KIND_MASK) != FOLD__PARAM;
+        const int own = run->grad[source] && !fold__makes_value(kind) &&
+                        !(run->state[source] & FOLD__PREFIX) && (kind & FOLD__KIND_MASK) != FOLD__PARAM;
         if (own && run->reach[source] > last)
             last = run->reach[source];
     }
@@ -19658,33 +19659,34 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
 }
 
-/* Tells how many calls the head and the tail have. */
+/* Tells how many calls the prefix and the suffix have. */
 typedef struct fold__ends {
-    uint32_t head, tail;
+    uint32_t prefix, suffix;
 } fold__ends;
-/* Puts the head's calls before those of samples, and the tail's behind them. */
+/* Puts the prefix's calls before those of samples, and the suffix's behind them. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold__ends ends = { 0, 0 };
     uint32_t samples = 0;
-    if (!run->counts.head && !run->counts.tail)
+    if (!run->counts.has_prefix && !run->counts.has_suffix)
         return ends;
-    for (uint32_t call = 0; call < run->counts.calls && run->counts.head; call++)
-        ends.head += (run->state[run->calls[call]] & FOLD__HEAD) != 0;
-    for (uint32_t call = 0, head = 0; call < run->counts.calls; call++) {
+    for (uint32_t call = 0; call < run->counts.calls && run->counts.has_prefix; call++)
+        ends.prefix += (run->state[run->calls[call]] & FOLD__PREFIX) != 0;
+    for (uint32_t call = 0, prefix = 0; call < run->counts.calls; call++) {
         const uint32_t id = run->calls[call];
-        if (run->state[id] & FOLD__HEAD)
-            run->spare_calls[head++] = id;
-        else if (run->state[id] & FOLD__TAIL)
-            run->spare_calls[ends.head + ends.tail++] = id;
+        if (run->state[id] & FOLD__PREFIX)
+            run->spare_calls[prefix++] = id;
+        else if (run->state[id] & FOLD__SUFFIX)
+            run->spare_calls[ends.prefix + ends.suffix++] = id;
         else
             run->calls[samples++] = id;
     }
-    if (ends.head)
-        memmove(run->calls + ends.head, run->calls, samples * sizeof *run->calls);
-    memcpy(run->calls, run->spare_calls, ends.head * sizeof *run->calls);
-    memcpy(run->calls + ends.head + samples, run->spare_calls + ends.head, ends.tail * sizeof *run->calls);
+    if (ends.prefix)
+        memmove(run->calls + ends.prefix, run->calls, samples * sizeof *run->calls);
+    memcpy(run->calls, run->spare_calls, ends.prefix * sizeof *run->calls);
+    memcpy(run->calls + ends.prefix + samples, run->spare_calls + ends.prefix,
+           ends.suffix * sizeof *run->calls);
     return ends;
 }
 
@@ -19772,7 +19774,7 @@ static int fold__tie_lookups(fold_ctx *f)
     memset(last, 0, f->model->n_params * sizeof *last);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP || !run->grad[id] ||
-            (run->state[id] & FOLD__HEAD))
+            (run->state[id] & FOLD__PREFIX))
             continue;
         uint32_t *reach = &last[fold__node_table(f, id)];
         *reach = run->reach[id] = run->reach[id] > *reach ? run->reach[id] : *reach;
@@ -19824,7 +19826,7 @@ static void fold__find_strips(const fold_ctx *f, fold__group *group, uint32_t th
     group->length = length;
 }
 
-/* Makes the head one group, then groups of samples, and the tail one behind them. */
+/* Makes the prefix one group, then groups of samples, and the suffix one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19832,62 +19834,62 @@ static int fold__form_groups(fold_ctx *f)
     if (fold__goes_back(run) && !fold__tie_lookups(f))
         return 0;
     const fold__ends ends = fold__part_calls(f);
-    const uint32_t first_call = ends.head;
-    const uint32_t end_call = run->counts.calls - ends.tail;
-    const uint32_t head = run->counts.head ? 1 : 0;
+    const uint32_t first_call = ends.prefix;
+    const uint32_t end_call = run->counts.calls - ends.suffix;
+    const uint32_t prefix = run->counts.has_prefix ? 1 : 0;
     run->counts.groups = 0;
-    if (head && !fold__add_group(f, 0, first_call))
+    if (prefix && !fold__add_group(f, 0, first_call))
         return 0;
     if (!fold__cut_samples(f, first_call, end_call, &units))
         return 0;
-    const uint32_t samples = run->counts.groups - head;
+    const uint32_t samples = run->counts.groups - prefix;
     const int alone = samples == 1 || fold__goes_back(run);
-    for (uint32_t which = head; which < run->counts.groups; which++)
+    for (uint32_t which = prefix; which < run->counts.groups; which++)
         fold__find_strips(f, &run->group[which], alone ? (uint32_t)fold__threads_of(f) : 1);
     run->counts.one_group = "";
     if (samples <= 1)
         run->counts.one_group =
-            units > 1        ? "the budget holds all samples"
-            : units || !head ? "the samples share nodes that need a gradient, or are recorded interleaved"
-                             : "all calls are shared by samples";
-    if (ends.tail && (samples > 1 || (samples && fold__strip_of(&run->group[head]))))
+            units > 1          ? "the budget holds all samples"
+            : units || !prefix ? "the samples share nodes that need a gradient, or are recorded interleaved"
+                               : "all calls are shared by samples";
+    if (ends.suffix && (samples > 1 || (samples && fold__strip_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->counts.calls);
-    if (ends.tail) { /* nothing to tie together: the tail is an ordinary part of the one group */
-        run->counts.tail = 0;
-        run->counts.groups = head;
+    if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
+        run->counts.has_suffix = 0;
+        run->counts.groups = prefix;
         for (uint32_t call = run->counts.first_call, at = first_call; call < f->n_calls; call++) {
             const uint32_t id = f->calls[call];
-            run->state[id] &= (uint8_t)~FOLD__TAIL;
-            if ((run->state[id] & (FOLD__RUNS | FOLD__HEAD)) == FOLD__RUNS)
+            run->state[id] &= (uint8_t)~FOLD__SUFFIX;
+            if ((run->state[id] & (FOLD__RUNS | FOLD__PREFIX)) == FOLD__RUNS)
                 run->calls[at++] = id;
         }
     }
-    if (run->counts.groups && !ends.tail)
+    if (run->counts.groups && !ends.suffix)
         return 1;
     return fold__add_group(f, first_call, run->counts.calls); /* without calls where the root is a leaf */
 }
 
-/* Marks the values that cross from samples into the tail or out of the head, and the leaves of the head that
-   others read. */
+/* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
+   that others read. */
 static void fold__mark_links(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t group = run->counts.head   ? 1
-                          : run->counts.tail ? run->counts.groups - 1
-                                             : run->counts.groups;
+    for (uint32_t group = run->counts.has_prefix   ? 1
+                          : run->counts.has_suffix ? run->counts.groups - 1
+                                                   : run->counts.groups;
          group < run->counts.groups; group++)
         for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++)
             for (uint32_t edge = f->first_edge[run->calls[call]]; edge < f->first_edge[run->calls[call] + 1];
                  edge++) {
                 const uint32_t source = f->edge_source[edge], made = run->maker[source];
                 if (made != FOLD__NONE ? run->group_sig[made].group != group
-                                       : (run->state[source] & FOLD__HEAD) != 0)
+                                       : (run->state[source] & FOLD__PREFIX) != 0)
                     run->state[source] |= FOLD__LINKED;
             }
 }
 
-/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the head go
-   to the head. */
+/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the prefix
+   go to the prefix. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19901,8 +19903,8 @@ static void fold__list_leaves(fold_ctx *f)
             run->leaf_group[id] = FOLD__NONE;
             continue;
         }
-        if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__HEAD))
-            run->leaf_group[id] = 0; /* the head's, or the root, which nobody reads */
+        if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
+            run->leaf_group[id] = 0; /* the prefix's, or the root, which nobody reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->counts.leaves++;
     }
@@ -20357,7 +20359,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 /* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
    not run. */
 typedef struct fold__ready {
-    uint32_t head, tail, ready; /* the first and the last ready call, and their number */
+    uint32_t first, last, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
     uint32_t highest;           /* the largest height that those have */
     uint32_t heights;           /* their counts by height begin there */
@@ -20405,10 +20407,10 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     fold__note_changed(greedy, waiting[call].sig);
     greedy->heights[waiting[call].height].ready++;
     if (ready->ready++)
-        waiting[ready->tail].next = call;
+        waiting[ready->last].next = call;
     else
-        ready->head = call;
-    ready->tail = call;
+        ready->first = call;
+    ready->last = call;
 }
 
 /* Points to the work area, which moves in a caller's block when the array of batches grows. */
@@ -20593,7 +20595,7 @@ static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     ready->ready = 0;
     ready->pending -= count;
     fold__note_changed(greedy, sig);
-    for (uint32_t done = 0, call = ready->head; done < count; done++, call = waiting[call].next) {
+    for (uint32_t done = 0, call = ready->first; done < count; done++, call = waiting[call].next) {
         order[done] = waiting[call].id;
         if (agenda)
             ready->depths -= greedy->depth[call];
@@ -23777,11 +23779,11 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
 static void fold__eager_use(fold_ctx *f, const fold__use *use)
 {
     const fold__run *run = f->run;
-    for (int head = 0; head <= run->counts.head; head++)
+    for (int prefix = 0; prefix <= run->counts.has_prefix; prefix++)
         for (uint32_t call = 0; call < run->counts.calls; call++) {
             const uint32_t id = run->calls[call];
             if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
-                (run->state[id] & FOLD__STANDS) && ((run->state[id] & FOLD__HEAD) != 0) == head)
+                (run->state[id] & FOLD__STANDS) && ((run->state[id] & FOLD__PREFIX) != 0) == prefix)
                 fold__eager_use_call(f, use, id);
         }
 }
@@ -23795,7 +23797,7 @@ static int fold__eager_reserve(fold_ctx *f)
     uint32_t rows = 0;
     size_t at = 0, pointers = 0, scratch = 0;
     run->counts.groups = run->counts.leaves = 0;
-    run->counts.tail = 0;
+    run->counts.has_suffix = 0;
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
     if (!fold__add_group(f, 0, run->counts.calls) || !fold__analyse_signatures(f))
         return 0;
@@ -23853,10 +23855,10 @@ static int fold__eager_backward(fold_ctx *f)
             fold__eager_use(f, &run->use[use]);
     for (uint32_t i = 0; i < run->counts.leaves; i++)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
-    for (int head = 0; head <= FOLD__HEAD; head += FOLD__HEAD) /* the head's come last */
+    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
         for (uint32_t i = 0; i < run->counts.leaves; i++)
             if (fold__kind_of(f, run->leaves[i]) == FOLD__LOOKUP &&
-                (run->state[run->leaves[i]] & FOLD__HEAD) == head)
+                (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
                 fold__accumulate_lookup(f, run->leaves[i]);
     fold__commit_uses(f);
     fold__commit_lookups(f);
@@ -23915,7 +23917,7 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 {
     return (fold__kept_plan *)(void *)((char *)plans + at);
 }
-static size_t fold__plan_head(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
+static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
 /* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
@@ -24038,7 +24040,7 @@ static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
 static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32_t n_words,
                           fold__plan_part part[FOLD__PLAN_PARTS])
 {
-    const char *blob = (const char *)kept + fold__plan_head();
+    const char *blob = (const char *)kept + fold__plan_header();
     if (memcmp(&kept->of, &f->run->identity, sizeof kept->of))
         return 0;
     fold__list_parts(f, n_words, &kept->counts, part);
@@ -24078,7 +24080,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
             return 0;
     fold__plans *plans = fold__plans_of(f);
     fold__list_parts(f, n_words, &run->counts, part);
-    run->replayed = at + fold__plan_head();
+    run->replayed = at + fold__plan_header();
     for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
             memcpy(part[i].data, f->plans + run->replayed + part[i].at, part[i].bytes);
@@ -24155,7 +24157,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         !fold__list_words(f, roots, n_roots, &n_words))
         return;
     fold__plans *plans = fold__plans_of(f);
-    const size_t bytes = fold__plan_head() + fold__list_parts(f, n_words, &run->counts, part);
+    const size_t bytes = fold__plan_header() + fold__list_parts(f, n_words, &run->counts, part);
     const size_t room = f->arrays[FOLD__ARRAY_PLANS].need;
     if (bytes > room - plans->begin)
         return;
@@ -24164,7 +24166,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     *fold__plan_at(plans, at) = kept;
     for (int i = 0; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
-            memcpy(f->plans + at + fold__plan_head() + part[i].at, part[i].data, part[i].bytes);
+            memcpy(f->plans + at + fold__plan_header() + part[i].at, part[i].data, part[i].bytes);
     plans->end += bytes;
     fold__file_plans(plans, at);
 }
@@ -24272,8 +24274,8 @@ static uint32_t fold__place_links(fold_ctx *f)
 {
     fold__run *run = f->run;
     uint32_t linked = 0;
-    for (uint32_t id = run->counts.first_node; id <= f->n_nodes && (run->counts.head || run->counts.tail);
-         id++) {
+    for (uint32_t id = run->counts.first_node;
+         id <= f->n_nodes && (run->counts.has_prefix || run->counts.has_suffix); id++) {
         if (!(run->state[id] & FOLD__LINKED) || !fold__makes_value(f->kind[id]))
             continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
@@ -24295,15 +24297,15 @@ static uint32_t fold__place_links(fold_ctx *f)
 }
 
 /* These two tell which groups are of samples: from the first to the one behind the last. */
-static uint32_t fold__samples_from(const fold__run *run) { return run->counts.head ? 1 : 0; }
+static uint32_t fold__samples_from(const fold__run *run) { return run->counts.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
-    return run->counts.groups - (run->counts.tail ? 1 : 0);
+    return run->counts.groups - (run->counts.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first links between groups, then the head, the tail, and room for as many groups of
-   samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of contributions,
-   and behind those the gradients of its leaves. */
+/* Lays out the region: first links between groups, then the prefix, the suffix, and room for as many groups
+   of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
+   contributions, and behind those the gradients of its leaves. */
 static void fold__place_groups(fold_ctx *f, size_t links)
 {
     fold__run *run = f->run;
@@ -24671,11 +24673,11 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Tells whether a group's rows of a use are summed when the group has run. They are for parameters, and for
-   shared nodes of the head when the group is one of samples. All others are summed when the node's gradient
+   shared nodes of the prefix when the group is one of samples. All others are summed when the node's gradient
    is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
-    return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__HEAD));
+    return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
 /* Notes in a use how many rows it has in groups [first, last), and what they cost, which it returns: about as
@@ -24784,19 +24786,19 @@ static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *
 }
 
 /* Goes on to the next stretch that has something to do, this one or one behind it. In order they are the
-   head, the tail backward, each group of samples forward and backward, the tail, and the head backward.
-   Gradients pass through the tail before there are values, and through the head when all samples have added
-   theirs. */
+   head, the suffix backward, each group of samples forward and backward, the suffix, and the prefix backward.
+   Gradients pass through the suffix before there are values, and through the prefix when all samples have
+   added theirs. */
 static void fold__find_stretch(const fold__run *run, fold__progress *progress)
 {
-    const uint32_t from = fold__samples_from(run), tail = 2 + 2 * (fold__samples_to(run) - from);
+    const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
     progress->at = 0;
-    for (; progress->stretch <= tail + 1; progress->stretch++) {
+    for (; progress->stretch <= suffix + 1; progress->stretch++) {
         const uint32_t nth = progress->stretch;
-        const int of_head = nth == 0 || nth == tail + 1, of_tail = nth == 1 || nth == tail;
+        const int in_prefix = nth == 0 || nth == suffix + 1, in_suffix = nth == 1 || nth == suffix;
         progress->backward = nth & 1;
-        progress->group = of_head ? 0 : of_tail ? run->counts.groups - 1 : from + (nth - 2) / 2;
-        if ((of_head && !run->counts.head) || (of_tail && !run->counts.tail) ||
+        progress->group = in_prefix ? 0 : in_suffix ? run->counts.groups - 1 : from + (nth - 2) / 2;
+        if ((in_prefix && !run->counts.has_prefix) || (in_suffix && !run->counts.has_suffix) ||
             (progress->backward && !fold__goes_back(run)))
             continue;
         if (fold__stretch_steps(run, progress))
@@ -28594,13 +28596,13 @@ static void fold__number_samples(fold__view *view)
     const fold_ctx *f = view->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
     for (uint32_t id = view->planned ? f->n_nodes : 0; id; id--) {
-        if (!fold__is_shown(view, id) || (f->run->state[id] & FOLD__HEAD) ||
-            (!view->sample[id] && fold__is_tail(f, id)))
+        if (!fold__is_shown(view, id) || (f->run->state[id] & FOLD__PREFIX) ||
+            (!view->sample[id] && fold__in_suffix(f, id)))
             continue;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
             const uint32_t from = fold__call_of(f, f->edge_source[edge]);
             view->sample[from] = READ;
-            if (from < lowest && fold__is_shown(view, from) && !(f->run->state[from] & FOLD__HEAD))
+            if (from < lowest && fold__is_shown(view, from) && !(f->run->state[from] & FOLD__PREFIX))
                 lowest = from;
         }
         view->sample[id] = lowest >= id ? FIRST : INSIDE;
