@@ -1936,7 +1936,7 @@ FOLD_API int fold_finite(const float *values, int n);
      its rows are put in order                 fold__record_rows takes them in record order, whatever batches
                                                there are. Groups follow each other (fold__accumulate_groups),
                                                and threads share its columns out (fold__part_of_use)
-     the order of a run is decided             fold__find_stretch, called by fold__execute
+     the order of a run is decided             fold__find_phase, called by fold__execute
      a slice of time ends                      fold__run_slice
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
                                                signatures that feed each other fold__merit_of
@@ -2042,7 +2042,7 @@ FOLD_API int fold_finite(const float *values, int n);
      slot        the row of a call in its signature's buffers
      link        a value or gradient that crosses between the prefix or tail and the samples
      wave        the groups that run at the same time, one on each thread
-     stretch     one group in one direction, as a run takes it: the prefix, samples or the suffix, forward or
+     phase     one group in one direction, as a run takes it: the prefix, samples or the suffix, forward or
                  backward. Its steps are its batches and, behind those of backward, its sums
      turn        one op as a stage runs it: its function, and the places of its operands
      binding        the place of the rows of one operand, for all batches of a stage (fold__binding)
@@ -18111,10 +18111,10 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
 enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its rest, forward and backward */
 
-/* Tells how far a run is: in a stretch, which is one group forward or backward, before its nth batch (or,
+/* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
    when all ran backward, its sums). So many rows of that, or so much work, are done. */
 typedef struct fold__progress {
-    uint32_t stretch; /* see fold__find_stretch; NONE: all is run */
+    uint32_t phase; /* see fold__find_phase; NONE: all is run */
     uint32_t group, at;
     int backward;
     uint64_t done;
@@ -24778,39 +24778,39 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &wave);
 }
 
-/* Tells how many steps a stretch has: its group's batches and, behind those of backward, the sums. */
-static uint32_t fold__stretch_steps(const fold__run *run, const fold__progress *progress)
+/* Tells how many steps a phase has: its group's batches and, behind those of backward, the sums. */
+static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Goes on to the next stretch that has something to do, this one or one behind it. In order they are the
+/* Goes on to the next phase that has something to do, this one or one behind it. In order they are the
    head, the suffix backward, each group of samples forward and backward, the suffix, and the prefix backward.
    Gradients pass through the suffix before there are values, and through the prefix when all samples have
    added theirs. */
-static void fold__find_stretch(const fold__run *run, fold__progress *progress)
+static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
     progress->at = 0;
-    for (; progress->stretch <= suffix + 1; progress->stretch++) {
-        const uint32_t nth = progress->stretch;
+    for (; progress->phase <= suffix + 1; progress->phase++) {
+        const uint32_t nth = progress->phase;
         const int in_prefix = nth == 0 || nth == suffix + 1, in_suffix = nth == 1 || nth == suffix;
         progress->backward = nth & 1;
         progress->group = in_prefix ? 0 : in_suffix ? run->counts.groups - 1 : from + (nth - 2) / 2;
         if ((in_prefix && !run->counts.has_prefix) || (in_suffix && !run->counts.has_suffix) ||
             (progress->backward && !fold__goes_back(run)))
             continue;
-        if (fold__stretch_steps(run, progress))
+        if (fold__phase_steps(run, progress))
             return;
     }
-    progress->stretch = FOLD__NONE;
+    progress->phase = FOLD__NONE;
 }
 
-static void fold__first_stretch(const fold__run *run, fold__progress *progress)
+static void fold__first_phase(const fold__run *run, fold__progress *progress)
 {
     memset(progress, 0, sizeof *progress);
-    fold__find_stretch(run, progress);
+    fold__find_phase(run, progress);
 }
 
 /* Runs a wave of groups of samples from one on, and returns where it ends. In inference all are shared out
@@ -24896,13 +24896,13 @@ static void fold__execute(fold_ctx *f)
     }
     fold__start_run(f);
     fold__progress at;
-    for (fold__first_stretch(run, &at); at.stretch != FOLD__NONE; fold__find_stretch(run, &at)) {
+    for (fold__first_phase(run, &at); at.phase != FOLD__NONE; fold__find_phase(run, &at)) {
         const uint32_t from = fold__samples_from(run);
         if (at.group >= from && at.group < fold__samples_to(run)) {
-            at.stretch = 2 + 2 * (fold__run_samples(f, at.group) - from);
+            at.phase = 2 + 2 * (fold__run_samples(f, at.group) - from);
             continue;
         }
-        at.stretch++;
+        at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
         } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
@@ -24947,7 +24947,7 @@ static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    const int given_up = run->open && run->progress.stretch != FOLD__NONE;
+    const int given_up = run->open && run->progress.phase != FOLD__NONE;
     if (given_up && table_rows->need)
         memset(table_rows->data, 0, table_rows->need);
     if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
@@ -24967,7 +24967,7 @@ static void fold__open_run(fold_ctx *f, int begin)
     run->replays = run->all_again = run->idle = run->sliced = 0;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
-    run->progress.stretch = FOLD__NONE;
+    run->progress.phase = FOLD__NONE;
     f->pinned++;
 }
 
@@ -25069,19 +25069,19 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     if (progress->done < all)
         return;
     progress->done = 0;
-    if (++progress->at < fold__stretch_steps(run, progress))
+    if (++progress->at < fold__phase_steps(run, progress))
         return;
     if (progress->backward == fold__goes_back(run) && fold__next_strip(f, progress->group))
-        progress->stretch -= (uint32_t)progress->backward; /* forward again */
+        progress->phase -= (uint32_t)progress->backward; /* forward again */
     else
-        progress->stretch++;
-    fold__find_stretch(run, progress);
+        progress->phase++;
+    fold__find_phase(run, progress);
 }
 
 /* Makes all ready for the first slice. Gradients that serve as totals get their parts from now on. */
 static void fold__begin_slices(fold_ctx *f)
 {
-    fold__first_stretch(f->run, &f->run->progress);
+    fold__first_phase(f->run, &f->run->progress);
     if (!f->desc.measure)
         fold__start_run(f);
     for (uint32_t which = 0; which < f->run->n_uses && !f->desc.measure && fold__goes_back(f->run); which++) {
@@ -25783,14 +25783,14 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     if (!run->begun && fold__replay_problem(f))
         return 0;
     if (!run->begun)
-        fold__first_stretch(run, &progress);
-    else if (progress.stretch != FOLD__NONE && fold__strips_left(run, progress.group) > 1) {
-        progress.stretch -= (uint32_t)progress.backward; /* the whole strip counts until it is done */
-        fold__find_stretch(run, &progress);
+        fold__first_phase(run, &progress);
+    else if (progress.phase != FOLD__NONE && fold__strips_left(run, progress.group) > 1) {
+        progress.phase -= (uint32_t)progress.backward; /* the whole strip counts until it is done */
+        fold__find_phase(run, &progress);
     }
     double ns = 0;
-    for (; progress.stretch != FOLD__NONE; progress.stretch++, fold__find_stretch(run, &progress))
-        for (const uint32_t steps = fold__stretch_steps(run, &progress); progress.at < steps; progress.at++) {
+    for (; progress.phase != FOLD__NONE; progress.phase++, fold__find_phase(run, &progress))
+        for (const uint32_t steps = fold__phase_steps(run, &progress); progress.at < steps; progress.at++) {
             ns += fold__estimate_rows(f, &progress, fold__rows_of_step(f, &progress) - progress.done) *
                   fold__strips_left(run, progress.group);
             progress.done = 0;
@@ -25822,13 +25822,13 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
     if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced && !fold__is_eager(f)))
         fold__restart_kept_grads(f);
     f->run->sliced = 1;
-    if (progress->stretch != FOLD__NONE && (f->run->replays || f->run->recompute))
+    if (progress->phase != FOLD__NONE && (f->run->replays || f->run->recompute))
         f->run->torn_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
         (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
-        progress->stretch = FOLD__NONE;
-    for (int ran = 0; progress->stretch != FOLD__NONE && !f->desc.measure; ran = 1) {
+        progress->phase = FOLD__NONE;
+    for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
         const double left = used < ns ? (double)(ns - used) : 0;
         uint64_t rows = all - progress->done;
@@ -25855,7 +25855,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
         return fold__refuse(f, FOLD_BAD_STATE, "run_more: %s", problem), f->read_error.status;
     const fold__fp saved = fold__fp_enter(f->model->flushes);
     fold__run_slice(f, ns);
-    const int done = f->run->progress.stretch == FOLD__NONE;
+    const int done = f->run->progress.phase == FOLD__NONE;
     if (done && !fold__is_eager(f) && !f->desc.measure && !f->run->idle)
         fold__commit(f);
     fold__fp_leave(saved);
