@@ -1920,7 +1920,7 @@ FOLD_API int fold_finite(const float *values, int n);
      backward    fold__backward_group runs a group's batches in reverse: fold__backward_batch puts together
                  the gradient of each output (fold__finish_value) and writes each op's contribution to its
                  inputs (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter before anything runs. After each wave
+     weights     fold__list_uses lists the uses of every parameter before anything runs. After them
                  fold__sum_groups shares them out among threads; fold__accumulate_use sums X^T dY of one
                  use over the rows of a group (fold__linear_weight_grad). In the end fold__commit_uses adds
                  the sums to the model's gradients.
@@ -24598,50 +24598,50 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
 
 /* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
    to. It is the rows of a batch where one group runs alone. */
-typedef struct fold__wave {
+typedef struct fold__job {
     fold_ctx *ctx;
-    void (*run)(const struct fold__wave *wave, fold__worker *worker, uint64_t lane);
+    void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
     uint64_t work, threads; /* so much of the sums, or so many rows */
     uint32_t batch;
     int kind;
-} fold__wave;
+} fold__job;
 
-static void fold__run_lane(int lane, void *user)
+static void fold__run_job(int worker_index, void *user)
 {
-    const fold__wave *wave = (const fold__wave *)user;
-    const fold__fp saved = fold__fp_enter(wave->ctx->model->flushes);
-    wave->run(wave, &wave->ctx->run->worker[lane], (uint64_t)lane);
+    const fold__job *job = (const fold__job *)user;
+    const fold__fp saved = fold__fp_enter(job->ctx->model->flushes);
+    job->run(job, &job->ctx->run->worker[worker_index], (uint64_t)worker_index);
     fold__fp_leave(saved);
 }
 
-/* Hands a wave to its threads. While it waits for them a job system may run other jobs of the host, so the
+/* Hands a job to its threads. While it waits for them a job system may run other jobs of the host, so the
    processor gets the host's settings back meanwhile. */
-static void fold__on_threads(fold_ctx *f, fold__wave *wave)
+static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
-    if (wave->threads > 1) {
+    if (job->threads > 1) {
         fold__fp_leave(f->run->host_fp);
-        f->desc.parallel_for((int)wave->threads, fold__run_lane, wave, f->desc.pool);
+        f->desc.parallel_for((int)job->threads, fold__run_job, job, f->desc.pool);
         fold__fp_enter(f->model->flushes);
     } else {
-        wave->run(wave, f->run->worker, 0);
+        job->run(job, f->run->worker, 0);
     }
 }
 
 /* A thread without a piece of its own would only be woken, and waited for. */
-static uint64_t fold__lanes_for(const fold_ctx *f, uint64_t pieces)
+static uint64_t fold__workers_for(const fold_ctx *f, uint64_t pieces)
 {
     const uint64_t threads = (uint64_t)fold__threads_of(f);
     return pieces < threads ? pieces : threads;
 }
 
-static void fold__run_shared(const fold__wave *wave, fold__worker *worker, uint64_t lane)
+static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint64_t worker_index)
 {
-    const fold__group *group = &wave->ctx->run->group[wave->first];
-    fold__enter_group(wave->ctx, worker, group);
-    fold__run_batch(wave->ctx, worker, group, wave->batch, wave->kind,
-                    (uint32_t)(wave->work * lane / wave->threads),
-                    (uint32_t)(wave->work * (lane + 1) / wave->threads));
+    const fold__group *group = &job->ctx->run->group[job->first];
+    fold__enter_group(job->ctx, worker, group);
+    fold__run_batch(job->ctx, worker, group, job->batch, job->kind,
+                    (uint32_t)(job->work * worker_index / job->threads),
+                    (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
 /* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs meanwhile. */
@@ -24653,9 +24653,9 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
         const uint32_t nth = kind == FOLD__EVENT_FORWARD ? group->first_batch + i : group->end_batch - 1 - i;
         const fold__batch *batch = &f->run->batch[nth];
         const uint32_t count = fold__rows_to_cut(f, batch);
-        const uint64_t threads = alone ? fold__lanes_for(f, count) : 1;
+        const uint64_t threads = alone ? fold__workers_for(f, count) : 1;
         if (threads > 1 && fold__worth_sharing(fold__batch_work(f, batch))) {
-            fold__wave rows = { f, fold__run_shared, which, which + 1, count, threads, nth, kind };
+            fold__job rows = { f, fold__run_rows_job, which, which + 1, count, threads, nth, kind };
             fold__on_threads(f, &rows);
         } else {
             fold__run_batch(f, worker, group, nth, kind, 0, UINT32_MAX);
@@ -24745,16 +24745,16 @@ static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, 
         fold__backward_group(f, worker, group, alone);
 }
 
-static void fold__run_wave(const fold__wave *wave, fold__worker *worker, uint64_t lane)
+static void fold__run_groups_job(const fold__job *job, fold__worker *worker, uint64_t worker_index)
 {
-    for (uint64_t group = wave->first + lane; group < wave->last; group += wave->threads)
-        fold__run_sample(wave->ctx, worker, (uint32_t)group, 0);
+    for (uint64_t group = job->first + worker_index; group < job->last; group += job->threads)
+        fold__run_sample(job->ctx, worker, (uint32_t)group, 0);
 }
 
-static void fold__sum_wave(const fold__wave *wave, fold__worker *worker, uint64_t lane)
+static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint64_t worker_index)
 {
-    fold__accumulate_groups(wave->ctx, worker, wave->first, wave->last, wave->work * lane / wave->threads,
-                            wave->work * (lane + 1) / wave->threads);
+    fold__accumulate_groups(job->ctx, worker, job->first, job->last, job->work * worker_index / job->threads,
+                            job->work * (worker_index + 1) / job->threads);
 }
 
 /* Counts what threads can share of the sums that were measured: see fold__part_of_use. */
@@ -24772,10 +24772,10 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
-    fold__wave wave = { f, fold__sum_wave, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
-    if (fold__worth_sharing((double)wave.work))
-        wave.threads = fold__lanes_for(f, fold__pieces_of_sums(f));
-    fold__on_threads(f, &wave);
+    fold__job job = { f, fold__sum_uses_job, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
+    if (fold__worth_sharing((double)job.work))
+        job.threads = fold__workers_for(f, fold__pieces_of_sums(f));
+    fold__on_threads(f, &job);
 }
 
 /* Tells how many steps a phase has: its group's batches and, behind those of backward, the sums. */
@@ -24813,10 +24813,10 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs a wave of groups of samples from one on, and returns where it ends. In inference all are shared out
-   among the threads at once. In training as many run at a time as there are threads, which then share out the
-   sums that these groups add to. So every sum goes on in the order of groups. A group that is left alone is
-   shared out batch by batch. */
+/* Runs the next groups of samples, as many as threads take at once, from one on, and returns where it ends.
+   In inference all are shared out among the threads at once. In training as many run at a time as there are
+   threads, which then share out the sums that these groups add to. So every sum goes on in the order of
+   groups. A group that is left alone is shared out batch by batch. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -24825,16 +24825,17 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
         if (fold__strip_of(&run->group[first + nth])) /* its strips have sums of their own */
             count = nth ? nth : 1;
-    fold__wave wave = { f, fold__run_wave, first, first + count, 0, count < threads ? count : threads, 0, 0 };
+    fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
+                      0 };
     do {
         if (count > 1)
-            fold__on_threads(f, &wave);
+            fold__on_threads(f, &job);
         else
             fold__run_sample(f, run->worker, first, 1);
         if (fold__goes_back(run))
-            fold__sum_groups(f, first, wave.last);
+            fold__sum_groups(f, first, job.last);
     } while (fold__next_strip(f, first));
-    return wave.last;
+    return job.last;
 }
 
 static void fold__start_run(fold_ctx *f)
@@ -26275,7 +26276,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 enum {
     FOLD__MAX_THREADS = 64,
     FOLD__SPINS = 4000
-}; /* looks for work before a thread sleeps: waves follow each other closely */
+}; /* looks for work before a thread sleeps: jobs follow each other closely */
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
@@ -26490,12 +26491,12 @@ FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
     step->scale2 = (float)(1 / (1 - fold__power((double)step->keep2, steps)));
 }
 
-static void fold__step_lane(int lane, void *user)
+static void fold__step_lane(int worker_index, void *user)
 {
     const fold__stepping *stepping = (const fold__stepping *)user;
     const fold__fp saved = fold__fp_enter(stepping->model->flushes);
     fold__step step = stepping->step;
-    const size_t share = stepping->floats / (size_t)stepping->lanes + 1, from = share * (size_t)lane;
+    const size_t share = stepping->floats / (size_t)stepping->lanes + 1, from = share * (size_t)worker_index;
     size_t at = 0;
     for (uint32_t index = 0; index < stepping->model->n_params; index++) {
         const fold__param_data *param = &fold__params(stepping->model)[index];
