@@ -2038,7 +2038,7 @@ FOLD_API int fold_finite(const float *values, int n);
      head, tail  the groups before and behind the samples': what samples share by merging; what only combines
                  their scalars, such as the sum of losses
      buffer      the memory of one value, gradient or contribution of a program, for all calls of a group. One
-                 that outlives its batch is a slab in the group's region, a brief one lies in scratch
+                 that outlives its batch is a slab in the group's region, a transient one lies in scratch
      slot        the row of a call in its signature's buffers
      link        a value or gradient that crosses between the prefix or tail and the samples
      wave        the groups that run at the same time, one on each thread
@@ -2639,12 +2639,12 @@ FOLD_API const char *fold_status_text(fold_status status)
    the exact size of a block is the sum of what the arrays need. Arrays do not shrink: no allocation after
    warm-up. Calls: libc. Must not know what the arrays hold. */
 
-/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting. brief:
- * what it holds is not needed when it grows, nor is it asked for often. */
+/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
+   discardable: * what it holds is not needed when it grows, nor is it asked for often. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
-    int brief, lasting;
+    int discardable, lasting;
 } fold__array;
 
 typedef struct fold__arena {
@@ -2811,9 +2811,9 @@ static size_t fold__alignment(size_t capacity)
 
 static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t need)
 {
-    const size_t wanted = array->brief ? need + need / 8 : fold__max_size(need, array->capacity * 2);
+    const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->brief) { /* freed first: the peak is one of them */
+    if (array->data && array->discardable) { /* freed first: the peak is one of them */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -13081,9 +13081,9 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
      NODE   an element for every node, by id, but for CALLS: a member of the context
      EDGE   an element for every operand of every node, by edge: a member of the context
      KEEP   a member of the context; its contents stay when the array grows
-     BRIEF  a member of the context; its contents need not stay when the array grows
-     RUN    a member of the run; RUN_BRIEF: and what it holds need not stay */
-#define FOLD__ARRAYS(NODE, EDGE, KEEP, BRIEF, RUN, RUN_BRIEF)                                                \
+     DISCARDABLE  a member of the context; its contents need not stay when the array grows
+     RUN    a member of the run; RUN_DISCARDABLE: and what it holds need not stay */
+#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
     NODE(KIND, uint8_t, kind)                 /* tells the node's kind, and flags */                         \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
@@ -13114,7 +13114,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(REFS, fold__ref, refs)               /* the operands that those programs have */                    \
     KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
     KEEP(VALUES, fold__value, values)         /* their values */                                             \
-    RUN_BRIEF(NODE_ARRAYS, char, node_arrays) /* all that a run knows of nodes: see FOLD__RUN_NODE_ARRAYS */ \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* of nodes in a run: see FOLD__RUN_NODE_ARRAYS */       \
     RUN(KNOWN, fold__known, known)            /* all that is known of every signature */                     \
     RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
@@ -13127,11 +13127,11 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
     KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
     RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
-    BRIEF(PLANNING, char, planning)           /* serves one step of planning */                              \
-    BRIEF(FEEDERS, fold__feeder, feeders)     /* which signature feeds which: see fold__group_sig */         \
-    RUN_BRIEF(REGION, float, region)          /* holds values and gradients of groups */                     \
-    RUN_BRIEF(SCRATCH, float, scratch)        /* the scratch of workers */                                   \
-    RUN_BRIEF(SUMS, float, sums)              /* the sums of the uses of parameters */                       \
+    DISCARDABLE(PLANNING, char, planning)           /* serves one step of planning */                        \
+    DISCARDABLE(FEEDERS, fold__feeder, feeders)     /* which signature feeds which: see fold__group_sig */   \
+    RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
+    RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
     KEEP(TABLE_ROWS, uint32_t, table_rows)    /* the rows of tables that lookups of this run touch */        \
     KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
     KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
@@ -14984,9 +14984,9 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
     f->arena.count = FOLD__ARRAY_COUNT;
     for (size_t i = 0; i < sizeof lasting; i++)
         f->arrays[lasting[i]].lasting = 1;
-#define FOLD__MARK_BRIEF(name, type, pointer) f->arrays[FOLD__ARRAY_##name].brief = 1;
-    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__MARK_BRIEF, FOLD__NO_ARRAY,
-                 FOLD__MARK_BRIEF)
+#define FOLD__MARK_DISCARDABLE(name, type, pointer) f->arrays[FOLD__ARRAY_##name].discardable = 1;
+    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__MARK_DISCARDABLE, FOLD__NO_ARRAY,
+                 FOLD__MARK_DISCARDABLE)
     if (memory->block) {
         f->arena.block = (char *)f + size;
         const size_t left = memory->block_size - fold__to_align(memory->block) - size;
@@ -18041,7 +18041,7 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* stage 0 runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t op_at;   /* an op's own floats begin there in the scratch, behind its brief buffers, */
+    size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
     size_t instruction_at; /* then its instructions and their bindings, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
@@ -18088,7 +18088,7 @@ typedef struct fold__value_info {
     uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
     uint8_t stands;     /* it is needed even by a call whose list is empty */
     uint8_t grad_late;  /* weight gradients read its gradient */
-    uint8_t brief;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
+    uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
 } fold__value_info;
 /* Tells what is known of a signature since parameters were added or frozen. */
@@ -19278,18 +19278,18 @@ static void fold__mark_places(const fold_ctx *f, const fold__program *program, f
             span = op_index;
         for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++) {
             info[value].out = -1;
-            info[value].brief = fold__runs_tiled(f, op) ? FOLD__PER_TILE : FOLD__PER_BATCH;
+            info[value].transient = fold__runs_tiled(f, op) ? FOLD__PER_TILE : FOLD__PER_BATCH;
             info[value].grad_late =
                 fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]);
         }
         for (uint32_t operand = op->first_ref; operand < op->first_ref + op->n_in; operand++)
             if (program->ref[operand].kind == FOLD__FROM_VALUE &&
                 program->value[program->ref[operand].index].op < (uint32_t)span)
-                info[program->ref[operand].index].brief = FOLD__PER_BATCH;
+                info[program->ref[operand].index].transient = FOLD__PER_BATCH;
     }
     for (int output = 0; output < program->n_out; output++) {
         info[program->out[output].index].out = (int8_t)output;
-        info[program->out[output].index].brief = FOLD__PER_BATCH;
+        info[program->out[output].index].transient = FOLD__PER_BATCH;
     }
 }
 
@@ -20278,15 +20278,15 @@ static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_si
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* What brief buffers of a signature take, or rows that are used again together. */
-static size_t fold__brief_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
+/* What transient buffers of a signature take, or rows that are used again together. */
+static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
    group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
-    const size_t calls = group_sig->calls, elems = group_sig->elems, most = fold__brief_floats(f);
+    const size_t calls = group_sig->calls, elems = group_sig->elems, most = fold__transient_floats(f);
     const size_t floats = calls * found->row_floats + elems * found->elem_floats;
     if (fold__goes_back(f->run) || fold__strip_of(fold__group_of(f, group_sig)) || floats <= most)
         return group_sig->calls;
@@ -20794,7 +20794,7 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     if (target->mode == FOLD__GRAD_SUM)
         fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
                          outlives   ? FOLD__SLAB
-                         : is_value ? (int)target->brief
+                         : is_value ? (int)target->transient
                                     : (int)FOLD__PER_BATCH);
     if (op->elem && !from_elem)
         fold__set_buffer(&buffer[fold__buffer_spread(program, at)], wanted->part, 1, FOLD__PER_BATCH);
@@ -20810,10 +20810,10 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
     memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
-        const int brief = info[value].brief, spans = fold__spans_stages(f, group_sig, program, value);
+        const int transient = info[value].transient, spans = fold__spans_stages(f, group_sig, program, value);
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
                          program->value[value].elem,
-                         fold__outlives(&info[value]) || spans ? FOLD__SLAB : brief);
+                         fold__outlives(&info[value]) || spans ? FOLD__SLAB : transient);
         buffer[fold__buffer_value(value)].piece = spans && !fold__outlives(&info[value]);
         if (!info[value].grad || fold__grad_is_outer(&info[value]))
             continue;
@@ -20822,7 +20822,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
                          info[value].grad_late || spans || (by_rows && !program->value[value].elem)
                              ? FOLD__SLAB
                          : info[value].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH
-                                                                     : brief);
+                                                                     : transient);
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
@@ -21010,16 +21010,16 @@ static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
     }
 }
 
-/* Gives offsets to the slabs among the buffers, or to the brief ones, whose lifetimes lie in 0 to times - 1;
-   returns the floats they take together. If backward runs, time goes from its end: much is in use until
+/* Gives offsets to the slabs among the buffers, or to the transient ones, whose lifetimes lie in 0 to times -
+   1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
    then, and lies without gaps if it is placed first. */
-static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int brief,
+static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                           uint32_t times)
 {
     fold__places places = fold__places_begin(f->planning, n_buffers, times);
     size_t floats = 0;
     for (uint32_t i = n_buffers; i-- > 0;) {
-        if (!buffer[i].floats || (brief ? buffer[i].place <= FOLD__SLAB : buffer[i].place != FOLD__SLAB))
+        if (!buffer[i].floats || (transient ? buffer[i].place <= FOLD__SLAB : buffer[i].place != FOLD__SLAB))
             continue;
         const int from_end = fold__goes_back(f->run);
         const uint32_t enter = from_end ? times - 1 - buffer[i].last : buffer[i].first;
@@ -21125,10 +21125,10 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Tells when the brief values of a program are in use, by numbers of ops. A value that lasts for a batch is
-   in use from the first op of the span that makes it to the last of the span that reads it last. For a tile
-   of rows runs through a whole span before the next does. */
-static void fold__live_briefly(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
+/* Tells when the transient values of a program are in use, by numbers of ops. A value that lasts for a batch
+   is in use from the first op of the span that makes it to the last of the span that reads it last. For a
+   tile of rows runs through a whole span before the next does. */
+static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
     for (uint32_t op_index = 0; op_index < (uint32_t)program->n_ops; op_index++) {
@@ -21156,10 +21156,10 @@ static void fold__live_briefly(const fold_ctx *f, const fold__program *program, 
     }
 }
 
-/* Gives brief buffers their places in scratch, one behind the other. If that is more than a tile takes,
+/* Gives transient buffers their places in scratch, one behind the other. If that is more than a tile takes,
    values that are not in use at the same time share one. In training they do not, as backward computes them
    again. */
-static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
+static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
@@ -21177,23 +21177,23 @@ static void fold__place_brief(fold_ctx *f, fold__group_sig *group_sig, const fol
         buffer[i].offset = group_sig->op_at;
         group_sig->op_at += buffer[i].floats;
     }
-    const size_t enough = fold__min_size(FOLD__TILE_FLOATS, fold__brief_floats(f));
+    const size_t enough = fold__min_size(FOLD__TILE_FLOATS, fold__transient_floats(f));
     if (fold__goes_back(run) || group_sig->op_at <= enough)
         return;
-    fold__live_briefly(f, program, buffer);
+    fold__live_transient(f, program, buffer);
     group_sig->op_at = fold__place(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* Forward a batch of many rows may run in parts, one after the other. Then its brief buffers stay in the
+/* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
    cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
    few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
    strips, whose rows are those of lists. */
 static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int strips = fold__strip_of(fold__group_of(f, group_sig)) != 0;
-    const size_t rows = strips ? group_sig->max_elems : group_sig->max_rows, most = fold__brief_floats(f);
+    const size_t rows = strips ? group_sig->max_elems : group_sig->max_rows, most = fold__transient_floats(f);
     group_sig->part = (uint32_t)rows;
-    fold__place_brief(f, group_sig, program);
+    fold__assign_transient(f, group_sig, program);
     if (fold__goes_back(f->run) || (group_sig->has_elements && !strips) || group_sig->op_at <= most)
         return;
     const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
@@ -21202,10 +21202,10 @@ static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fol
     group_sig->part = (uint32_t)((rows + parts - 1) / parts);
     if (strips)
         group_sig->max_elems = group_sig->part;
-    fold__place_brief(f, group_sig, program);
+    fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (brief buffers, what ops take, instructions, row pointers); returns its
+/* Lays out a signature's scratch (transient buffers, what ops take, instructions, row pointers); returns its
    floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
