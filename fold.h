@@ -17989,7 +17989,7 @@ enum {
     FOLD__BEARS = 2,   /* a root's gradient reaches it */
     FOLD__PERSIST = 4, /* its value is readable afterwards */
     /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
-    FOLD__LINKED = 8,
+    FOLD__BOUNDARY = 8,
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
@@ -18242,28 +18242,28 @@ typedef struct fold__identity {
 /* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
    the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
    phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
-#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                   \
-    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                  \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */              \
-    ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                \
-    SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                         \
-    SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index of its call in a set */          \
-    ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */       \
-    SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */              \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
-    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
-    SAME(uint32_t, grad_link, chain)   /* then: where a gradient lies that crosses between groups */     \
-    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
-    SAME(uint32_t, value_link, reach)  /* then: where a value lies that crosses between groups */        \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */    \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                    \
-    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
-    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
-    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */    \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */ \
-    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */      \
-    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */          \
+#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
+    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                      \
+    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */                 \
+    ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                   \
+    SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                            \
+    SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index of its call in a set */             \
+    ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */          \
+    SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */                 \
+    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
+    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: where a value lies that crosses between groups */    \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */       \
+    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                       \
+    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
+    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
+    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */       \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
+    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
+    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__TAKES_FEW */
 #define FOLD__TAKES_FEW 0x80000000u /* in those floats: for few rows of the list (fold__takes_few) */
 /* These are needed only until all is planned, or not before the plan runs: */
@@ -19871,7 +19871,7 @@ static int fold__form_groups(fold_ctx *f)
 
 /* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
    that others read. */
-static void fold__mark_links(fold_ctx *f)
+static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
     for (uint32_t group = run->counts.has_prefix   ? 1
@@ -19884,7 +19884,7 @@ static void fold__mark_links(fold_ctx *f)
                 const uint32_t source = f->edge_source[edge], made = run->maker[source];
                 if (made != FOLD__NONE ? run->group_sig[made].group != group
                                        : (run->state[source] & FOLD__PREFIX) != 0)
-                    run->state[source] |= FOLD__LINKED;
+                    run->state[source] |= FOLD__BOUNDARY;
             }
 }
 
@@ -21950,7 +21950,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
-    return (run->state[source] & FOLD__LINKED) ? run->region : run->region + group->rows_at;
+    return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
 /* Returns the worker's row that nobody reads, for a call that must write one. */
@@ -22165,9 +22165,9 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
         const uint32_t id = ids[call] + (uint32_t)output;
         uint32_t first, moved = fold__rows_in_part(worker, list != NULL, call, &first);
         float *const from = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride, *to = from;
-        if (run->state[id] & (FOLD__PERSIST | FOLD__LINKED)) {
+        if (run->state[id] & (FOLD__PERSIST | FOLD__BOUNDARY)) {
             to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
-                                                  : run->region + (size_t)run->value_link[id] * 16;
+                                                  : run->region + (size_t)run->boundary_value_at[id] * 16;
             const size_t at = first * (size_t)stride, floats = moved * (size_t)stride;
             const fold__map_call copy = { NULL, to + at, from + at, NULL, NULL, 0, floats };
             memcpy(to + at, from + at, floats * sizeof *to);
@@ -22237,7 +22237,7 @@ FOLD__INLINE void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *
             (is_use ? !run->grad[source] : run->mode[source] != FOLD__GRAD_SUM))
             continue;
         const uint32_t length = fold__input_floats(f, sig, (int)slot);
-        uint32_t *next = (run->state[source] & FOLD__LINKED) ? at_linked : at;
+        uint32_t *next = (run->state[source] & FOLD__BOUNDARY) ? at_linked : at;
         if (!next)
             next = &run->group[fold__group_sig_of(f, id)->group].rows;
         run->contribution_at[edge] = *next;
@@ -24270,21 +24270,21 @@ static void fold__place_results(fold_ctx *f)
 /* Places the values and gradients that cross between groups, and the contributions to them, in units of 16
    floats from the region's start; returns the units. Leaves have their values already, and rows for gradients
    with their group. Also places the contributions within groups, from each group's start. */
-static uint32_t fold__place_links(fold_ctx *f)
+static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
     uint32_t linked = 0;
     for (uint32_t id = run->counts.first_node;
          id <= f->n_nodes && (run->counts.has_prefix || run->counts.has_suffix); id++) {
-        if (!(run->state[id] & FOLD__LINKED) || !fold__makes_value(f->kind[id]))
+        if (!(run->state[id] & FOLD__BOUNDARY) || !fold__makes_value(f->kind[id]))
             continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
         if (!(run->state[id] & FOLD__PERSIST)) {
-            run->value_link[id] = linked;
+            run->boundary_value_at[id] = linked;
             linked += units;
         }
         if (fold__goes_back(run) && run->grad[id]) {
-            run->grad_link[id] = linked;
+            run->boundary_grad_at[id] = linked;
             linked += units;
         }
     }
@@ -24303,14 +24303,14 @@ static uint32_t fold__samples_to(const fold__run *run)
     return run->counts.groups - (run->counts.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first links between groups, then the prefix, the suffix, and room for as many groups
-   of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
+/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
+   groups of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
    contributions, and behind those the gradients of its leaves. */
-static void fold__place_groups(fold_ctx *f, size_t links)
+static void fold__place_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
     const uint32_t from = fold__samples_from(run), to = fold__samples_to(run);
-    size_t samples = 0, end = links;
+    size_t samples = 0, end = boundary;
     for (uint32_t index = 0; index < run->counts.groups; index++) {
         fold__group *group = &run->group[index];
         size_t leaves = 0;
@@ -24385,12 +24385,12 @@ static int fold__plan(fold_ctx *f)
     for (uint32_t group = 0; group < run->counts.groups; group++)
         if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
             return 0;
-    fold__mark_links(f);
+    fold__mark_boundary(f);
     if (fold__goes_back(run)) {
         fold__list_leaves(f);
         fold__index_groups(run);
     }
-    fold__place_groups(f, (size_t)fold__place_links(f) * 16);
+    fold__place_groups(f, (size_t)fold__layout_boundary(f) * 16);
     return 1;
 }
 
@@ -24441,8 +24441,8 @@ static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
                 &run->buffer[group_sig->first_buffer + fold__buffer_outer(&program, output)];
             for (uint32_t nth = 0; nth < group_sig->calls && buffer->place; nth++) {
                 const uint32_t call = run->calls_by_sig[group_sig->first_record + nth], id = call + output;
-                run->grad_row[id] = (run->state[id] & FOLD__LINKED) && run->grad[id]
-                                        ? run->region + (size_t)run->grad_link[id] * 16
+                run->grad_row[id] = (run->state[id] & FOLD__BOUNDARY) && run->grad[id]
+                                        ? run->region + (size_t)run->boundary_grad_at[id] * 16
                                         : fold__slab_row(buffer, run->region + group->base,
                                                          (buffer->elem ? run->elem_slot : run->slot)[call]);
             }
@@ -24466,13 +24466,13 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
             const uint32_t id = run->calls_by_sig[group_sig->first_record + nth];
             for (uint32_t output = 0; output < group_sig->n_out && run->grad[id]; output++)
                 if (run->mode[id + output] == FOLD__GRAD_SOME_PARTS &&
-                    ((run->state[id + output] & FOLD__LINKED) != 0) == linked)
+                    ((run->state[id + output] & FOLD__BOUNDARY) != 0) == linked)
                     fold__clear_row(run->grad_row[id + output], fold__value_size(f, id + output));
         }
     }
     for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++) {
         const uint32_t id = run->leaves[leaf];
-        if (run->mode[id] == FOLD__GRAD_SOME_PARTS && ((run->state[id] & FOLD__LINKED) != 0) == linked)
+        if (run->mode[id] == FOLD__GRAD_SOME_PARTS && ((run->state[id] & FOLD__BOUNDARY) != 0) == linked)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
     }
 }
