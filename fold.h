@@ -13913,7 +13913,7 @@ static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_ref
     return 1;
 }
 
-static void fold__aim_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
+static void fold__retarget_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
 {
     const uint32_t slot = fold__slot_of(sig, position);
     ref->kind = slot < sig->n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
@@ -13945,7 +13945,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     fold__value *value = f->values + sig->first[FOLD__POOL_VALUES];
     const fold_shape *shape = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     for (int input = 0; input < inputs; input++) {
-        fold__aim_ref(sig, (uint32_t)input, &ref[input]);
+        fold__retarget_ref(sig, (uint32_t)input, &ref[input]);
         ref[input].offset = 0;
     }
     for (int output = 0; output < sig->n_out; output++) {
@@ -13978,7 +13978,7 @@ static int fold__spread_program(fold_ctx *f, fold__sig *sig)
         fold__body_op *op = &ops[op_index];
         for (uint32_t at = op->first_ref; at < op->first_ref + op->n_in; at++) {
             if (refs[at].kind == FOLD__FROM_INPUT)
-                fold__aim_ref(sig, refs[at].index, &refs[at]);
+                fold__retarget_ref(sig, refs[at].index, &refs[at]);
             op->elem |= refs[at].kind == FOLD__FROM_LIST ||
                         (refs[at].kind == FOLD__FROM_VALUE && values[refs[at].index].elem);
         }
@@ -22126,7 +22126,7 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     worker->free = free;
 }
 
-static void fold__aim_whole(fold_ctx *f, fold__worker *worker, uint32_t call)
+static void fold__bind_list_call(fold_ctx *f, fold__worker *worker, uint32_t call)
 {
     for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
         fold_rows *rows = &worker->op_out[output];
@@ -22143,7 +22143,7 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
         worker->commands->incomplete = 1;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
-        fold__aim_whole(f, worker, call);
+        fold__bind_list_call(f, worker, call);
         fold__run_whole(f, worker, id, &instruction->prepared, instruction->run, 0);
     }
 }
@@ -22663,7 +22663,8 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
 }
 
 /* Finds the rows of a call's output gradients and of contributions; returns whether any input wants one. */
-static int fold__aim_whole_back(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
+static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
+                                         const fold__group *group)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = fold__node_sig(f, id);
@@ -22689,9 +22690,9 @@ static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__
     fold__instruction *instruction = &worker->instruction[0];
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
-        if (!f->run->grad[id] || !fold__aim_whole_back(f, worker, id, group))
+        if (!f->run->grad[id] || !fold__bind_list_call_backward(f, worker, id, group))
             continue;
-        fold__aim_whole(f, worker, call);
+        fold__bind_list_call(f, worker, call);
         fold__run_whole(f, worker, id, &instruction->prepared, instruction->run_back, 1);
     }
 }
@@ -23587,7 +23588,7 @@ static int fold__eager_place(fold_ctx *f, uint32_t id)
 }
 
 /* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
-   (fold__aim_whole_back). */
+   (fold__bind_list_call_backward). */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23727,7 +23728,7 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         return;
     float **pointers = (float **)(void *)(worker->scratch + fold__eager_floats(f, &program));
     if (fold__is_whole(sig)) {
-        if (fold__aim_whole_back(f, worker, id, run->group))
+        if (fold__bind_list_call_backward(f, worker, id, run->group))
             fold__eager_whole(f, id, &program, pointers, 1);
         return;
     }
@@ -24430,7 +24431,7 @@ static int fold__reserve_run(fold_ctx *f)
     return 1;
 }
 
-static void fold__aim_gradients(fold_ctx *f, const fold__group *group)
+static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
@@ -24485,7 +24486,7 @@ static void fold__enter_strip(fold_ctx *f, fold__group *group, uint32_t row)
     for (uint32_t call = group->first_call; call < group->end_call && fold__strip_of(group); call++)
         run->elem_slot[run->calls[call]] = run->slot[run->calls[call]] * group->strip - row;
     if (fold__goes_back(run))
-        fold__aim_gradients(f, group);
+        fold__resolve_gradients(f, group);
 }
 
 static int fold__next_strip(fold_ctx *f, uint32_t which)
