@@ -1955,7 +1955,7 @@ FOLD_API int fold_finite(const float *values, int n);
      attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
                                                fold__edge_attention_forward and fold__edge_attention_backward
      an array of a context is declared         FOLD__ARRAYS
-     arrays move, and pointers follow them     fold__ask, fold__renew
+     arrays move, and pointers follow them     fold__ask, fold__refresh_pointers
      memory runs out                           fold__need, fold__reserve_run; told by fold__out_of_memory
      errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
      a convolution is computed                 fold__conv_forward and fold__conv_backward; borders: fold__pad
@@ -13077,7 +13077,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 
 /* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
    name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
-   enum, the pointers and their renewal after arrays have moved.
+   enum, the pointers and their refresh after arrays have moved.
      NODE   an element for every node, by id, but for CALLS: a member of the context
      EDGE   an element for every operand of every node, by edge: a member of the context
      KEEP   a member of the context; its contents stay when the array grows
@@ -13397,7 +13397,8 @@ struct fold_ctx {
     uint32_t most_edges;
     size_t data_used; /* floats */
     size_t lacking;   /* bytes that this recording was refused */
-    void (*renew_tables)(fold_ctx *f); /* fold__renew_tables, for the linker; NULL: there are no such rows */
+    /* fold__refresh_tables, for the linker; NULL: there are no such rows */
+    void (*refresh_tables)(fold_ctx *f);
     uint32_t n_keeps;
     uint32_t n_wanted;  /* values and gradients that were named to be kept before any run had made them */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
@@ -13532,7 +13533,8 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(1) ? f->desc.schedule : FOLD_SCHEDULE_RATIO;
 }
 
-static void fold__renew(fold_ctx *f); /* in the room "what a run knows", whose pointers it sets too */
+/* in the room "what a run knows", whose pointers it sets too */
+static void fold__refresh_pointers(fold_ctx *f);
 
 /* Bytes in use of the node and edge arrays, which fill their slack without asking. */
 static const uint8_t fold__node_bytes[] = {
@@ -13629,7 +13631,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
 #endif
     if (f->arena.moves != moves) {
         fold__note_room(f);
-        fold__renew(f);
+        fold__refresh_pointers(f);
     }
     return fits;
 }
@@ -15378,7 +15380,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
 }
 
 /* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
-static void fold__renew_tables(fold_ctx *f)
+static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
         return;
@@ -15397,9 +15399,9 @@ static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
         return fold__null;
     f->place[id] = place;
     fold__read_table_rows(f, id);
-    if (!f->renew_tables)
+    if (!f->refresh_tables)
         f->tables_version = f->model->version;
-    f->renew_tables = fold__renew_tables;
+    f->refresh_tables = fold__refresh_tables;
     return fold__handle(f, id);
 }
 
@@ -17958,7 +17960,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== room: what a run knows ================================================================
-   Owns: the structs and arrays of a run, their pointers, and the renewal of these when arrays have moved. The
+   Owns: the structs and arrays of a run, their pointers, and their refresh when arrays have moved. The
    rooms below decide what runs, in which batches and where it lies, and write it here. Calls: the
    context's data, signatures, and of the plan cache fold__forget_plans. Must not know how anything is
    decided.
@@ -18435,13 +18437,14 @@ static void fold__share_scratch(const fold_ctx *f)
 
 /* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
    as long as nothing more was recorded since they were carved (fold__node_arrays). */
-static FOLD__NOINLINE void fold__renew(fold_ctx *f)
+static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
     const fold__array *array = f->arrays;
-#define FOLD__RENEW(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
-#define FOLD__RENEW_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
-    FOLD__ARRAYS(FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW, FOLD__RENEW_RUN, FOLD__RENEW_RUN)
+#define FOLD__REFRESH(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
+#define FOLD__REFRESH_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
+    FOLD__ARRAYS(FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH_RUN,
+                 FOLD__REFRESH_RUN)
     f->element_tag = f->header_call = f->place;
     fold__carver carver = { run->node_arrays, 0 };
     fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
@@ -18484,7 +18487,7 @@ static int fold__node_arrays(fold_ctx *f)
     fold__carve_planning(f, &carver);
     if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
         return 0;
-    fold__renew(f); /* more may have been recorded since the run before */
+    fold__refresh_pointers(f); /* more may have been recorded since the run before */
     return 1;
 }
 
@@ -20414,7 +20417,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
 }
 
 /* Points to the work area, which moves in a caller's block when the array of batches grows. */
-static void fold__greedy_renew(fold_ctx *f, fold__greedy *greedy, uint32_t count)
+static void fold__greedy_bind(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
     greedy->winner = (uint64_t *)(void *)(greedy->queue + greedy->n_sigs);
@@ -20503,7 +20506,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
         greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) + 2 * greedy->leaves * sizeof(uint64_t);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes + room * sizeof(fold__height), 1))
         return 0;
-    fold__greedy_renew(f, greedy, count);
+    fold__greedy_bind(f, greedy, count);
     memset(greedy->queue, 0, bytes);
     fold__find_readers(f, greedy, count);
     while ((heights = fold__place_heights(greedy, shift)) > room)
@@ -20621,7 +20624,7 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
         fold__run_ready(f, &greedy, best);
         if (!fold__add_batch(f, first_sig + best, first))
             return 0;
-        fold__greedy_renew(f, &greedy, count);
+        fold__greedy_bind(f, &greedy, count);
         first = f->run->counts.order;
     }
     return 1;
@@ -24086,7 +24089,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         if (part[i].bytes)
             memcpy(part[i].data, f->plans + run->replayed + part[i].at, part[i].bytes);
     fold__plan_at(plans, at)->used = ++plans->runs;
-    fold__renew(f); /* the run's arrays of nodes are the kept ones */
+    fold__refresh_pointers(f); /* the run's arrays of nodes are the kept ones */
     f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
     return 1;
 }
@@ -25549,8 +25552,8 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         return f->error.status;
     if (!fold__is_eager(f) && !f->desc.measure)
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
-    if (f->renew_tables)
-        f->renew_tables(f);
+    if (f->refresh_tables)
+        f->refresh_tables(f);
     run->again = run->recompute || run->counts.first_node < run->first_new;
     if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
@@ -25749,8 +25752,8 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     f->run->again = f->run->replays = 1;
     if (!f->desc.measure)
         fold__read_index_refs(f, 0);
-    if (f->renew_tables)
-        f->renew_tables(f);
+    if (f->refresh_tables)
+        f->refresh_tables(f);
     fold__draw_again(f);
     if (FOLD__TRAINING(f->run->asked_backward && (!begin || fold__is_eager(f))))
         fold__restart_kept_grads(f);
