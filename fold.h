@@ -18341,7 +18341,7 @@ typedef struct fold__run {
     size_t sums_used;   /* taken by those and the looked-up rows so far */
 
     /* rows that are written and that nobody reads, one for each worker */
-    float *trash;
+    float *sink;
     size_t widest_value; /* floats of such a row */
 } fold__run;
 
@@ -21957,9 +21957,9 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__gr
 }
 
 /* Returns the worker's row that nobody reads, for a call that must write one. */
-static float *fold__trash(const fold_ctx *f, const fold__worker *worker)
+static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
-    return f->run->trash + (size_t)(worker - f->run->worker) * f->run->widest_value;
+    return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
 }
 
 FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worker, uint32_t edge, int shared,
@@ -21968,7 +21968,7 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     const fold__run *run = f->run;
     const uint32_t source = f->edge_source[edge];
     if (!run->grad[source])
-        return fold__trash(f, worker);
+        return fold__sink_row(f, worker);
     if (shared || run->mode[source] == FOLD__GRAD_SUM)
         return fold__grad_area(f, source, group) + (size_t)run->contribution_at[edge] * 16;
     return run->grad_row[source] + fold__edge_offset(f, edge);
@@ -21995,7 +21995,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     for (uint32_t call = 0; call < worker->batch.count && is_back; call++) {
         const uint32_t id = worker->ids[call], edge = f->first_edge[id] + (uint32_t)slot;
         rows[call] =
-            f->run->grad[id] ? fold__edge_dest(f, worker, edge, shared, back) : fold__trash(f, worker);
+            f->run->grad[id] ? fold__edge_dest(f, worker, edge, shared, back) : fold__sink_row(f, worker);
     }
 }
 
@@ -22014,7 +22014,7 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int s
         for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
             const uint32_t edge_rows = fold__edge_rows(f, edge);
             const size_t stride = given && edge_rows > 1 ? fold__dest_stride(f, edge, size) : 0;
-            float *dest = is_back ? fold__trash(f, worker) : NULL;
+            float *dest = is_back ? fold__sink_row(f, worker) : NULL;
             if (given)
                 dest = fold__edge_dest(f, worker, edge, 0, back);
             for (uint32_t row = first; row < edge_rows && at < end_at; row++)
@@ -24243,7 +24243,7 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__DONE);
-    f->value[id] = there ? fold__address(f, id) : f->run->trash;
+    f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
 /* Finds those of all nodes that the run looks at, and of those before them that they read. */
@@ -24430,7 +24430,7 @@ static int fold__reserve_run(fold_ctx *f)
     fold__share_scratch(f);
     if (fold__goes_back(run))
         fold__ready_packs(f);
-    run->trash = run->region + run->counts.region;
+    run->sink = run->region + run->counts.region;
     return 1;
 }
 
