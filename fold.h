@@ -18235,11 +18235,11 @@ typedef struct fold__counts {
 } fold__counts;
 
 /* Tells what tells one run's structure from another's, quickly. */
-typedef struct fold__identity {
+typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
-} fold__identity;
+} fold__plan_key;
 
 /* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
    the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
@@ -18325,7 +18325,7 @@ typedef struct fold__run {
 
     /* the plan */
     fold__counts counts;
-    fold__identity identity; /* the run's, when the context keeps plans */
+    fold__plan_key key; /* the run's, when the context keeps plans */
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
     uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
@@ -23892,7 +23892,7 @@ typedef struct fold__plan_part {
 } fold__plan_part;
 /* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
 typedef struct fold__kept_plan {
-    fold__identity of;
+    fold__plan_key of;
     uint64_t used; /* the run that used it last */
     size_t bytes, next; /* next: the place of another plan of the same bucket */
     fold__counts counts;
@@ -24027,25 +24027,25 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
     return fold__mix64((even ^ words[0]) * UINT64_C(0x9e3779b97f4a7c15) + (odd ^ words[1]));
 }
 
-static fold__identity fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
+static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
 {
     fold__plan_part part[FOLD__PLAN_PARTS];
     const fold__run *run = f->run;
     const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
-    fold__identity identity = { 0,       f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
-                                n_words, f->model->layout, mode };
+    fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
+                           n_words, f->model->layout, mode };
     fold__list_parts(f, n_words, &run->counts, part);
-    identity.hash = fold__hash_bytes(0, &identity, sizeof identity);
+    key.hash = fold__hash_bytes(0, &key, sizeof key);
     for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_NOT_HASHED; i++)
-        identity.hash = fold__hash_bytes(identity.hash, part[i].data, part[i].bytes);
-    return identity;
+        key.hash = fold__hash_bytes(key.hash, part[i].data, part[i].bytes);
+    return key;
 }
 
 static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32_t n_words,
                           fold__plan_part part[FOLD__PLAN_PARTS])
 {
     const char *blob = (const char *)kept + fold__plan_header();
-    if (memcmp(&kept->of, &f->run->identity, sizeof kept->of))
+    if (memcmp(&kept->of, &f->run->key, sizeof kept->of))
         return 0;
     fold__list_parts(f, n_words, &kept->counts, part);
     for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_OF_ARRAYS; i++)
@@ -24058,7 +24058,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words, fold__plan_part part[FOLD__PLAN_PARTS])
 {
     fold__plans *plans = fold__plans_of(f);
-    size_t at = *fold__plan_bucket(plans, f->run->identity.hash);
+    size_t at = *fold__plan_bucket(plans, f->run->key.hash);
     while (at && !fold__fits_run(f, fold__plan_at(plans, at), n_words, part))
         at = fold__plan_at(plans, at)->next;
     return at;
@@ -24072,7 +24072,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     uint32_t n_words;
     if (!fold__plans_of(f) || !fold__list_words(f, roots, n_roots, &n_words))
         return 0;
-    run->identity = fold__identify(f, n_roots, n_words);
+    run->key = fold__identify(f, n_roots, n_words);
     const size_t at = fold__find_plan(f, n_words, part);
     if (!at) {
         f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
@@ -24157,7 +24157,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     fold__run *run = f->run;
     fold__plan_part part[FOLD__PLAN_PARTS];
     uint32_t n_words;
-    if (!fold__plans_of(f) || !fold__seen_before(fold__plans_of(f), run->identity.hash) ||
+    if (!fold__plans_of(f) || !fold__seen_before(fold__plans_of(f), run->key.hash) ||
         !fold__list_words(f, roots, n_roots, &n_words))
         return;
     fold__plans *plans = fold__plans_of(f);
@@ -24166,7 +24166,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     if (bytes > room - plans->begin)
         return;
     const size_t at = fold__room_for_plan(plans, bytes, room);
-    const fold__kept_plan kept = { run->identity, ++plans->runs, bytes, 0, run->counts };
+    const fold__kept_plan kept = { run->key, ++plans->runs, bytes, 0, run->counts };
     *fold__plan_at(plans, at) = kept;
     for (int i = 0; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
