@@ -1939,7 +1939,7 @@ FOLD_API int fold_finite(const float *values, int n);
      the order of a run is decided             fold__find_phase, called by fold__execute
      a slice of time ends                      fold__run_slice
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
-                                               signatures that feed each other fold__merit_of
+                                               signatures that feed each other fold__priority_of
      memory is used again                      fold__place, called for every group by fold__plan_group
      large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
      long lists run in strips                  fold__find_strips says which, fold__enter_strip takes the next
@@ -20543,21 +20543,21 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
    the largest. The agenda wants pending calls of the least depth on average. The ratio is the share of
    pending calls that are ready, times that share of the highest, times their height, as most waits for those.
    0: none is ready. */
-static uint64_t fold__merit_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
+static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
-    float merit;
+    float priority;
     uint32_t bits; /* floats that are not negative have bits in the order of the floats */
     if (!ready->ready)
         return 0;
     if (agenda)
-        merit = (float)ready->depths / (float)ready->pending;
+        priority = (float)ready->depths / (float)ready->pending;
     else
-        merit = (float)ready->ready * (float)highest->ready * (float)ready->highest /
-                ((float)ready->pending * (float)highest->pending);
-    memcpy(&bits, &merit, sizeof bits);
+        priority = (float)ready->ready * (float)highest->ready * (float)ready->highest /
+                   ((float)ready->pending * (float)highest->pending);
+    memcpy(&bits, &priority, sizeof bits);
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
@@ -20572,7 +20572,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
         ready->changed = 0;
         while (ready->ready && !greedy->heights[ready->heights + ready->highest].pending)
             ready->highest--;
-        uint64_t best = fold__merit_of(f, greedy, sig);
+        uint64_t best = fold__priority_of(f, greedy, sig);
         winner[greedy->leaves + sig] = best;
         for (uint32_t at = greedy->leaves + sig; at > 1 && few; at /= 2) {
             best = best > winner[at ^ 1] ? best : winner[at ^ 1];
