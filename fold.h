@@ -4270,10 +4270,10 @@ static int fold__attention_block(const fold__attention_call *call, int left)
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the prefix begins at this column in query and key, in value and out */
+    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
     int row;                /* the block's first */
     fold__weighing block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the prefix's */
+    const float *key_panels; /* the head's */
     size_t key_next;         /* floats until its next panel begins */
     float *packed_keys, *packed_values;
 } fold__attention_head;
@@ -19552,12 +19552,12 @@ static int fold__analyse_signatures(fold_ctx *f)
     return 1;
 }
 
-/* ==== room: scheduler, groups of samples ==================================================== Owns: which
-   calls run together in a group. It puts the prefix first and the suffix last. Between them it cuts the calls
-   where no later call shares a value with earlier ones, so that groups fit into the cache and threads can
-   share them out. When all groups are scheduled it finds what crosses between them. Calls: programs of a
-   run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how a group is
-   ordered. */
+/* ==== room: scheduler, groups of samples ====================================================
+   Owns: which calls run together in a group. It puts the prefix first and the suffix last. Between them it
+   cuts the calls where no later call shares a value with earlier ones, so that groups fit into the cache and
+   threads can share them out. When all groups are scheduled it finds what crosses between them. Calls:
+   programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
+   a group is ordered. */
 
 /* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
    head tie nothing together. */
