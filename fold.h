@@ -3827,7 +3827,7 @@ typedef struct fold__attender {
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
 
-FOLD__INLINE void fold__copy_few(float *to, const float *from, int count)
+FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 {
     for (; count >= 4; count -= 4, to += 4, from += 4)
         memcpy(to, from, 4 * sizeof *to);
@@ -3859,10 +3859,10 @@ static void fold__tiles_aside(fold__tile_fn tile, fold__span *at, int height, in
     at->count = 1; /* the span is not copied for this: that takes as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
-            fold__copy_few(own[row] + (low - start), from[above + row] + (low - first), high - low);
+            fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
         tile(at);
         for (int row = 0; row < height; row++)
-            fold__copy_few(to[above + row] + (low - first), own[row] + (low - start), high - low);
+            fold__copy_short(to[above + row] + (low - first), own[row] + (low - start), high - low);
         for (int segment = 0; segment < at->n_seg; segment++)
             at->seg[segment].inputs += height;
     }
@@ -4049,7 +4049,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         memset(total + element, 0, 8 * sizeof *total); /* all at once is 5 % slower */
     if (product->init.base || product->init.rows)
         for (line = 0; line < rows; line++, from += cols)
-            fold__copy_few(from, fold__at(&product->init, row + line) + col, cols);
+            fold__copy_short(from, fold__at(&product->init, row + line) + col, cols);
     for (int segment = 0; segment < product->n_seg; segment++) {
         const float *weights = fold__narrow_column(product, &product->seg[segment], col, scratch);
         for (line = 0; line < rows; line += height) {
@@ -4062,7 +4062,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         tiles->add_lanes(total, lanes, rows * cols);
     }
     for (line = 0, from = total; line < rows; line++, from += cols)
-        fold__copy_few(fold__at(&product->output, row + line) + col, from, cols);
+        fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
 /* Takes sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
@@ -8229,7 +8229,7 @@ typedef struct fold__engine {
     int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
-    int few_rows; /* list_take: the contribution has a row for each taken, not for each there is */
+    int sparse_grad; /* list_take: the contribution has a row for each taken, not for each there is */
     fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
 } fold__engine;
 
@@ -10937,8 +10937,8 @@ static void fold__list_take_forward(const fold_op_call *call)
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const int *to = engine->few_rows ? engine->index + call->rows : engine->index;
-    const int sums = engine->few_rows ? call->rows : call->lengths[0];
+    const int *to = engine->sparse_grad ? engine->index + call->rows : engine->index;
+    const int sums = engine->sparse_grad ? call->rows : call->lengths[0];
     const size_t count = (size_t)fold__out_size(call);
     for (int row = 0; row < sums; row++)
         memset(fold__row(&call->din[0], row), 0, count * sizeof(float));
@@ -16537,11 +16537,11 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
     return fold__record_whole(f, &fold__code_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
 }
 
-static int fold__are_few(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
+static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
 /* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
    which the room of what is placed next is borrowed. */
-static uint32_t fold__place_few(fold_ctx *f, const int *index, int count)
+static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
     while (room < 2 * (uint32_t)count)
@@ -16574,8 +16574,9 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__count_ok(f, count, "list_take") ||
         !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
         return fold__null;
-    const int few = fold__in_training(f) && fold__are_few(count, f->length[operand.source]);
-    const uint32_t place = few ? fold__place_few(f, index, count) : fold__place_indices(f, index, 0, count);
+    const int sparse = fold__in_training(f) && fold__sparse_pays(count, f->length[operand.source]);
+    const uint32_t place =
+        sparse ? fold__alloc_sparse_index(f, index, count) : fold__place_indices(f, index, 0, count);
     return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
 }
 
@@ -18266,8 +18267,8 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
     TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
-    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__TAKES_FEW */
-#define FOLD__TAKES_FEW 0x80000000u /* in those floats: for few rows of the list (fold__takes_few) */
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
+#define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
     ALL(uint32_t, maker, nodes) /* a value's: the signature in a group that makes it */                    \
@@ -19076,10 +19077,10 @@ static void fold__gradient_modes(fold_ctx *f)
 /* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
-FOLD__INLINE int fold__takes_few(const fold_ctx *f, uint32_t id)
+FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
 {
     return fold__node_sig(f, id)->op == FOLD__OP_list_take &&
-           fold__are_few((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
+           fold__sparse_pays((int)f->length[id], f->length[f->edge_source[f->first_edge[id]]]);
 }
 
 static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
@@ -19097,10 +19098,10 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 
 /* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
    row contributes to a parameter once for every row, as the ops of a batched body do. */
-FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int few)
+FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
-    const int of_rows = few || (fold__is_of_rows(fold__node_sig(f, id)) &&
-                                fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM);
+    const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
+                                   fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM);
     return of_rows ? f->length[id] : fold__edge_rows(f, edge);
 }
 
@@ -22114,8 +22115,8 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
         op < FOLD__OP_COUNT
             ? (const int *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id))
             : NULL;
-    prepared->engine.few_rows = backward && fold__takes_few(f, id) &&
-                                f->run->mode[f->edge_source[f->first_edge[id]]] == FOLD__GRAD_SUM;
+    prepared->engine.sparse_grad = backward && fold__is_sparse_take(f, id) &&
+                                   f->run->mode[f->edge_source[f->first_edge[id]]] == FOLD__GRAD_SUM;
     call->lengths = worker->lengths;
     call->rows = (int)f->length[id];
     call->data = &f->node_data[id];
@@ -22244,11 +22245,11 @@ FOLD__INLINE void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *
         if (!next)
             next = &run->group[fold__group_sig_of(f, id)->group].rows;
         run->contribution_at[edge] = *next;
-        const int few = fold__takes_few(f, id);
-        *next += (length * fold__contribution_rows(f, id, edge, few) + 15) / 16;
+        const int sparse = fold__is_sparse_take(f, id);
+        *next += (length * fold__contribution_rows(f, id, edge, sparse) + 15) / 16;
         if (is_use)
             continue;
-        run->contribution_floats[edge] = length | (few ? FOLD__TAKES_FEW : 0);
+        run->contribution_floats[edge] = length | (sparse ? FOLD__SPARSE_GRAD : 0);
         run->next_contribution[edge] = FOLD__NONE;
         if (run->first_contribution[source] == FOLD__NONE)
             run->first_contribution[source] = edge;
@@ -22311,9 +22312,9 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
 {
     const uint32_t width = fold__row_size(f, id), offset = fold__edge_offset(f, edge);
     const uint32_t at = (uint32_t)some.from * width, end = (uint32_t)some.to * width;
-    const uint32_t noted = f->run->contribution_floats[edge], floats = noted & ~FOLD__TAKES_FEW;
+    const uint32_t noted = f->run->contribution_floats[edge], floats = noted & ~FOLD__SPARSE_GRAD;
     float *to = f->run->grad_row[id] + at;
-    if (!(noted & FOLD__TAKES_FEW) && (!fold__edge_is_list(f, edge) || floats == width)) {
+    if (!(noted & FOLD__SPARSE_GRAD) && (!fold__edge_is_list(f, edge) || floats == width)) {
         const uint32_t end_part = offset + fold__edge_rows(f, edge) * floats;
         const uint32_t begin = offset < at ? at : offset, stop = end_part < end ? end_part : end;
         if (begin < stop)
@@ -22324,7 +22325,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__TAKES_FEW) { /* zeros where a row was taken before */
+    if (noted & FOLD__SPARSE_GRAD) { /* zeros where a row was taken before */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__at_place(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23648,7 +23649,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
     if (!wanted || !(slots.sig->differentiable >> slot & 1))
         return 0;
     if (slot < slots.sig->n_in) {
-        const uint32_t rows = fold__contribution_rows(f, id, first, fold__takes_few(f, id));
+        const uint32_t rows = fold__contribution_rows(f, id, first, fold__is_sparse_take(f, id));
         if (!rows)
             return 0; /* it has no place */
         fold__set_rows(&worker->dest[slot],
@@ -23763,7 +23764,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     if (use->kind == FOLD__USE_SLOT) {
         const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
         const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
-        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__takes_few(f, id));
+        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__is_sparse_take(f, id));
              row < rows; row++)
             fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
         return;
