@@ -11334,14 +11334,14 @@ static const char *fold__op_name(uint32_t op)
 
 /* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
-typedef struct fold__code {
+typedef struct fold__op_impl {
     uint32_t op;
     fold__op_run *forward, *backward;
-} fold__code;
-#define FOLD__CODE(name, form, inputs, attrs, attr, flags, needs, infer)                   \
-    static const fold__code fold__code_##name = { FOLD__OP_##name, fold__##name##_forward, \
+} fold__op_impl;
+#define FOLD__IMPL(name, form, inputs, attrs, attr, flags, needs, infer)                      \
+    static const fold__op_impl fold__impl_##name = { FOLD__OP_##name, fold__##name##_forward, \
                                                   FOLD__FOR_TRAINING(fold__##name##_backward) };
-FOLD__OPS(FOLD__CODE)
+FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
 /* The name of an attribute, for messages; NULL: it has none worth telling. */
@@ -13793,7 +13793,7 @@ enum {
 /* Tells what is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__code *code; /* an op's */
+    const fold__op_impl *impl; /* an op's */
     int n_list, n_attr, has_params;
     uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
     uint32_t form;  /* how they are taken: FOLD__ROW_BY_ROW … */
@@ -13812,24 +13812,24 @@ static void fold__clear_request(fold__request *request)
 }
 
 /* Makes a request of an op with fixed inputs, and with as many attributes as it has. */
-FOLD__INLINE void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__code *code,
+FOLD__INLINE void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__op_impl *impl,
                                const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
 {
     fold__clear_request(request);
-    request->op = code->op;
-    request->code = code;
+    request->op = impl->op;
+    request->impl = impl;
     request->in = in;
     request->n_in = (uint32_t)n_in;
-    request->n_attr = fold__op_of(f->model, code->op)->n_attr;
+    request->n_attr = fold__op_of(f->model, impl->op)->n_attr;
     request->data = data;
     for (int attribute = 0; attribute < request->n_attr; attribute++)
         request->attr[attribute] = attr[attribute];
 }
 
-static void fold__ask_list_op(const fold_ctx *f, fold__request *request, const fold__code *code, int n_list,
-                              const fold__list *list)
+static void fold__ask_list_op(const fold_ctx *f, fold__request *request, const fold__op_impl *impl,
+                              int n_list, const fold__list *list)
 {
-    fold__ask_op(f, request, code, NULL, 0, NULL, 0);
+    fold__ask_op(f, request, impl, NULL, 0, NULL, 0);
     request->n_list = n_list;
     request->list = list;
 }
@@ -13935,9 +13935,9 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     op->n_in = (uint8_t)inputs;
     op->n_out = sig->n_out;
     op->elem = (uint8_t)rows;
-    op->forward = request->code->forward;
+    op->forward = request->impl->forward;
 #ifndef FOLD_INFERENCE
-    op->backward = request->code->backward;
+    op->backward = request->impl->backward;
 #endif
     op->is_random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     memcpy(op->attr, request->attr, sizeof op->attr);
@@ -14878,7 +14878,7 @@ static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
 static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__operand *operand, uint64_t data)
 {
     fold__request request;
-    fold__ask_op(f, &request, &fold__code_copy, operand, 1, NULL, data);
+    fold__ask_op(f, &request, &fold__impl_copy, operand, 1, NULL, data);
     return fold__record(f, &request);
 }
 
@@ -14937,19 +14937,19 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
 }
 
 /* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
-static fold_node fold__op(fold_ctx *f, const fold__code *code, const fold_node *in, int count,
+static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
     fold__operand operands[4];
     fold__request request;
     if (!f)
         return fold__null;
-    const int n_attr = fold__op_of(f->model, code->op)->n_attr;
+    const int n_attr = fold__op_of(f->model, impl->op)->n_attr;
     const fold_node again =
-        fold__record_again(f, code->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
-    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(code->op), operands))
+        fold__record_again(f, impl->op, 0, (const uint32_t *)attr, n_attr, in, count, NULL, 0, data);
+    if (again.id || !fold__inputs_of(f, in, count, fold__op_name(impl->op), operands))
         return again;
-    fold__ask_op(f, &request, code, operands, count, attr, data);
+    fold__ask_op(f, &request, impl, operands, count, attr, data);
     return fold__record(f, &request);
 }
 
@@ -15470,7 +15470,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 {
     fold__request request;
     int mixed = 0, leading = 0;
-    fold__ask_op(f, &request, &fold__code_linear, operand, count, attr, whole);
+    fold__ask_op(f, &request, &fold__impl_linear, operand, count, attr, whole);
     request.has_params = 1;
     memcpy(request.param, param, sizeof request.param);
     for (int i = 0; i < count; i++)
@@ -15664,15 +15664,15 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
         if ((param->uses & FOLD_FOR_LINEAR) && fold__operand_shape(f, &operand)->rank == 2)
             return FOLD__AS_CALL(f, "matmul", fold_linear(f, a, weight, none));
     }
-    return fold__op(f, &fold__code_matmul, in, 2, NULL, 0);
+    return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
 /* Records an op over whole lists that gives so many rows; -1: a single value. */
-static fold_node fold__record_whole(fold_ctx *f, const fold__code *code, const fold__operand *in,
+static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
     fold__request request;
-    fold__ask_op(f, &request, code, in, (int)n_in, attr, data);
+    fold__ask_op(f, &request, impl, in, (int)n_in, attr, data);
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
     request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
     for (uint32_t input = 0; input < n_in; input++)
@@ -15749,7 +15749,7 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
 /* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
-static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__code *code,
+static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
     const int length = (int)f->length[operand->source], channels = (int)f->shapes[operand->shape].size;
@@ -15757,9 +15757,9 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
     const fold__filter filter = fold__filter_of(&line, attr);
     if (length + 2 * filter.left < fold__window_reach(filter.wide, filter.dilation)) {
         const fold_shape windows = fold_shape2(filter.wide, channels);
-        return fold_list_input(f, NULL, 0, code == &fold__code_list_windows ? windows : row);
+        return fold_list_input(f, NULL, 0, impl == &fold__impl_list_windows ? windows : row);
     }
-    return fold__line_operand(f, operand) ? fold__record_whole(f, code, operand, 1, attr, filter.columns, 0)
+    return fold__line_operand(f, operand) ? fold__record_whole(f, impl, operand, 1, attr, filter.columns, 0)
                                           : fold__null;
 }
 
@@ -15816,12 +15816,12 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
         !fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, size, desc, attr))
         return fold__null;
     if (is_line)
-        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__code_list_windows, attr), weight,
+        return fold__filter_windows(f, fold__over_line(f, &operand, &fold__impl_list_windows, attr), weight,
                                     bias, desc, who);
     if (!fold__own_operand(f, &operand))
         return fold__null;
     attr[FOLD__FILTER_OUT] = desc->depthwise ? 0 : fold__matrix_columns(filter);
-    fold__ask_op(f, &request, &fold__code_conv, &operand, 1, attr, 0);
+    fold__ask_op(f, &request, &fold__impl_conv, &operand, 1, attr, 0);
     request.has_params = 1;
     request.param[0] = weight.id;
     request.param[1] = bias.id;
@@ -15839,8 +15839,9 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param weight, fold
     return fold__conv(f, x, weight, bias, desc, "conv1d", 1);
 }
 
-static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code, const fold__code *over_line,
-                               const char *who, int rank, int size, int stride, int padding)
+static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__op_impl *impl,
+                               const fold__op_impl *over_line, const char *who, int rank, int size,
+                               int stride, int padding)
 {
     const fold_conv_desc desc = { stride ? stride : size, padding, 1, 0 };
     const int sizes[2] = { rank == 1 ? 1 : size, size };
@@ -15852,12 +15853,12 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__code *code,
     const fold_shape shape = *fold__operand_shape(f, &operand);
     if (!fold__window_attr(f, who, is_line ? fold__long_line(&shape) : shape, rank, sizes, &desc, attr))
         return fold__null;
-    return is_line ? fold__over_line(f, &operand, over_line, attr) : fold__op(f, code, &x, 1, attr, 0);
+    return is_line ? fold__over_line(f, &operand, over_line, attr) : fold__op(f, impl, &x, 1, attr, 0);
 }
 #define FOLD__POOL(name, op, rank)                                                                         \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)            \
     {                                                                                                      \
-        return fold__pool_of(f, x, &fold__code_##op, &fold__code_list_##op, #name, rank, size, stride,     \
+        return fold__pool_of(f, x, &fold__impl_##op, &fold__impl_list_##op, #name, rank, size, stride,     \
                              padding);                                                                     \
     }
 FOLD__POOL(max_pool2d, max_pool, 2)
@@ -15867,51 +15868,51 @@ FOLD__POOL(mean_pool1d, mean_pool, 1)
 
 /* -- simple ops ------------------------------------------------------------------------------ */
 
-static fold_node fold__with_number(fold_ctx *f, const fold__code *code, int setting, fold_node node,
+static fold_node fold__with_number(fold_ctx *f, const fold__op_impl *impl, int setting, fold_node node,
                                    float number)
 {
     const int32_t attr[1] = { fold__float_attr(number) };
-    fold__given_ok(f, setting, fold__op_name(code->op), &number);
-    return fold__op(f, code, &node, 1, attr, 0);
+    fold__given_ok(f, setting, fold__op_name(impl->op), &number);
+    return fold__op(f, impl, &node, 1, attr, 0);
 }
 static int fold__axis_of(const fold_shape *shape, int axis) { return axis < 0 ? axis + shape->rank : axis; }
 
-static fold_node fold__along(fold_ctx *f, const fold__code *code, fold_node node, int axis, int other)
+static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node node, int axis, int other)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, node, fold__op_name(code->op), &operand))
+    if (!fold__operand_of(f, node, fold__op_name(impl->op), &operand))
         return fold__null;
     const fold_shape *shape = fold__operand_shape(f, &operand);
     const int32_t attr[2] = { fold__axis_of(shape, axis), fold__axis_of(shape, other) };
-    return fold__op(f, code, &node, 1, attr, 0);
+    return fold__op(f, impl, &node, 1, attr, 0);
 }
 
 /* The public calls of ops by their form in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
-        return fold__op(f, &fold__code_##name, &x, 1, NULL, 0); \
+        return fold__op(f, &fold__impl_##name, &x, 1, NULL, 0); \
     }
 #define FOLD__CALL_binary(name)                                           \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node a, fold_node b) \
     {                                                                     \
         const fold_node in[2] = { a, b };                                 \
-        return fold__op(f, &fold__code_##name, in, 2, NULL, 0);           \
+        return fold__op(f, &fold__impl_##name, in, 2, NULL, 0);           \
     }
 #define FOLD__CALL_number(name)                                                       \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)            \
     {                                                                                 \
-        return fold__with_number(f, &fold__code_##name, FOLD__SET_##name, x, number); \
+        return fold__with_number(f, &fold__impl_##name, FOLD__SET_##name, x, number); \
     }
 #define FOLD__CALL_axis(name)                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int axis) \
     {                                                                  \
-        return fold__along(f, &fold__code_##name, x, axis, 0);         \
+        return fold__along(f, &fold__impl_##name, x, axis, 0);         \
     }
 #define FOLD__CALL_data(name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)             \
     {                                                                                  \
-        return fold__op(f, &fold__code_##name, &x, 1, NULL, fold__bits_of(number));    \
+        return fold__op(f, &fold__impl_##name, &x, 1, NULL, fold__bits_of(number));    \
     }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
@@ -15919,15 +15920,15 @@ FOLD__OPS(FOLD__CALL)
 
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x)
 {
-    return fold__op(f, &fold__code_stop, &x, 1, NULL, 0);
+    return fold__op(f, &fold__impl_stop, &x, 1, NULL, 0);
 }
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope)
 {
-    return fold__with_number(f, &fold__code_leaky, FOLD__SET_slope, x, slope);
+    return fold__with_number(f, &fold__impl_leaky, FOLD__SET_slope, x, slope);
 }
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent)
 {
-    return fold__with_number(f, &fold__code_pow, FOLD__SET_exponent, x, exponent);
+    return fold__with_number(f, &fold__impl_pow, FOLD__SET_exponent, x, exponent);
 }
 
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
@@ -15951,10 +15952,10 @@ static int fold__is_forgotten(const fold_model *m, const fold__param_data *param
     return at == param->size;
 }
 
-static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node, const fold_param *params,
+static fold_node fold__norm(fold_ctx *f, const fold__op_impl *impl, fold_node node, const fold_param *params,
                             int count, float epsilon)
 {
-    const char *name = fold__op_name(code->op);
+    const char *name = fold__op_name(impl->op);
     fold_node in[3] = { node, fold__null, fold__null };
     const int32_t attr[1] = { fold__float_attr(epsilon == 0 ? 1e-5f : epsilon) };
     for (int i = 0; i < count; i++)
@@ -15968,17 +15969,17 @@ static fold_node fold__norm(fold_ctx *f, const fold__code *code, fold_node node,
                                "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
                                name, gain->name);
     fold__given_ok(f, FOLD__SET_epsilon, name, &epsilon);
-    return fold__op(f, code, in, count + 1, attr, 0);
+    return fold__op(f, impl, in, count + 1, attr, 0);
 }
 
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon)
 {
     const fold_param params[2] = { gain, bias };
-    return fold__norm(f, &fold__code_layer_norm, x, params, 2, epsilon);
+    return fold__norm(f, &fold__impl_layer_norm, x, params, 2, epsilon);
 }
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon)
 {
-    return fold__norm(f, &fold__code_rms_norm, x, &gain, 1, epsilon);
+    return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
 /* Ends the call that its caller began. */
@@ -16008,13 +16009,13 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
 
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b)
 {
-    return fold__along(f, &fold__code_transpose, x, axis_a, axis_b);
+    return fold__along(f, &fold__impl_transpose, x, axis_a, axis_b);
 }
 
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b)
 {
     const fold_node in[3] = { condition, a, b };
-    return fold__op(f, &fold__code_select, in, 3, NULL, 0);
+    return fold__op(f, &fold__impl_select, in, 3, NULL, 0);
 }
 
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta)
@@ -16022,22 +16023,23 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     const fold_node in[2] = { a, b };
     const int32_t attr[1] = { fold__float_attr(delta) };
     fold__given_ok(f, FOLD__SET_delta, "huber", &delta);
-    return fold__op(f, &fold__code_huber, in, 2, attr, 0);
+    return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
 /* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
    below 0. */
-static fold_node fold__indexed(fold_ctx *f, const fold__code *code, fold_node node, int index, int from_end)
+static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
+                               int from_end)
 {
     fold__operand operand;
-    const char *name = fold__op_name(code->op);
+    const char *name = fold__op_name(impl->op);
     if (!fold__operand_of(f, node, name, &operand))
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size, at = index < 0 && from_end ? index + size : index;
     if (at < 0 || at >= size)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
                                size);
-    return fold__op(f, code, &node, 1, NULL, (uint64_t)at);
+    return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
 /* Policies need these, which are made of the ops above. A choice ruled out by a logit of -infinity adds
@@ -16086,7 +16088,7 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
     if (!fold__in_training(f) && !f->frame.cell)
         return x;
     const fold_node result =
-        fold__op(f, &fold__code_dropout, &x, 1, attr, f->frame.tracing ? f->draws : fold__draw_base(f));
+        fold__op(f, &fold__impl_dropout, &x, 1, attr, f->frame.tracing ? f->draws : fold__draw_base(f));
     fold__note_draws(f, 1);
     return result;
 }
@@ -16112,7 +16114,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     if (!fold__inputs_of(f, x, count, "concat", operands))
         return fold__null;
     const int32_t attr[1] = { fold__axis_of(fold__operand_shape(f, &operands[0]), axis) };
-    fold__ask_op(f, &request, &fold__code_concat, operands, count, attr, 0);
+    fold__ask_op(f, &request, &fold__impl_concat, operands, count, attr, 0);
     return fold__record(f, &request);
 }
 
@@ -16137,7 +16139,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     if (wrong)
         return fold__fail_shapes(f, "slice", wrong, shape, 1), fold__null;
     if (axis > 0)
-        return fold__op(f, &fold__code_slice, &x, 1, attr, 0);
+        return fold__op(f, &fold__impl_slice, &x, 1, attr, 0);
     uint32_t offset = (uint32_t)start;
     for (int dim = 1; dim < shape->rank; dim++)
         offset *= (uint32_t)shape->dim[dim];
@@ -16268,11 +16270,11 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
     return 1;
 }
 
-static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_node *first,
+static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fold_node *first,
                                const fold_node *second, int count)
 {
     fold__request request;
-    const char *who = fold__op_name(code->op);
+    const char *who = fold__op_name(impl->op);
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
@@ -16283,7 +16285,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__code *code, const fold_n
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: no nodes have no shape: record fold_zeros instead",
                                who);
     const fold__list list = fold__list_of(first, second, 1, count);
-    fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
+    fold__ask_list_op(f, &request, impl, second ? 2 : 1, &list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
     if (!fold__check_list(f, who, first, 1, (size_t)count, &request.list_shape[0]) ||
         (second && !fold__check_list(f, who, second, 1, (size_t)count, &request.list_shape[1])))
@@ -16295,7 +16297,7 @@ FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, cons
 {
     if (count && !value)
         return fold__missing_node(f, "softmax_mean_n");
-    return fold__list_op(f, &fold__code_softmax_mean_n, score, value, count);
+    return fold__list_op(f, &fold__impl_softmax_mean_n, score, value, count);
 }
 
 /* -- lists of rows --------------------------------------------------------------------------- */
@@ -16458,7 +16460,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
     fold__list list = fold__list_of(x, NULL, 1, count);
     list.of_steps = !x;
     list.elements = (uint32_t)rows;
-    fold__ask_list_op(f, &request, &fold__code_copy, 1, &list);
+    fold__ask_list_op(f, &request, &fold__impl_copy, 1, &list);
     request.list_shape[0] = row_shape;
     request.lists = 1;
     request.form = FOLD__ROW_BY_ROW;
@@ -16534,7 +16536,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
                fold__null;
     if (!fold__list_fits(f, "list_unstack", &row, shape.dim[0]) || !fold__own_operand(f, &operand))
         return fold__null;
-    return fold__record_whole(f, &fold__code_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
+    return fold__record_whole(f, &fold__impl_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
 }
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
@@ -16577,7 +16579,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     const int sparse = fold__in_training(f) && fold__sparse_pays(count, f->length[operand.source]);
     const uint32_t place =
         sparse ? fold__alloc_sparse_index(f, index, count) : fold__place_indices(f, index, 0, count);
-    return fold__record_whole(f, &fold__code_list_take, &operand, 1, NULL, count, place);
+    return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, place);
 }
 
 /* Tells where those of each target end that an index names, `count` targets and one more. */
@@ -16664,7 +16666,7 @@ static void fold__write_adjacency(fold_ctx *f, uint32_t place, const int *from, 
     }
 }
 
-static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *who, const fold_node *x,
+static fold_node fold__list_to(fold_ctx *f, const fold__op_impl *impl, const char *who, const fold_node *x,
                                uint32_t n_in, const int *to, int edges, int count)
 {
     fold__operand operand[2];
@@ -16682,14 +16684,14 @@ static fold_node fold__list_to(fold_ctx *f, const fold__code *code, const char *
         !fold__indices_ok(f, who, "edge", to, edges, count))
         return fold__null;
     const uint32_t place = fold__place_segments(f, to, edges, count);
-    return FOLD__AS_CALL(f, who, fold__record_whole(f, code, operand, n_in, NULL, count, place));
+    return FOLD__AS_CALL(f, who, fold__record_whole(f, impl, operand, n_in, NULL, count, place));
 }
 
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows)
 {
     const fold_node both[2] = { score, value };
-    return fold__list_to(f, &fold__code_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
+    return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
 /* Checks the row that each target chooses or, with -1 targets, the one of a list. */
@@ -16722,7 +16724,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
 }
 
 /* Takes the rows that go to each target or, with -1 targets, all of a list. label NULL: it chooses none. */
-static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
+static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
     fold__operand operand;
@@ -16732,7 +16734,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *
     if (!all && (!fold__each_row_has(f, who, edges, "edges", rows) ||
                  !fold__indices_ok(f, who, "edge", to, edges, count)))
         return fold__null;
-    if (all && code->op == FOLD__OP_list_logsumexp && !rows)
+    if (all && impl->op == FOLD__OP_list_logsumexp && !rows)
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
     if (label && !fold__choices_ok(f, who, label, to, rows, count))
         return fold__null;
@@ -16746,7 +16748,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *
         memcpy(index, whole, sizeof whole);
     if (label)
         fold__write_choices(index, label, rows, targets);
-    return fold__record_whole(f, code, &operand, 1, NULL, code->op < FOLD__OP_list_logsumexp ? rows : count,
+    return fold__record_whole(f, impl, &operand, 1, NULL, impl->op < FOLD__OP_list_logsumexp ? rows : count,
                               place);
 }
 
@@ -16754,13 +16756,13 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__code *code, const char *
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
-        return fold__rows_op(f, &fold__code_list_##name, "list_" #name, x, NULL, NULL, 0, -1);             \
+        return fold__rows_op(f, &fold__impl_list_##name, "list_" #name, x, NULL, NULL, 0, -1);             \
     }                                                                                                      \
     FOLD_API fold_node fold_list_##name##_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows) \
     {                                                                                                      \
         static const char *const who = "list_" #name "_to";                                                \
         return fold__count_ok(f, rows, who)                                                                \
-                   ? fold__rows_op(f, &fold__code_list_##name, who, x, NULL, to, edges, rows)              \
+                   ? fold__rows_op(f, &fold__impl_list_##name, who, x, NULL, to, edges, rows)              \
                    : fold__null;                                                                           \
     }
 FOLD__ROWS_OPS(softmax)
@@ -16774,7 +16776,7 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x)
     const fold_node chance = fold_list_softmax(f, x),
                     part = fold__p_log_p(f, chance, fold_list_log_softmax(f, x));
     return fold__call_ends(f,
-                           fold_neg(f, fold__rows_op(f, &fold__code_list_sum, who, part, NULL, NULL, 0, -1)));
+                           fold_neg(f, fold__rows_op(f, &fold__impl_list_sum, who, part, NULL, NULL, 0, -1)));
 }
 
 FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows)
@@ -16783,13 +16785,13 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
     fold__call_begins(f, who);
     const fold_node chance = fold_list_softmax_to(f, x, to, edges, rows),
                     part = fold__p_log_p(f, chance, fold_list_log_softmax_to(f, x, to, edges, rows));
-    const fold_node sum = fold__rows_op(f, &fold__code_list_sum, who, part, NULL, to, edges, rows);
+    const fold_node sum = fold__rows_op(f, &fold__impl_list_sum, who, part, NULL, to, edges, rows);
     return fold__call_ends(f, fold_neg(f, sum));
 }
 
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label)
 {
-    return fold__rows_op(f, &fold__code_list_softmax_xent, "list_choice_xent", x, &label, NULL, 0, -1);
+    return fold__rows_op(f, &fold__impl_list_softmax_xent, "list_choice_xent", x, &label, NULL, 0, -1);
 }
 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
@@ -16799,7 +16801,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
     static const char *const who = "list_choice_xent_to";
     if (!fold__count_ok(f, rows, who) || (rows && !label && fold__missing(f, who) == 0))
         return fold__null;
-    return fold__rows_op(f, &fold__code_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
+    return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
 /* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
@@ -16830,7 +16832,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
     fold__operand operand[3];
     if (!fold__attention_operands(f, "list_attention", in, heads, operand))
         return fold__null;
-    return fold__record_whole(f, &fold__code_list_attention, operand, 3, attr,
+    return fold__record_whole(f, &fold__impl_list_attention, operand, 3, attr,
                               fold__is_list_operand(f, &operand[0]) ? (int)f->length[operand[0].source] : -1,
                               0);
 }
@@ -16896,7 +16898,7 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         return fold__null;
     fold__write_adjacency(f, place, from, to, edges, queries, keys);
     return FOLD__AS_CALL(f, who,
-                         fold__record_whole(f, &fold__code_list_attention, operand, 3, attr, queries, place));
+                         fold__record_whole(f, &fold__impl_list_attention, operand, 3, attr, queries, place));
 }
 
 /* Takes q, k and v of a step: three single values, or three lists of one length. */
@@ -16965,7 +16967,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
 }
 
 /* Records a step that takes the cache to `end` rows. rows -1: it is a single one. */
-static fold_node fold__record_step(fold_ctx *f, const fold__code *code, fold_cache *cache,
+static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
 {
@@ -16974,7 +16976,7 @@ static fold_node fold__record_step(fold_ctx *f, const fold__code *code, fold_cac
         return fold__null;
     const fold__appended step = { cache, cache->length, end, f->n_nodes + 1, f->waiting_step };
     *fold__step_at(f, place) = step;
-    const fold_node found = fold__record_whole(f, code, operand, n_in, attr, rows, place);
+    const fold_node found = fold__record_whole(f, impl, operand, n_in, attr, rows, place);
     if (!fold_node_is_null(found) && !f->desc.measure) {
         f->waiting_step = place;
         cache->own.recorded = f->salt;
@@ -16999,7 +17001,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
                                "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
                                cache->length, (unsigned)rows, cache->capacity);
     const int32_t attr[2] = { cache->heads, cache->capacity };
-    return fold__record_step(f, &fold__code_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
+    return fold__record_step(f, &fold__impl_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
                              cache->length + (int)rows);
 }
 
@@ -17036,12 +17038,12 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;
     const fold_node windows =
-        fold__record_step(f, &fold__code_conv1d_step, past, &operand, 1, attr, list ? rows : -1,
+        fold__record_step(f, &fold__impl_conv1d_step, past, &operand, 1, attr, list ? rows : -1,
                           turns > 1 ? end - (turns - 1) * past->capacity : end);
     return fold__filter_windows(f, windows, weight, bias, desc, who);
 }
 
-static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const char *who, fold_node x,
+static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                     const int *index, const char *what, int count)
 {
     fold__operand operand;
@@ -17058,7 +17060,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
     uint64_t *data = (uint64_t *)(void *)fold__at_place(f, place);
     for (int row = 0; row < rows; row++)
         data[row] = (uint64_t)index[row];
-    fold__ask_op(f, &request, code, &operand, 1, NULL, place);
+    fold__ask_op(f, &request, impl, &operand, 1, NULL, place);
     request.form = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
@@ -17067,11 +17069,11 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__code *code, const c
 #define FOLD__INDEXED(name, from_end, what)                                                                \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
-        return fold__indexed(f, &fold__code_##name, x, index, from_end);                                   \
+        return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x, const int *index, int count)             \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__code_##name, "list_" #name, x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, "list_" #name, x, index, what, count);            \
     }
 FOLD__INDEXED(pick, 1, "indices")
 FOLD__INDEXED(softmax_xent, 0, "labels")
@@ -17122,17 +17124,17 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 
 /* The op of a handle, and what it runs, when it can be applied to so many inputs. */
 static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
-                                            const int32_t *attr, fold__code *code)
+                                            const int32_t *attr, fold__op_impl *impl)
 {
     const fold_op_desc *const none = NULL;
     if (fold__broken(f))
         return none;
     if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
         return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), none;
-    code->op = FOLD__OP_COUNT + op.id - 1;
-    const fold_op_desc *desc = fold__desc_of(f->model, code->op);
-    code->forward = desc->forward;
-    code->backward = desc->backward;
+    impl->op = FOLD__OP_COUNT + op.id - 1;
+    const fold_op_desc *desc = fold__desc_of(f->model, impl->op);
+    impl->forward = desc->forward;
+    impl->backward = desc->backward;
     if (!in || (desc->n_attr && !attr))
         return fold__missing(f, desc->name), none;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
@@ -17145,8 +17147,8 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
                                        const int32_t *attr, uint64_t data, int rows)
 {
     fold__operand operands[FOLD_MAX_IN];
-    fold__code code;
-    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
+    fold__op_impl impl;
+    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &impl);
     if (!desc)
         return fold__null;
     if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell)
@@ -17159,7 +17161,7 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
             !fold__whole_or_own(f, in[input], desc->name, &operands[input]))
             return fold__null;
     }
-    return fold__record_whole(f, &code, operands, (uint32_t)n_in, attr, rows, data);
+    return fold__record_whole(f, &impl, operands, (uint32_t)n_in, attr, rows, data);
 }
 
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
@@ -17167,14 +17169,14 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 {
     fold__operand operands[FOLD_MAX_IN];
     fold__request request;
-    fold__code code;
-    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &code);
+    fold__op_impl impl;
+    const fold_op_desc *desc = fold__op_or_fail(f, op, in, n_in, attr, &impl);
     if (!desc)
         return fold__null;
     if (desc->is_whole)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole",
                                desc->name);
-    fold__ask_op(f, &request, &code, operands, desc->is_list ? 0 : n_in, attr, data);
+    fold__ask_op(f, &request, &impl, operands, desc->is_list ? 0 : n_in, attr, data);
     if (desc->is_list) {
         if (f->frame.cell)
             return fold__fail_node(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
@@ -17292,7 +17294,7 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     return 1;
 }
 
-static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const char *who, fold_node node,
+static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node node,
                                    const fold_node *second)
 {
     fold__operand operands[2];
@@ -17303,15 +17305,15 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
         return fold__null;
     memset(&list, 0, sizeof list);
     list.elems = operands;
-    fold__ask_list_op(f, &request, code, second ? 2 : 1, &list);
+    fold__ask_list_op(f, &request, impl, second ? 2 : 1, &list);
     for (int component = 0; component < request.n_list; component++)
         if (!fold__reduced(f, who, &operands[component], component, &request, &list))
             return fold__null;
     if (fold__is_list_operand(f, &operands[0]))
         list.whole = operands;
-    if (list.whole && code->op == FOLD__OP_max_n && !list.elements)
+    if (list.whole && impl->op == FOLD__OP_max_n && !list.elements)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
-    if (code->op == FOLD__OP_max_n)
+    if (impl->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
@@ -17320,22 +17322,22 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__code *code, const ch
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
-        return fold__list_op(f, &fold__code_##name##_n, x, NULL, count);                                   \
+        return fold__list_op(f, &fold__impl_##name##_n, x, NULL, count);                                   \
     }                                                                                                      \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node value)                                      \
     {                                                                                                      \
-        return fold__list_reduce(f, &fold__code_##name##_n, "list_" #name, value, NULL);                   \
+        return fold__list_reduce(f, &fold__impl_##name##_n, "list_" #name, value, NULL);                   \
     }                                                                                                      \
     FOLD_API fold_node fold_list_##name##_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows) \
     {                                                                                                      \
-        return fold__list_to(f, &fold__code_##name##_n, "list_" #name "_to", &x, 1, to, edges, rows);      \
+        return fold__list_to(f, &fold__impl_##name##_n, "list_" #name "_to", &x, 1, to, edges, rows);      \
     }
 FOLD__REDUCTION(sum)
 FOLD__REDUCTION(mean)
 FOLD__REDUCTION(max)
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value)
 {
-    return fold__list_reduce(f, &fold__code_softmax_mean_n, "list_softmax_mean", score, &value);
+    return fold__list_reduce(f, &fold__impl_softmax_mean_n, "list_softmax_mean", score, &value);
 }
 
 FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node *out, int output,
@@ -29345,14 +29347,14 @@ static int fold__json_take(fold__json *json, char character)
 static uint32_t fold__json_hex(fold__json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    uint32_t code = 0;
+    uint32_t impl = 0;
     for (int i = 0; i < 4; i++, json->at++) {
         const char *digit = *json->at ? strchr(digits, *json->at) : NULL;
         if (!digit)
             return 0x10000;
-        code = code << 4 | ((uint32_t)(digit - digits) & 15);
+        impl = impl << 4 | ((uint32_t)(digit - digits) & 15);
     }
-    return code;
+    return impl;
 }
 
 static int fold__json_escape(fold__json *json, char **out)
@@ -29363,21 +29365,21 @@ static int fold__json_escape(fold__json *json, char **out)
         *(*out)++ = to[simple - from];
         return 1;
     }
-    uint32_t code = character == 'u' ? fold__json_hex(json) : 0x10000;
-    if (code >= 0xd800 && code < 0xdc00 && json->at[0] == '\\' && json->at[1] == 'u') {
+    uint32_t impl = character == 'u' ? fold__json_hex(json) : 0x10000;
+    if (impl >= 0xd800 && impl < 0xdc00 && json->at[0] == '\\' && json->at[1] == 'u') {
         json->at += 2;
         const uint32_t low = fold__json_hex(json);
-        code = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((code - 0xd800) << 10 | (low - 0xdc00)) : 0;
-    } else if ((code >= 0xd800 && code < 0xe000) || code > 0xffff) {
-        code = 0;
+        impl = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((impl - 0xd800) << 10 | (low - 0xdc00)) : 0;
+    } else if ((impl >= 0xd800 && impl < 0xe000) || impl > 0xffff) {
+        impl = 0;
     }
-    if (!code)
+    if (!impl)
         return fold__json_fail(json, "a string has an escape that is no character"); /* a zero byte neither */
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
-    *(*out)++ = (char)(lead[more] | code >> 6 * more);
+    *(*out)++ = (char)(lead[more] | impl >> 6 * more);
     for (int i = more; i-- > 0;)
-        *(*out)++ = (char)(0x80 | (code >> 6 * i & 0x3f));
+        *(*out)++ = (char)(0x80 | (impl >> 6 * i & 0x3f));
     return 1;
 }
 
