@@ -1948,7 +1948,7 @@ FOLD_API int fold_finite(const float *values, int n);
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
      AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
-     a node becomes one with its twin          fold__find_twin
+     a node becomes one with its duplicate          fold__find_duplicate
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
      lists are taken row by row                fold__by_rows makes the request of it, fold__spread_program the
                                                program of a cell; whole: fold__record_whole, fold__run_whole
@@ -13099,9 +13099,9 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for every parameter its node, plain and shared */           \
-    KEEP(TWINS, uint32_t, twins)              /* hash table of nodes, for identical calls */                 \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table)              /* hash table of nodes, for identical calls */   \
     KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(FOUND, fold__found, found)           /* ranges of nodes that samples share by merging */            \
+    KEEP(MERGED, fold__merged_range, found)           /* ranges of nodes that samples share by merging */    \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* the gradients that fold_keep_grad asks for */           \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* see fold_index_ref */                                   \
     KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* see fold_output_ref */                               \
@@ -13286,9 +13286,9 @@ typedef struct fold__feeder {
     uint32_t sig;
 } fold__feeder;
 /* Nodes [first, last] that samples share because identical calls were merged. */
-typedef struct fold__found {
+typedef struct fold__merged_range {
     uint32_t first, last;
-} fold__found;
+} fold__merged_range;
 typedef struct fold__kept_grad {
     uint32_t node, place, filled;
 } fold__kept_grad;
@@ -13384,7 +13384,7 @@ struct fold_ctx {
     uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
     uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
-    uint32_t twins_size;
+    uint32_t dedupe_size;
     uint32_t done_version; /* the model's, when kept values were computed */
     uint32_t node_cap; /* how many nodes and edges there is room for */
     uint32_t edge_cap;
@@ -13402,15 +13402,15 @@ struct fold_ctx {
     uint32_t n_keeps;
     uint32_t n_wanted;  /* values and gradients that were named to be kept before any run had made them */
     uint32_t old_nodes; /* how many nodes there were at the last run, */
-    uint32_t old_found; /* and merged calls */
+    uint32_t old_merged; /* and merged calls */
     uint32_t n_kept_grads;
     uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
     uint32_t n_output_refs, old_output_refs;
     uint64_t n_draws; /* dropout's, in this recording */
-    uint32_t twins_used;
+    uint32_t dedupe_used;
     uint32_t readers_size;
     uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
-    uint32_t n_found;
+    uint32_t n_merged;
     int kept_concats; /* some gradient is kept of a concatenation */
     int any_done;
     int values_shown; /* the caller was given the address of a value of this recording */
@@ -14310,7 +14310,7 @@ enum {
    recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
 
 static void fold__forget_runs(fold_ctx *f);
-static void fold__fill_twins(fold_ctx *f, uint32_t size);
+static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size);
 
 /* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
@@ -14402,9 +14402,9 @@ static int fold__forget_idle(fold_ctx *f)
         fold__fill_table(f, fold__table_for(FOLD__LEAST_TABLE, f->n_sigs));
         f->arrays[FOLD__ARRAY_SIG_TABLE].need = f->table_size * sizeof(uint32_t);
     }
-    if (fold__merges(f) && f->twins_size) {
-        fold__fill_twins(f, fold__table_for(FOLD__LEAST_TWINS, f->twins_used + 1));
-        f->arrays[FOLD__ARRAY_TWINS].need = f->twins_size * sizeof(uint32_t);
+    if (fold__merges(f) && f->dedupe_size) {
+        fold__fill_dedupe_table(f, fold__table_for(FOLD__LEAST_TWINS, f->dedupe_used + 1));
+        f->arrays[FOLD__ARRAY_DEDUPE_TABLE].need = f->dedupe_size * sizeof(uint32_t);
     }
     fold__forget_runs(f);
     return 1;
@@ -14412,12 +14412,13 @@ static int fold__forget_idle(fold_ctx *f)
 
 static void fold__forget_all(fold_ctx *f)
 {
-    static const uint8_t of_signatures[] = { FOLD__ARRAY_SIGS,   FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
-                                             FOLD__ARRAY_OPS,    FOLD__ARRAY_REFS,      FOLD__ARRAY_OP_SHAPES,
-                                             FOLD__ARRAY_VALUES, FOLD__ARRAY_TWINS };
+    static const uint8_t of_signatures[] = { FOLD__ARRAY_SIGS,   FOLD__ARRAY_SIG_TABLE,
+                                             FOLD__ARRAY_KEYS,   FOLD__ARRAY_OPS,
+                                             FOLD__ARRAY_REFS,   FOLD__ARRAY_OP_SHAPES,
+                                             FOLD__ARRAY_VALUES, FOLD__ARRAY_DEDUPE_TABLE };
     for (size_t i = 0; i < sizeof of_signatures; i++)
         f->arrays[of_signatures[i]].need = 0;
-    f->n_sigs = f->n_shapes = f->table_size = f->twins_size = f->row_of = 0;
+    f->n_sigs = f->n_shapes = f->table_size = f->dedupe_size = f->row_of = 0;
     memset(f->pool_used, 0, sizeof f->pool_used);
     memset(f->recent, 0, sizeof f->recent);
     memset(f->shape_bucket, 0, sizeof f->shape_bucket);
@@ -14587,7 +14588,7 @@ static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
 
-static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
+static int fold__is_duplicate(const fold_ctx *f, uint32_t left, uint32_t right)
 {
     const uint32_t left_edge = f->first_edge[left], right_edge = f->first_edge[right];
     const uint32_t count = f->first_edge[right + 1] - right_edge;
@@ -14603,7 +14604,7 @@ static int fold__is_twin(const fold_ctx *f, uint32_t left, uint32_t right)
     return !differ;
 }
 
-static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
+static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
 {
     const uint32_t first = f->first_edge[id], count = f->first_edge[id + 1] - first;
     uint32_t hash = f->sig[id] * 0x9e3779b1u + fold__kind_of(f, id);
@@ -14616,9 +14617,9 @@ static uint32_t fold__twin_hash(const fold_ctx *f, uint32_t id)
 /* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
    Most calls are the first that read their last operand. None before them can be the same, so they are only
    noted with the operand. The others, and leaves, are found in a hash table. */
-static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
+static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
-    const uint32_t mask = f->twins_size - 1;
+    const uint32_t mask = f->dedupe_size - 1;
     uint32_t last = 0; /* the operand that was recorded last */
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
         last = f->edge_source[edge] > last ? f->edge_source[edge] : last;
@@ -14626,28 +14627,29 @@ static uint32_t fold__find_twin(fold_ctx *f, uint32_t id)
         f->readers[last] = id;
         return 0;
     }
-    if (last && fold__is_twin(f, f->readers[last], id))
+    if (last && fold__is_duplicate(f, f->readers[last], id))
         return f->readers[last];
-    uint32_t at = fold__twin_hash(f, id) & mask;
-    for (; f->twins[at]; at = (at + 1) & mask)
-        if (fold__is_twin(f, f->twins[at], id))
-            return f->twins[at];
-    f->twins[at] = id;
-    f->twins_used++;
+    uint32_t at = fold__duplicate_hash(f, id) & mask;
+    for (; f->dedupe_table[at]; at = (at + 1) & mask)
+        if (fold__is_duplicate(f, f->dedupe_table[at], id))
+            return f->dedupe_table[at];
+    f->dedupe_table[at] = id;
+    f->dedupe_used++;
     return 0;
 }
 
-/* Enters the recording's calls and leaves into a table of twins of this size, for which there is room. */
-static void fold__fill_twins(fold_ctx *f, uint32_t size)
+/* Enters the recording's calls and leaves into a table of duplicates of this size, for which there is room.
+   */
+static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 {
-    f->twins_size = size;
-    f->twins_used = 0;
-    memset(f->twins, 0, size * sizeof(uint32_t));
+    f->dedupe_size = size;
+    f->dedupe_used = 0;
+    memset(f->dedupe_table, 0, size * sizeof(uint32_t));
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if (f->sig[id] && fold__node_sig(f, id)->tag_cell)
             continue;
         if (f->sig[id] || (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__is_list(f, id)))
-            fold__find_twin(f, id);
+            fold__find_duplicate(f, id);
     }
 }
 
@@ -14662,21 +14664,22 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for one more twin: the table is at most half full, and every node can have a reader. */
-FOLD__INLINE int fold__twins_ready(fold_ctx *f)
+/* Makes room for one more duplicate: the table is at most half full, and every node can have a reader. */
+FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
-           (f->twins_used * 2 < f->twins_size ||
-            fold__grow_table(f, FOLD__ARRAY_TWINS, f->twins_size, FOLD__LEAST_TWINS, fold__fill_twins));
+           (f->dedupe_used * 2 < f->dedupe_size ||
+            fold__grow_table(f, FOLD__ARRAY_DEDUPE_TABLE, f->dedupe_size, FOLD__LEAST_TWINS,
+                             fold__fill_dedupe_table));
 }
 
 /* Nodes [first, last] that were found when they were asked for again, most often by another sample. */
-static int fold__note_found(fold_ctx *f, uint32_t first, uint32_t last)
+static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
-    if (!fold__need(f, FOLD__ARRAY_FOUND, (size_t)f->n_found + 1, sizeof(fold__found)))
+    if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
         return 0;
-    const fold__found found = { first, last };
-    f->found[f->n_found++] = found;
+    const fold__merged_range found = { first, last };
+    f->found[f->n_merged++] = found;
     return 1;
 }
 
@@ -14691,10 +14694,10 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
 }
 
 /* Tells what stands for node `id`, just recorded: the same, recorded earlier. */
-static fold_node fold__found_twin(fold_ctx *f, uint32_t id, uint32_t twin)
+static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplicate)
 {
     fold__unrecord(f, id);
-    return fold__note_found(f, twin, twin) ? fold__handle(f, twin) : fold__null;
+    return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
 /* Returns a parameter's node in this recording; behind it lies its per-sample copy's. 0: not made yet. */
@@ -14758,8 +14761,9 @@ static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request)
 
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
-    const int body = f->frame.cell != 0, twins = fold__merges(f) && !body;
-    if (fold__broken(f) || (twins && !fold__twins_ready(f)) || !fold__room(f, 0, fold__n_operands(request)))
+    const int body = f->frame.cell != 0, dedupe_table = fold__merges(f) && !body;
+    if (fold__broken(f) || (dedupe_table && !fold__dedupe_ready(f)) ||
+        !fold__room(f, 0, fold__n_operands(request)))
         return fold__null;
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
@@ -14785,9 +14789,9 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     const uint32_t id = fold__append_call(f, sig, flags, request->data);
     if (request->n_list || request->form)
         fold__set_length(f, id, fold__elements_in(request));
-    const uint32_t twin = twins ? fold__find_twin(f, id) : 0;
-    if (twin)
-        return fold__found_twin(f, id, twin);
+    const uint32_t duplicate = dedupe_table ? fold__find_duplicate(f, id) : 0;
+    if (duplicate)
+        return fold__found_duplicate(f, id, duplicate);
     if (body)
         f->frame.ordinal++;
     if (!fold__is_eager(f) || f->frame.tracing)
@@ -14975,12 +14979,13 @@ static void fold__reset(fold_ctx *f);
 /* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
-    static const uint8_t lasting[] = { FOLD__ARRAY_SIGS,       FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,
-                                       FOLD__ARRAY_SHAPES,     FOLD__ARRAY_OPS,       FOLD__ARRAY_REFS,
-                                       FOLD__ARRAY_OP_SHAPES,  FOLD__ARRAY_VALUES,    FOLD__ARRAY_TWINS,
-                                       FOLD__ARRAY_KNOWN,      FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
-                                       FOLD__ARRAY_PLANS,      FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,
-                                       FOLD__ARRAY_TABLE_ROWS, FOLD__ARRAY_COSTS };
+    static const uint8_t lasting[] = {
+        FOLD__ARRAY_SIGS,         FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,      FOLD__ARRAY_SHAPES,
+        FOLD__ARRAY_OPS,          FOLD__ARRAY_REFS,      FOLD__ARRAY_OP_SHAPES, FOLD__ARRAY_VALUES,
+        FOLD__ARRAY_DEDUPE_TABLE, FOLD__ARRAY_KNOWN,     FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
+        FOLD__ARRAY_PLANS,        FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,     FOLD__ARRAY_TABLE_ROWS,
+        FOLD__ARRAY_COSTS
+    };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
     f->arena.count = FOLD__ARRAY_COUNT;
@@ -15132,8 +15137,8 @@ static void fold__reset(fold_ctx *f)
     f->first_edge[1] = 0;
     f->first_keep = f->waiting_step = FOLD__NONE;
     f->quantized = f->model->quantized;
-    if (fold__merges(f) && f->twins)
-        memset(f->twins, 0, f->twins_size * sizeof(uint32_t));
+    if (fold__merges(f) && f->dedupe_table)
+        memset(f->dedupe_table, 0, f->dedupe_size * sizeof(uint32_t));
     if (f->param_nodes)
         memset(f->param_nodes, 0, f->arrays[FOLD__ARRAY_PARAM_NODES].capacity);
     fold__new_salt(f);
@@ -15414,12 +15419,12 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
                                param->shape.dim[0]);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
-    if (shape == FOLD__NONE || (fold__merges(f) && !fold__twins_ready(f)) || !fold__room(f, 1, 0))
+    if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__room(f, 1, 0))
         return fold__null;
     const uint32_t id =
         fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
-    const uint32_t twin = fold__merges(f) ? fold__find_twin(f, id) : 0;
-    return twin                                    ? fold__found_twin(f, id, twin)
+    const uint32_t duplicate = fold__merges(f) ? fold__find_duplicate(f, id) : 0;
+    return duplicate                               ? fold__found_duplicate(f, id, duplicate)
            : FOLD__LIKELY(fold__has_floats(param)) ? fold__handle(f, id)
                                                    : fold__looked_up(f, id);
 }
@@ -18657,11 +18662,11 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 /* Marks the prefix: what identical calls of several samples became. With all it depends on, it is the same
    whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
    sum of a weight's gradient its rows come last. */
-static void fold__mark_found(fold_ctx *f)
+static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->counts.first_node;
-    for (uint32_t at = first > 1 ? f->old_found : 0; at < f->n_found; at++) {
-        const fold__found found = f->found[at];
+    for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
+        const fold__merged_range found = f->found[at];
         if (found.first < first)
             continue; /* it is there, or of samples that this run ties together */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
@@ -18670,7 +18675,7 @@ static void fold__mark_found(fold_ctx *f)
 
 static int fold__prefix_runs(const fold_ctx *f)
 {
-    for (uint32_t id = f->run->counts.first_node; id <= f->n_nodes && f->n_found; id++)
+    for (uint32_t id = f->run->counts.first_node; id <= f->n_nodes && f->n_merged; id++)
         if ((f->run->state[id] & (FOLD__RUNS | FOLD__PREFIX)) == (FOLD__RUNS | FOLD__PREFIX))
             return 1;
     return 0;
@@ -18872,7 +18877,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     run->state[0] = 0;
     run->reach[0] = 0;
     fold__look_from(f, fold__first_to_see(f));
-    fold__mark_found(f);
+    fold__mark_merged(f);
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id], FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
     /* kept nodes run too, but bear on no root */
@@ -23446,7 +23451,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
     if (!fold__merges(f))
         return fold__eager_body(f, id, fold__call_sig(f, request), operands, list, in);
     const size_t edges = fold__n_operands(request);
-    uint32_t sig = fold__twins_ready(f) ? fold__call_sig(f, request) : 0;
+    uint32_t sig = fold__dedupe_ready(f) ? fold__call_sig(f, request) : 0;
     if (sig && !fold__fits(f, 1, edges)) /* see fold__record_request */
         sig = fold__grow(f, 1, edges) ? fold__call_sig(f, request) : 0;
     if (!sig)
@@ -23454,12 +23459,12 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
     fold__add_edges(f, request);
     const uint32_t header =
         fold__append(f, FOLD__WINDOW, sig, 0, 0, f->sigs[sig].out_shape[0], draws ? fold__draw_base(f) : 0);
-    const uint32_t twin = fold__find_twin(f, header);
-    if (twin) {
-        const uint32_t made = f->header_call[twin];
+    const uint32_t duplicate = fold__find_duplicate(f, header);
+    if (duplicate) {
+        const uint32_t made = f->header_call[duplicate];
         fold__note_draws(f, draws);
         fold__unrecord(f, header);
-        return fold__note_found(f, twin, made) ? fold__handle(f, made) : fold__null;
+        return fold__note_merged(f, duplicate, made) ? fold__handle(f, made) : fold__null;
     }
     const fold_node call = fold__eager_body(f, id, fold__call_sig(f, request), operands, list, in);
     f->header_call[header] = call.id;
@@ -23998,7 +24003,7 @@ static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__
         { f->first_edge + 1, nodes, 0 },
         { f->shape + 1, nodes, 0 },
         { f->kind + 1, f->n_nodes, 0 },
-        { f->found, f->n_found * sizeof(fold__found), 0 },
+        { f->found, f->n_merged * sizeof(fold__merged_range), 0 },
         { f->run->run_sig, counts->run_sigs * sizeof(fold__run_sig), 0 },
         { f->run->batch, counts->batches * sizeof(fold__batch), 0 },
         { f->run->group, counts->groups * sizeof(fold__group), 0 },
@@ -24035,7 +24040,7 @@ static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
     fold__plan_part part[FOLD__PLAN_PARTS];
     const fold__run *run = f->run;
     const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
-    fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_found, (uint32_t)n_roots,
+    fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_merged, (uint32_t)n_roots,
                            n_words, f->model->layout, mode };
     fold__list_parts(f, n_words, &run->counts, part);
     key.hash = fold__hash_bytes(0, &key, sizeof key);
@@ -25472,7 +25477,7 @@ static void fold__end_run(fold_ctx *f)
     if (!run->idle)
         fold__commit_steps(f);
     f->old_nodes = f->n_nodes;
-    f->old_found = f->n_found;
+    f->old_merged = f->n_merged;
     f->old_index_refs = f->n_index_refs;
     f->old_output_refs = f->n_output_refs;
 }
