@@ -2020,7 +2020,7 @@ FOLD_API int fold_finite(const float *values, int n);
      program     the ops that a signature runs: one, or those of a cell's body
      signature   all that calls must share to be batched (fold__sig, in a context); fold__run_sig is one
                  in one run, fold__group_sig one in a group of that run
-     known       all that a context remembers of a signature from run to run (fold__known): its analyses
+     known       all that a context remembers of a signature from run to run (fold__sig_cache): its analyses
      analysis    everything that a program needs when certain inputs get gradients (fold__analysis)
      info        all that a run knows of one value, input or operand of a program (fold__value_info)
      list        the elements that a call takes in any number; elements of all calls lie end to end. A value
@@ -13115,7 +13115,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
     KEEP(VALUES, fold__value, values)         /* their values */                                             \
     RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* of nodes in a run: see FOLD__RUN_NODE_ARRAYS */       \
-    RUN(KNOWN, fold__known, known)            /* all that is known of every signature */                     \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)            /* all that is known of every signature */         \
     RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
@@ -14982,7 +14982,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
     static const uint8_t lasting[] = {
         FOLD__ARRAY_SIGS,         FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,      FOLD__ARRAY_SHAPES,
         FOLD__ARRAY_OPS,          FOLD__ARRAY_REFS,      FOLD__ARRAY_OP_SHAPES, FOLD__ARRAY_VALUES,
-        FOLD__ARRAY_DEDUPE_TABLE, FOLD__ARRAY_KNOWN,     FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
+        FOLD__ARRAY_DEDUPE_TABLE, FOLD__ARRAY_SIG_CACHE, FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
         FOLD__ARRAY_PLANS,        FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,     FOLD__ARRAY_TABLE_ROWS,
         FOLD__ARRAY_COSTS
     };
@@ -17975,7 +17975,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 
    Six structs tell of a signature, from what lasts longest to what lasts shortest:
      fold__sig         the context's: the key, the program and the shapes of equal calls
-     fold__known       the context's, one for each fold__sig: finds the next three
+     fold__sig_cache       the context's, one for each fold__sig: finds the next three
      fold__analysis    all that its program needs when certain inputs get gradients; for many runs
      fold__value_info  a value, input or operand of its program, as an analysis found it
      fold__run_sig     the signature in a run: how many calls, which inputs get gradients
@@ -18101,14 +18101,14 @@ typedef struct fold__value_info {
     uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
 } fold__value_info;
-/* Tells what is known of a signature since parameters were added or frozen. */
-typedef struct fold__known {
+/* What a run found out about a signature, kept since parameters were added or frozen. */
+typedef struct fold__sig_cache {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
     uint32_t analyses;     /* 1 + the analysis that it has first */
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
-} fold__known;
+} fold__sig_cache;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
     double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
@@ -18301,7 +18301,7 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_known, n_analyses, n_info;
+    uint32_t n_sig_caches, n_analyses, n_info;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -18468,7 +18468,7 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 /* Forgets what earlier runs knew of signatures, which have other numbers now. */
 static void fold__forget_runs(fold_ctx *f)
 {
-    f->arrays[FOLD__ARRAY_KNOWN].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
+    f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
@@ -18747,7 +18747,7 @@ typedef struct fold__marker {
     uint32_t *reach;
     const uint8_t *kind;
     const uint32_t *sig, *first_edge, *edge_source;
-    const fold__known *known;
+    const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
     uint8_t there;        /* kinds of values that are not computed again */
     uint32_t first_plain; /* from here on, marking a value is no more than that */
@@ -18763,7 +18763,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.sig = f->sig;
     marker.first_edge = f->first_edge;
     marker.edge_source = f->edge_source;
-    marker.known = run->known;
+    marker.sig_cache = run->sig_cache;
     marker.n_nodes = f->n_nodes;
     marker.there = run->recompute ? 0 : FOLD__DONE;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
@@ -18774,12 +18774,12 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
 /* Marks what a running call reads, and notes it as the last reader outside the suffix where it is. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
-    const fold__known *known = &marker->known[marker->sig[id]];
-    const int suffix = !(state & (FOLD__INNER | FOLD__PREFIX)) && known->flows && fold__in_suffix(f, id);
+    const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
+    const int suffix = !(state & (FOLD__INNER | FOLD__PREFIX)) && sig_cache->flows && fold__in_suffix(f, id);
     uint32_t edge = marker->first_edge[id], reader = id;
     const uint32_t end = marker->first_edge[id + 1];
     uint8_t marks = (state & FOLD__PASSED) | FOLD__INNER;
-    if (known->stops && marker->backward && (state & FOLD__BEARS)) {
+    if (sig_cache->stops && marker->backward && (state & FOLD__BEARS)) {
         fold__mark_passed(f, id);
         marks &= (uint8_t)~FOLD__BEARS;
     }
@@ -18899,7 +18899,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t window)
 {
     fold__run *run = f->run;
     const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
-    int grad = run->known[fold__sig_of_call(f, window)].trains;
+    int grad = run->sig_cache[fold__sig_of_call(f, window)].trains;
     for (uint32_t node = fold__body_first(f, window); node < window; node++)
         grad |= run->grad[node];
     for (uint32_t output = window; output < end && grad; output++) {
@@ -18931,7 +18931,7 @@ static void fold__mark_grads(fold_ctx *f)
     uint8_t *const grad = run->grad;
     const uint8_t *const kinds = f->kind, *const state = run->state;
     const uint32_t *const sigs = f->sig, n_nodes = f->n_nodes;
-    const fold__known *const known = run->known;
+    const fold__sig_cache *const sig_cache = run->sig_cache;
     const int eager = fold__is_eager(f);
     memset(grad, 0, (size_t)n_nodes + 2);
     run->grad_leaves = 0;
@@ -18944,7 +18944,7 @@ static void fold__mark_grads(fold_ctx *f)
         else if (!(state[id] & FOLD__BEARS))
             continue;
         else if (kind == FOLD__OP)
-            grad[id] = (uint8_t)(known[sigs[id]].trains || fold__passes_grad(f, id));
+            grad[id] = (uint8_t)(sig_cache[sigs[id]].trains || fold__passes_grad(f, id));
         else {
             grad[id] = (uint8_t)fold__leaf_grad(f, id);
             run->grad_leaves |= grad[id] && kind != FOLD__PARAM;
@@ -19012,7 +19012,7 @@ static uint8_t fold__settle_parts(uint32_t part, uint64_t cover, uint32_t size)
 
 FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
 {
-    return &f->run->run_sig[f->run->known[f->sig[id]].run_sig];
+    return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
 /* The slots whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
@@ -19442,30 +19442,31 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
 
 /* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
    when signatures began anew. */
-static int fold__know_signatures(fold_ctx *f)
+static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_KNOWN, f->n_sigs + 1, sizeof(fold__known)) ||
+    if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
-        run->n_known = run->n_analyses = run->n_info = 0;
+        run->n_sig_caches = run->n_analyses = run->n_info = 0;
         run->runs = 1;
     }
     run->of_layout = f->model->layout;
     run->of_table = f->sig_tables;
-    for (; run->n_known <= f->n_sigs; run->n_known++) {
-        fold__known *known = &run->known[run->n_known];
-        memset(known, 0, sizeof *known);
+    for (; run->n_sig_caches <= f->n_sigs; run->n_sig_caches++) {
+        fold__sig_cache *sig_cache = &run->sig_cache[run->n_sig_caches];
+        memset(sig_cache, 0, sizeof *sig_cache);
         if (fold__has_clock(f) && !fold__is_eager(f))
-            memset(run->cost + FOLD__COSTS * run->n_known, 0, FOLD__COSTS * sizeof *run->cost);
-        if (!run->n_known)
+            memset(run->cost + FOLD__COSTS * run->n_sig_caches, 0, FOLD__COSTS * sizeof *run->cost);
+        if (!run->n_sig_caches)
             continue;
-        const fold__program program = fold__program_of(f, &f->sigs[run->n_known]);
-        known->trains = (uint8_t)fold__trains(f, &program);
-        known->flows = (uint8_t)fold__sig_flows(f, &f->sigs[run->n_known]);
-        known->stops = f->sigs[run->n_known].differentiable != fold__all_slots(&f->sigs[run->n_known]);
+        const fold__program program = fold__program_of(f, &f->sigs[run->n_sig_caches]);
+        sig_cache->trains = (uint8_t)fold__trains(f, &program);
+        sig_cache->flows = (uint8_t)fold__sig_flows(f, &f->sigs[run->n_sig_caches]);
+        sig_cache->stops =
+            f->sigs[run->n_sig_caches].differentiable != fold__all_slots(&f->sigs[run->n_sig_caches]);
     }
     return 1;
 }
@@ -19480,8 +19481,8 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     memset(run_sig, 0, sizeof *run_sig);
     run_sig->sig = sig;
     run_sig->group_sig = FOLD__NONE;
-    run->known[sig].run = run->runs;
-    run->known[sig].run_sig = run->counts.run_sigs++;
+    run->sig_cache[sig].run = run->runs;
+    run->sig_cache[sig].run_sig = run->counts.run_sigs++;
     return 1;
 }
 
@@ -19489,23 +19490,23 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    if (!fold__know_signatures(f))
+    if (!fold__reserve_sig_caches(f))
         return 0;
     fold__mark_needed(f, roots, n_roots);
     run->counts.run_sigs = run->counts.leaves = 0;
-    const fold__known *known = run->known;
+    const fold__sig_cache *sig_cache = run->sig_cache;
     const uint32_t now = run->runs;
     uint32_t count = 0;
     for (uint32_t call = run->counts.first_call; call < f->n_calls; call++) {
         const uint32_t id = f->calls[call], sig = f->sig[id];
         if (!(run->state[id] & FOLD__RUNS))
             continue;
-        if (known[sig].run != now) {
+        if (sig_cache[sig].run != now) {
             if (!fold__add_run_sig(f, sig))
                 return 0;
-            known = run->known; /* arrays may have moved */
+            sig_cache = run->sig_cache; /* arrays may have moved */
         }
-        fold__run_sig *run_sig = &run->run_sig[known[sig].run_sig];
+        fold__run_sig *run_sig = &run->run_sig[sig_cache[sig].run_sig];
         const int bears = run->state[id] & FOLD__BEARS;
         run->calls[count++] = id;
         run_sig->calls++;
@@ -19523,11 +19524,11 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 }
 
 /* Finds or makes the analysis of a program for the inputs that get gradients in this run. Arrays may move. */
-static int fold__know_analysis(fold_ctx *f, uint32_t index)
+static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
     fold__run_sig *run_sig = &run->run_sig[index];
-    const uint32_t *first = &run->known[run_sig->sig].analyses;
+    const uint32_t *first = &run->sig_cache[run_sig->sig].analyses;
     for (uint32_t at = *first; at; at = run->analysis[at - 1].next) {
         const fold__analysis *analysis = &run->analysis[at - 1];
         if (analysis->slot_grad != run_sig->found.slot_grad || analysis->grad != run_sig->found.grad ||
@@ -19542,20 +19543,20 @@ static int fold__know_analysis(fold_ctx *f, uint32_t index)
         !fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
         return 0;
     run_sig = &run->run_sig[index];
-    run_sig->found.next = run->known[run_sig->sig].analyses;
+    run_sig->found.next = run->sig_cache[run_sig->sig].analyses;
     run_sig->found.backward = (uint8_t)fold__goes_back(run);
     run_sig->found.first_info = run->n_info;
     run->n_info += n_info;
     fold__analyse_signature(f, run_sig);
     run->analysis[run->n_analyses++] = run_sig->found;
-    run->known[run_sig->sig].analyses = run->n_analyses;
+    run->sig_cache[run_sig->sig].analyses = run->n_analyses;
     return 1;
 }
 
 static int fold__analyse_signatures(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++)
-        if (!fold__know_analysis(f, sig))
+        if (!fold__find_analysis(f, sig))
             return 0;
     return 1;
 }
@@ -19813,7 +19814,7 @@ static int fold__fits_strips(const fold_ctx *f, const fold__group *group, uint32
     }
     for (uint32_t output = 0; output < sig->n_out && backward; output++)
         fits &= !(f->kind[id + output] & FOLD__KEEP_GRAD) && run->mode[id + output] != FOLD__GRAD_SOME_PARTS;
-    for (uint32_t at = group->first_call; at < call && backward && run->known[f->sig[id]].trains; at++)
+    for (uint32_t at = group->first_call; at < call && backward && run->sig_cache[f->sig[id]].trains; at++)
         fits &= f->sig[calls[at]] != f->sig[id];
     return fits;
 }
@@ -19965,7 +19966,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     const uint32_t end_call = run->group[group].end_call;
     const uint32_t first_sig = run->counts.group_sigs, strip = fold__strip_of(&run->group[group]);
     for (uint32_t call = first_call; call < end_call; call++) {
-        const uint32_t id = run->calls[call], run_sig = run->known[f->sig[id]].run_sig;
+        const uint32_t id = run->calls[call], run_sig = run->sig_cache[f->sig[id]].run_sig;
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
             return 0;
         const uint32_t index = run->run_sig[run_sig].group_sig;
