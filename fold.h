@@ -13264,7 +13264,7 @@ typedef struct fold__sig {
     uint32_t op;       /* or FOLD__CELL_OP | cell */
     uint32_t shared;   /* mask of shared inputs */
     uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
-    uint32_t form;     /* how they are taken: FOLD__ROW_BY_ROW … */
+    uint32_t list_mode;     /* how they are taken: FOLD__ROW_BY_ROW … */
     uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
     uint32_t tag_op;   /* numbers that body's ops from 1 on; else 0 */
     uint32_t in_shape; /* names the first input's shape, as a word of the key */
@@ -13796,7 +13796,7 @@ typedef struct fold__request {
     const fold__op_impl *impl; /* an op's */
     int n_list, n_attr, has_params;
     uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
-    uint32_t form;  /* how they are taken: FOLD__ROW_BY_ROW … */
+    uint32_t list_mode;  /* how they are taken: FOLD__ROW_BY_ROW … */
     uint32_t rows;  /* rows that an op over whole lists gives; 1 where that is a single value */
     const fold__operand *in;
     const fold__list *list;
@@ -13883,8 +13883,8 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 /* Tells whether a signature's calls take lists row by row; whether they take them whole. */
-FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->form & FOLD__ROW_BY_ROW) != 0; }
-FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->form & FOLD__WHOLE_IN) != 0; }
+FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
+FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
 /* Tells an operand's place in the list of a signature's inputs, by its position in the op or cell. Fixed
    inputs come first, and behind them the components of the list. */
@@ -13926,7 +13926,7 @@ static void fold__retarget_ref(const fold__sig *sig, uint32_t position, fold__re
 static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request)
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
-    const int gives_lists = (sig->form & (FOLD__ROW_BY_ROW | FOLD__WHOLE_OUT)) != 0;
+    const int gives_lists = (sig->list_mode & (FOLD__ROW_BY_ROW | FOLD__WHOLE_OUT)) != 0;
     if (!fold__place_program(f, sig, 1, inputs, inputs + sig->n_out, sig->n_out))
         return 0;
     fold__body_op *op = f->ops + sig->first[FOLD__POOL_OPS];
@@ -14193,9 +14193,9 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     }
     if (mask)
         key[words++] = mask;
-    if (request->form)
+    if (request->list_mode)
         key[words++] = request->lists;
-    key[0] = request->op | request->n_in << 16 | request->form << 26 | (uint32_t)(mask != 0) << 30 |
+    key[0] = request->op | request->n_in << 16 | request->list_mode << 26 | (uint32_t)(mask != 0) << 30 |
              (uint32_t)(f->frame.cell != 0) << 31;
     *shared = mask;
     return words;
@@ -14206,7 +14206,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     const uint32_t *word = fold__key_of(f, sig) + 1;
     uint32_t differ = (sig->op ^ request->op) | (sig->n_in ^ request->n_in) |
                       (sig->n_list ^ (uint32_t)request->n_list) | (sig->tag_cell ^ f->frame.tag) |
-                      (sig->lists ^ request->lists) | (sig->form ^ request->form);
+                      (sig->lists ^ request->lists) | (sig->list_mode ^ request->list_mode);
     uint32_t kinds = 0;
     if (differ || (sig->tag_cell && sig->tag_op != f->frame.ordinal + 1))
         return 0;
@@ -14259,7 +14259,7 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     signature.in_shape = 1 + (uint32_t)request->n_attr + (request->has_params ? 2u : 0);
     signature.shared = shared;
     signature.lists = request->lists;
-    signature.form = request->form;
+    signature.list_mode = request->list_mode;
     if (f->frame.cell) {
         signature.tag_cell = f->frame.tag;
         signature.tag_op = f->frame.ordinal + 1;
@@ -14326,7 +14326,8 @@ static void fold__mark_sigs(fold_ctx *f)
 
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
 {
-    return fold__key_of(f, sig) + sig->count[FOLD__POOL_KEYS] - (sig->shared ? 3 : 2) - (sig->form ? 1 : 0);
+    return fold__key_of(f, sig) + sig->count[FOLD__POOL_KEYS] - (sig->shared ? 3 : 2) -
+           (sig->list_mode ? 1 : 0);
 }
 
 /* Moves what a signature has in the pools down to where they are used so far. */
@@ -14768,7 +14769,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
     const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
-    if (per_element && !f->frame.tracing && !(request->form & FOLD__WHOLE_IN)) {
+    if (per_element && !f->frame.tracing && !(request->list_mode & FOLD__WHOLE_IN)) {
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
@@ -14781,13 +14782,13 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->n_edges = edges;
         return marked ? fold__record_elements(f, request) : fold__null;
     }
-    if ((request->n_list || request->form) && !fold__results_fit(f, request, &f->sigs[sig])) {
+    if ((request->n_list || request->list_mode) && !fold__results_fit(f, request, &f->sigs[sig])) {
         f->n_edges = edges;
         return fold__null;
     }
     const uint8_t flags = (uint8_t)(f->frame.tracing ? per_element : 0);
     const uint32_t id = fold__append_call(f, sig, flags, request->data);
-    if (request->n_list || request->form)
+    if (request->n_list || request->list_mode)
         fold__set_length(f, id, fold__elements_in(request));
     const uint32_t duplicate = dedupe_table ? fold__find_duplicate(f, id) : 0;
     if (duplicate)
@@ -14861,7 +14862,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         made->request.list_shape[n_lists] = operand->shape;
         made->operand[fixed + n_lists++] = *operand;
     }
-    made->request.form |= FOLD__ROW_BY_ROW;
+    made->request.list_mode |= FOLD__ROW_BY_ROW;
     made->request.in = made->operand;
     made->request.n_in = fixed;
     made->request.n_list = (int)n_lists;
@@ -14917,7 +14918,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     if (!recent)
         return fold__null;
     const fold__sig *sig = &f->sigs[recent];
-    if ((sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->form | sig->tag_cell |
+    if ((sig->op ^ op) | (sig->n_in ^ (uint32_t)n_in) | sig->shared | sig->list_mode | sig->tag_cell |
         sig->out_lists | (!sig->n_list ^ !count))
         return fold__null;
     const uint32_t *key = fold__key_of(f, sig) + 1, *shape = key - 1 + sig->in_shape, n_list = sig->n_list;
@@ -15679,7 +15680,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, cons
     fold__request request;
     fold__ask_op(f, &request, impl, in, (int)n_in, attr, data);
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
-    request.form = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
+    request.list_mode = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
     for (uint32_t input = 0; input < n_in; input++)
         request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
     return fold__record(f, &request);
@@ -16468,7 +16469,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
     fold__ask_list_op(f, &request, &fold__impl_copy, 1, &list);
     request.list_shape[0] = row_shape;
     request.lists = 1;
-    request.form = FOLD__ROW_BY_ROW;
+    request.list_mode = FOLD__ROW_BY_ROW;
     return fold__record(f, &request);
 }
 
@@ -17066,7 +17067,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     for (int row = 0; row < rows; row++)
         data[row] = (uint64_t)index[row];
     fold__ask_op(f, &request, impl, &operand, 1, NULL, place);
-    request.form = FOLD__ROW_DATA;
+    request.list_mode = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
 
@@ -21529,7 +21530,7 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
             while (worker->list[call + 1] <= at)
                 call++;
         const uint32_t id = worker->ids[op->elem ? call : at];
-        const uint64_t base = (f->sigs[f->sig[id]].form & FOLD__ROW_DATA)
+        const uint64_t base = (f->sigs[f->sig[id]].list_mode & FOLD__ROW_DATA)
                                   ? fold__row_data(f, id)[at - worker->list[call]]
                                   : fold__node_op_data(f, id);
         data[i] = !op->is_random ? base
@@ -23539,7 +23540,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     const int by_rows = fold__is_by_rows(sig);
     fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     call->rows = 1;
-    call->data = sig->form & FOLD__ROW_DATA ? fold__row_data(f, id) + row : &f->node_data[id];
+    call->data = sig->list_mode & FOLD__ROW_DATA ? fold__row_data(f, id) + row : &f->node_data[id];
     call->list = (const int *)worker->one_list;
     worker->one_list[0] = 0;
     worker->one_list[1] = fold__elements_of(f, id);
@@ -25121,7 +25122,7 @@ static fold_status fold__run_status(const fold_ctx *f)
 
 static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
-    return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->form & FOLD__ROW_DATA);
+    return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->list_mode & FOLD__ROW_DATA);
 }
 static int fold__is_choice(const fold_ctx *f, uint32_t id)
 {
