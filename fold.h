@@ -8224,7 +8224,7 @@ typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* the model's */
-    const struct fold__byte_kernels *const *forms; /* the model's, by fold__param_data.form */
+    const struct fold__byte_kernels *const *formats; /* the model's, by fold__param_data.format */
     const uint8_t *bytes;                          /* the model's weights that are bytes or halves */
     int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
@@ -8263,7 +8263,7 @@ typedef struct fold__param_data {
     uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
     uint8_t grad_clear;       /* the gradient is all zeros: a total is written over them, or made there */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t form;             /* how its bytes lie, an enum fold__form */
+    uint8_t format;             /* how its bytes lie, an enum fold__weight_format */
     uint8_t stored;           /* bytes lie in the image, else floats */
     float byte_error;         /* the error of the weight in bytes, see fold__byte_pack */
     uint32_t name_hash;
@@ -8273,9 +8273,14 @@ typedef struct fold__param_data {
 #define FOLD__NO_PACK SIZE_MAX
 enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
 /* Bytes that products read, those of tables alone, halves. */
-enum fold__form { FOLD__IN_BYTES, FOLD__IN_LINES, FOLD__IN_HALVES, FOLD__BYTE_FORMS };
+enum fold__weight_format {
+    FOLD__FORMAT_INT8_COLUMNS,
+    FOLD__FORMAT_INT8_ROWS,
+    FOLD__FORMAT_BF16,
+    FOLD__WEIGHT_FORMATS
+};
 
-static size_t fold__form_size(const fold__byte_kernels *kernels, int inner, int columns)
+static size_t fold__format_size(const fold__byte_kernels *kernels, int inner, int columns)
 {
     const int scales = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
     return kernels->halves ? fold__half_size(inner, columns)
@@ -8291,7 +8296,7 @@ static const float *fold__floats_in_place(const fold__param_data *param)
 }
 static int fold__param_bits(const fold__param_data *param)
 {
-    return !fold__is_quantized(param) ? 32 : param->form == FOLD__IN_HALVES ? 16 : 8;
+    return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
 /* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
@@ -8913,7 +8918,7 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     product->n_pack = product->col = 0;
     product->in_place = fold__is_read_in_place(param, transposed) ? (size_t)columns : 0;
     if (fold__is_quantized(param)) {
-        const fold__byte_kernels *kernels = engine->forms[param->form];
+        const fold__byte_kernels *kernels = engine->formats[param->format];
         const fold__byte_weight weight = fold__weight_of(kernels, engine->bytes, param, transposed);
         kernels->product(kernels, &weight, product, scratch);
         return;
@@ -9055,15 +9060,15 @@ enum {
 }; /* a weight's gradient is joined in such blocks; no column is left alone */
 
 /* Measures products of at most so many rows; for training, of any number. */
-static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *forms,
+static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
     const int inner = weight->bytes != FOLD__NO_PACK ? rows : columns;
-    if (weight->form == FOLD__IN_HALVES)
+    if (weight->format == FOLD__FORMAT_BF16)
         return fold__half_floats(lines, inner);
     if (fold__is_quantized(weight))
-        return fold__byte_floats(forms[weight->form], lines, inner);
+        return fold__byte_floats(formats[weight->format], lines, inner);
     if (!trains)
         return fold__product_floats(kernels, lines, rows, columns) +
                (fold__floats_in_place(weight) ? fold__narrow_stride(rows) : 0);
@@ -11715,7 +11720,7 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__byte_kernels *forms[FOLD__BYTE_FORMS];
+    const fold__byte_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */
@@ -12365,7 +12370,7 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
     if (length < end || !fold__same_text(name + length - end, FOLD__SCALES))
         return NULL;
     const fold__param_data *param = fold__find_name(m, name, length - end);
-    return param && !fold__has_floats(param) && param->form != FOLD__IN_HALVES ? param : NULL;
+    return param && !fold__has_floats(param) && param->format != FOLD__FORMAT_BF16 ? param : NULL;
 }
 
 static const char *fold__param_problem(const fold_model *m, const fold_param_desc *desc)
@@ -12762,22 +12767,22 @@ static size_t fold__place_bytes(const fold_model *m, fold__param_data *param, in
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__forward_packs(param->uses), halves = bits == 16;
-    param->form = halves ? FOLD__IN_HALVES : forward ? FOLD__IN_BYTES : FOLD__IN_LINES;
-    const fold__byte_kernels *kernels = m->forms[param->form];
+    param->format = halves ? FOLD__FORMAT_BF16 : forward ? FOLD__FORMAT_INT8_COLUMNS : FOLD__FORMAT_INT8_ROWS;
+    const fold__byte_kernels *kernels = m->formats[param->format];
     if ((forward & FOLD__PACK_DIRECT) || (!forward && halves)) {
         param->bytes = bytes;
-        bytes += fold__round_up(fold__form_size(kernels, rows, columns), FOLD__ALIGN);
+        bytes += fold__round_up(fold__format_size(kernels, rows, columns), FOLD__ALIGN);
     }
     if ((forward & FOLD__PACK_TRANSPOSED) || (!forward && !halves)) {
         param->bytes_t = bytes;
-        bytes += fold__round_up(fold__form_size(kernels, columns, rows), FOLD__ALIGN);
+        bytes += fold__round_up(fold__format_size(kernels, columns, rows), FOLD__ALIGN);
     }
     return bytes;
 }
 
 static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, const fold__param_data *param)
 {
-    return m->forms[param->form];
+    return m->formats[param->format];
 }
 static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
@@ -12849,7 +12854,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
         fold__param_data *param = &fold__params(m)[index];
         if (fold__is_newly_quantized(param, had)) {
             param->bytes = param->bytes_t = FOLD__NO_PACK;
-            param->form = FOLD__IN_BYTES;
+            param->format = FOLD__FORMAT_INT8_COLUMNS;
             param->byte_error = 0;
         }
     }
@@ -12862,7 +12867,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
-    const int rows = transposed || param->form == FOLD__IN_HALVES; /* can be read */
+    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* can be read */
     return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && rows)) &&
            !(param->uses & FOLD__FOR_CELLS);
 }
@@ -12905,9 +12910,9 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
     fold__settings_ok(&m->error, FOLD__SET_quantize_desc, "fold_model_quantize", NULL, &settings);
     if (m->error.status)
         return m->error.status;
-    m->forms[FOLD__IN_BYTES] = fold__byte_kernels_for(m->kernels);
-    m->forms[FOLD__IN_LINES] = &fold__byte_lines;
-    m->forms[FOLD__IN_HALVES] = fold__half_kernels_for(m->kernels);
+    m->formats[FOLD__FORMAT_INT8_COLUMNS] = fold__byte_kernels_for(m->kernels);
+    m->formats[FOLD__FORMAT_INT8_ROWS] = &fold__byte_lines;
+    m->formats[FOLD__FORMAT_BF16] = fold__half_kernels_for(m->kernels);
     m->take_bytes = fold__take_bytes;
     const fold__fp saved = fold__fp_enter(0);
     if (fold__quantize_all(m, &settings)) {
@@ -19182,7 +19187,8 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
 {
     const size_t lines = (size_t)fold__shape_lines(&program->shape[op->first_shape]);
     const int trains = fold__is_eager(f) ? fold__in_training(f) : fold__goes_back(f->run);
-    return fold__linear_scratch(f->model->kernels, f->model->forms, &fold__params(f->model)[op->param[0] - 1],
+    return fold__linear_scratch(f->model->kernels, f->model->formats,
+                                &fold__params(f->model)[op->param[0] - 1],
                                 op->op == FOLD__OP_linear && !trains ? fold__size(rows, lines, 0) : SIZE_MAX,
                                 trains);
 }
@@ -21562,7 +21568,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     call->user = own ? own->user : NULL;
     engine->kernels = f->model->kernels;
     engine->packs = fold__packs(f->model);
-    engine->forms = f->model->forms;
+    engine->formats = f->model->formats;
     engine->bytes = fold__bytes(f->model);
     engine->values = fold__values(f->model);
     for (int i = 0; i < 2; i++)
@@ -28743,12 +28749,12 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 static size_t fold__param_bytes(const fold_model *m, const fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const fold__byte_kernels *kernels = m->forms[param->form];
+    const fold__byte_kernels *kernels = m->formats[param->format];
     const size_t floats = fold__keeps_values(param) ? param->size * sizeof(float) : 0;
     if (!fold__is_quantized(param) || fold__has_stored_bytes(kernels, param))
         return floats;
-    return floats + (param->bytes != FOLD__NO_PACK ? fold__form_size(kernels, rows, columns) : 0) +
-           (param->bytes_t != FOLD__NO_PACK ? fold__form_size(kernels, columns, rows) : 0);
+    return floats + (param->bytes != FOLD__NO_PACK ? fold__format_size(kernels, rows, columns) : 0) +
+           (param->bytes_t != FOLD__NO_PACK ? fold__format_size(kernels, columns, rows) : 0);
 }
 
 static void fold__put_param(fold__text *text, const fold_model *m, const fold__param_data *param,
@@ -28945,34 +28951,34 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_BYTES, FOLD__FORMS };
 
 /* State that never made a step, and cannot now, is left out. */
-static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int form)
+static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
-        return param->form == FOLD__IN_HALVES ? form == FOLD__AS_HALVES
-                                              : form == FOLD__AS_SCALES || form == FOLD__AS_BYTES;
-    return form == FOLD__AS_FLOATS && (!part || fold__trainable(m, param) || param->steps) &&
+        return param->format == FOLD__FORMAT_BF16 ? format == FOLD__AS_HALVES
+                                                  : format == FOLD__AS_SCALES || format == FOLD__AS_BYTES;
+    return format == FOLD__AS_FLOATS && (!part || fold__trainable(m, param) || param->steps) &&
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
 /* Writes a tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have
    the shape that Python multiplies them by. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
-                             int form, unsigned long long *at)
+                             int format, unsigned long long *at)
 {
     static const char *const type[FOLD__FORMS] = { "F32", "F32", "BF16", "I8" };
     static const unsigned long long width[FOLD__FORMS] = { 4, 4, 2, 1 };
     fold_shape shape = part == FOLD__PART_STEPS ? fold_shape1(1) : param->shape;
-    if (form == FOLD__AS_SCALES && param->bytes == FOLD__NO_PACK)
+    if (format == FOLD__AS_SCALES && param->bytes == FOLD__NO_PACK)
         shape.dim[shape.rank - 1] = 1;
-    else if (form == FOLD__AS_SCALES)
+    else if (format == FOLD__AS_SCALES)
         shape = fold_shape1(fold__matrix_columns(param));
     fold__put(text, ",\"%s", fold__part_name(m->rule, part));
     fold__put_name(text, param->name);
-    fold__put(text, "%s\":{\"dtype\":\"%s\",\"shape\":", form == FOLD__AS_SCALES ? FOLD__SCALES : "",
-              type[form]);
+    fold__put(text, "%s\":{\"dtype\":\"%s\",\"shape\":", format == FOLD__AS_SCALES ? FOLD__SCALES : "",
+              type[format]);
     for (int axis = 0; axis < shape.rank; axis++)
         fold__put(text, "%c%d", axis ? ',' : '[', shape.dim[axis]);
-    const unsigned long long end = *at + width[form] * (unsigned long long)fold__shape_size(&shape);
+    const unsigned long long end = *at + width[format] * (unsigned long long)fold__shape_size(&shape);
     fold__put(text, "],\"data_offsets\":[%llu,%llu]}", *at, end);
     *at = end;
 }
@@ -28991,11 +28997,11 @@ static void fold__put_header(fold__text *text, const fold_model *m, const fold_s
         fold__put(text, "\"");
     }
     fold__put(text, "}");
-    for (int form = 0; form < FOLD__FORMS; form++)
+    for (int format = 0; format < FOLD__FORMS; format++)
         for (int part = 0; part < (desc->state ? fold__parts_of(m->rule) : 1); part++)
             for (uint32_t index = 0; index < m->n_params; index++)
-                if (fold__is_saved(m, &fold__params(m)[index], part, form))
-                    fold__put_tensor(text, m, &fold__params(m)[index], part, form, &at);
+                if (fold__is_saved(m, &fold__params(m)[index], part, format))
+                    fold__put_tensor(text, m, &fold__params(m)[index], part, format, &at);
     fold__put(text, "}");
 }
 
@@ -29032,7 +29038,7 @@ static void fold__put_byte_weight(fold__text *text, const fold_model *m, const f
     for (size_t at = 0; at < param->size; at++) {
         const int line = (int)(at / (size_t)columns), across = (int)(at % (size_t)columns);
         const int row = transposed ? across : line, column = transposed ? line : across;
-        if (param->form == FOLD__IN_HALVES)
+        if (param->format == FOLD__FORMAT_BF16)
             fold__put_number(text, fold__half_at(&weight, count, row, column), 2);
         else
             fold__put_number(text, (uint64_t)(*fold__byte_at(kernels, &weight, row, column) ^ kernels->flip),
@@ -29041,14 +29047,14 @@ static void fold__put_byte_weight(fold__text *text, const fold_model *m, const f
 }
 
 static void fold__put_data(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
-                           int form)
+                           int format)
 {
     const int transposed = param->bytes == FOLD__NO_PACK;
     const int scales = transposed ? fold__matrix_rows(param) : fold__matrix_columns(param);
     const float steps = (float)param->steps;
-    if (form == FOLD__AS_BYTES || form == FOLD__AS_HALVES)
+    if (format == FOLD__AS_BYTES || format == FOLD__AS_HALVES)
         fold__put_byte_weight(text, m, param);
-    else if (form == FOLD__AS_SCALES)
+    else if (format == FOLD__AS_SCALES)
         fold__put_floats(text, fold__bytes_of(m, param, transposed).scales, (size_t)scales);
     else if (part == FOLD__PART_STEPS)
         fold__put_floats(text, &steps, 1);
@@ -29080,11 +29086,11 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__put_number(&text, padded, 8);
     fold__put_header(&text, m, &options);
     fold__put_spaces(&text, length, padded);
-    for (int form = 0; form < FOLD__FORMS; form++)
+    for (int format = 0; format < FOLD__FORMS; format++)
         for (int part = 0; part < parts; part++)
             for (uint32_t index = 0; index < m->n_params && !text.stopped; index++)
-                if (fold__is_saved(m, &fold__params(m)[index], part, form))
-                    fold__put_data(&text, m, &fold__params(m)[index], part, form);
+                if (fold__is_saved(m, &fold__params(m)[index], part, format))
+                    fold__put_data(&text, m, &fold__params(m)[index], part, format);
     return fold__text_end(&text);
 }
 
@@ -30070,8 +30076,8 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
 static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_data *param)
 {
     const int by_rows = tensor->scales && tensor->scales->shape.rank > 1;
-    return tensor->scales && param->form != FOLD__IN_HALVES && (param->bytes != FOLD__NO_PACK) != by_rows &&
-           (param->bytes_t != FOLD__NO_PACK) == by_rows;
+    return tensor->scales && param->format != FOLD__FORMAT_BF16 &&
+           (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
 /* Looks at what becomes bytes, or was, and makes room for floats on the way. */
@@ -30279,7 +30285,7 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
     const size_t bytes = fold__place_bytes(m, param, 8, m->bytes);
     param->place = tensor->data;
     param->stored = 1;
-    if (fold__has_stored_bytes(m->forms[param->form], param)) {
+    if (fold__has_stored_bytes(m->formats[param->format], param)) {
         *(by_columns ? &param->bytes : &param->bytes_t) = (size_t)(tensor->scales->data - tensor->data);
         return 1;
     }

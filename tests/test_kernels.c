@@ -220,7 +220,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
         float *w = floats((size_t)total * (size_t)n), *expect = (float *)malloc(((size_t)m * (size_t)n + 1) * sizeof *expect);
         int *qw = (int *)malloc((size_t)total * (size_t)n * sizeof *qw);
         float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__byte_floats(kernels, SIZE_MAX, most));
-        const size_t size = fold__form_size(kernels, total, n);
+        const size_t size = fold__format_size(kernels, total, n);
         uint8_t *bytes = (uint8_t *)malloc(size);
         const ptrdiff_t step = transposed ? 1 : n, next = transposed ? total : 1;
         for (j = 0; j < n; j++) {
@@ -1111,7 +1111,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     float *w = floats((size_t)k * (size_t)n), *pack, *scratch = floats(fold__scratch_floats(f, k, n)), *raw;
     double best = 1e9, t, flop = 2.0 * m * k * n, pack_time = 1e9, wg = 1e9, bytes_time = 1e9;
     const fold__byte_kernels *kernels = fold__byte_kernels_for(f);
-    float *bytes = floats((fold__form_size(kernels, k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__byte_floats(kernels, SIZE_MAX, k));
+    float *bytes = floats((fold__format_size(kernels, k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__byte_floats(kernels, SIZE_MAX, k));
     uint8_t *quads = (uint8_t *)(((uintptr_t)bytes + 63) & ~(uintptr_t)63);
     fold__seg seg;
     fold__product p;
