@@ -2053,7 +2053,7 @@ FOLD_API int fold_finite(const float *values, int n);
      sight       tells who sees whom in attention by edges, both from queries and from keys (fold__adjacency)
      pack        a weight laid out in panels for the tiles; refreshed when its values are written
      image       a safetensors file in memory whose values are read where they lie (fold_model_read_in_place)
-     bytes       a weight as whole numbers of eight bits with a scale for each column (fold__byte_weight)
+     bytes       a weight as whole numbers of eight bits with a scale for each column (fold__int8_weight)
    ============================================================================================ */
 
 /* ==== room: configuration and platform ======================================================
@@ -3180,11 +3180,11 @@ enum {
     FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
     FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
     FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
-    FOLD__BYTE_GROUP = 16,                          /* columns of a weight in bytes that lie together */
-    FOLD__BYTE_WIDE = 4,                            /* groups that a tile has at most */
-    FOLD__BYTE_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
-    FOLD__BYTE_LINE = 64,                           /* bytes of a quad of a group */
-    FOLD__BYTE_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
+    FOLD__INT8_GROUP = 16,                          /* columns of a weight in bytes that lie together */
+    FOLD__INT8_WIDE = 4,                            /* groups that a tile has at most */
+    FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
+    FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
+    FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
     FOLD__HALF_GROUP = 64,  /* columns of a weight in halves that lie together, at the end up to 15 more */
     FOLD__HALF_INNER = 320, /* rows of a group that are floats in scratch at a time */
     FOLD__HALF_ROWS = 240,  /* rows of x that pass over them */
@@ -4709,22 +4709,22 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    Columns lie in groups of 16. In a group four rows of the weight, a quad, follow on four. A quad has four
    bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
    segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
-   where products are plain loops, and in tables that no product reads (fold__byte_lines): so those in an
+   where products are plain loops, and in tables that no product reads (fold__int8_lines): so those in an
    image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
    of rows there. */
 
 /* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
    bytes apart and rows `row`. */
-typedef struct fold__byte_weight {
+typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
-} fold__byte_weight;
+} fold__int8_weight;
 
 /* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
    Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
    them, from from_col and to_col on. */
-typedef struct fold__byte_span {
+typedef struct fold__int8_span {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
@@ -4734,85 +4734,85 @@ typedef struct fold__byte_span {
     const float *const *from;
     float *const *to;
     size_t from_col, to_col;
-} fold__byte_span;
-typedef void (*fold__byte_tile_fn)(const fold__byte_span *at);
+} fold__int8_span;
+typedef void (*fold__int8_tile_fn)(const fold__int8_span *at);
 
 /* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
    `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
    begin with -128 times the sum of the row's bytes. */
-typedef struct fold__byte_kernels {
+typedef struct fold__int8_kernels {
     const char *name;
-    void (*product)(const struct fold__byte_kernels *kernels, const struct fold__byte_weight *weight,
-                    const fold__product *product, float *scratch); /* fold__byte_product, for the linker */
-    float (*pack)(const struct fold__byte_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
-                  int columns, int transposed); /* fold__byte_pack */
+    void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
+                    const fold__product *product, float *scratch); /* fold__int8_product, for the linker */
+    float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
+                  int columns, int transposed); /* fold__int8_pack */
     int size;     /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
     int as_saved; /* no groups: bytes lie as files have them */
     unsigned flip;
     int tallest; /* rows of the tallest tile, see fold__tile_height */
-    fold__byte_tile_fn tile[FOLD__TILE_ROWS][FOLD__BYTE_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
+    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
     /* The bits of the largest magnitude: above those of infinity when there is a NaN. */
     uint32_t (*largest)(const float *from, int count);
     /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
        their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__half_kernels *halves; /* take weights in halves; NULL: they are bytes */
-} fold__byte_kernels;
+} fold__int8_kernels;
 
-static int fold__byte_groups(int columns) { return (columns - 1) / FOLD__BYTE_GROUP + 1; }
+static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
 /* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
-static size_t fold__byte_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__BYTE_LINE; }
+static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
 /* Counts the bytes of a weight, behind which its scales lie. */
-static size_t fold__byte_size(const fold__byte_kernels *kernels, int inner, int columns)
+static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
-                             : (size_t)fold__byte_groups(columns) * fold__byte_stride(inner);
+                             : (size_t)fold__int8_groups(columns) * fold__int8_stride(inner);
 }
 
-static fold__byte_weight fold__byte_weight_at(const fold__byte_kernels *kernels, const uint8_t *bytes,
+static fold__int8_weight fold__int8_weight_at(const fold__int8_kernels *kernels, const uint8_t *bytes,
                                               int inner, int columns, int transposed)
 {
-    fold__byte_weight weight;
+    fold__int8_weight weight;
     weight.bytes = bytes;
-    weight.group = kernels->size ? fold__byte_stride(inner) : (size_t)inner;
+    weight.group = kernels->size ? fold__int8_stride(inner) : (size_t)inner;
     weight.row = transposed ? 1 : (size_t)columns;
     if (kernels->as_saved)
         weight.group = transposed ? (size_t)inner : 1;
-    weight.scales = (const float *)(const void *)(bytes + fold__byte_size(kernels, inner, columns));
+    weight.scales = (const float *)(const void *)(bytes + fold__int8_size(kernels, inner, columns));
     return weight;
 }
 
-static size_t fold__byte_place(const fold__byte_kernels *kernels, int row, int column)
+static size_t fold__int8_place(const fold__int8_kernels *kernels, int row, int column)
 {
     const int together = 4 / kernels->size, part = row % 4 / together;
-    return (size_t)(row / 4) * FOLD__BYTE_LINE +
-           (size_t)((part * FOLD__BYTE_GROUP + column) * together + row % together);
+    return (size_t)(row / 4) * FOLD__INT8_LINE +
+           (size_t)((part * FOLD__INT8_GROUP + column) * together + row % together);
 }
 
-static uint8_t *fold__byte_at(const fold__byte_kernels *kernels, const fold__byte_weight *weight, int row,
+static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int8_weight *weight, int row,
                               int column)
 {
     uint8_t *bytes = (uint8_t *)(uintptr_t)weight->bytes;
     if (kernels->as_saved)
         return bytes + (size_t)column * weight->group + (size_t)row * weight->row;
-    return bytes + (size_t)(column / FOLD__BYTE_GROUP) * weight->group +
-           fold__byte_place(kernels, row, column % FOLD__BYTE_GROUP);
+    return bytes + (size_t)(column / FOLD__INT8_GROUP) * weight->group +
+           fold__int8_place(kernels, row, column % FOLD__INT8_GROUP);
 }
 
-static int fold__byte_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-static size_t fold__byte_row(const fold__byte_kernels *kernels, int inner)
+static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
+static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
-    return (bytes + FOLD__BYTE_LINE - 1) / FOLD__BYTE_LINE * FOLD__BYTE_LINE;
+    return (bytes + FOLD__INT8_LINE - 1) / FOLD__INT8_LINE * FOLD__INT8_LINE;
 }
-static size_t fold__byte_floats(const fold__byte_kernels *kernels, size_t rows, int inner)
+static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, int inner)
 {
-    const size_t block = fold__min_size(rows, FOLD__BYTE_ROWS);
-    return 2 * FOLD__BYTE_ROWS + block * fold__byte_row(kernels, inner) / sizeof(float);
+    const size_t block = fold__min_size(rows, FOLD__INT8_ROWS);
+    return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
 /* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
-FOLD__INLINE float fold__byte_factor(uint32_t largest, float *scale)
+FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
     memcpy(&most, &largest, sizeof most);
@@ -4823,8 +4823,8 @@ FOLD__INLINE float fold__byte_factor(uint32_t largest, float *scale)
 }
 
 /* One segment of some rows of a product; their bytes, and what goes with each row, are in scratch. */
-typedef struct fold__byte_block {
-    const fold__byte_kernels *kernels;
+typedef struct fold__int8_block {
+    const fold__int8_kernels *kernels;
     const fold__seg *seg;
     const fold_rows *init, *output;
     ptrdiff_t first;
@@ -4833,21 +4833,21 @@ typedef struct fold__byte_block {
     float *scale;
     char *rows;
     size_t stride;
-    const float *from[FOLD__BYTE_ROWS];
-    float *to[FOLD__BYTE_ROWS];
+    const float *from[FOLD__INT8_ROWS];
+    float *to[FOLD__INT8_ROWS];
     ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
-} fold__byte_block;
+} fold__int8_block;
 
 /* Brings a row that may lie anywhere into the cache, long before it is read. */
-FOLD__INLINE void fold__byte_fetch(const fold__seg *seg, ptrdiff_t row)
+FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
         FOLD__PREFETCH(seg->input.rows[row] + at);
 }
 
-static void fold__byte_read(const fold__byte_block *block)
+static void fold__int8_read(const fold__int8_block *block)
 {
-    const fold__byte_kernels *kernels = block->kernels;
+    const fold__int8_kernels *kernels = block->kernels;
     const int inner = block->seg->inner;
     const size_t size = (size_t)kernels->size;
     const size_t lead = kernels->as_saved ? 0 : (size_t)(block->seg->row % 4) * size;
@@ -4855,8 +4855,8 @@ static void fold__byte_read(const fold__byte_block *block)
         char *to = block->rows + (size_t)line * block->stride;
         const float *from = fold__at(&block->seg->input, block->first + line);
         if (!block->first && block->seg->input.rows && line + 2 < block->count)
-            fold__byte_fetch(block->seg, line + 2);
-        const float factor = fold__byte_factor(kernels->largest(from, inner), &block->scale[line]);
+            fold__int8_fetch(block->seg, line + 2);
+        const float factor = fold__int8_factor(kernels->largest(from, inner), &block->scale[line]);
         block->start[line] = 0;
         if (factor == 0.0f) {
             memset(to, 0, block->stride);
@@ -4867,7 +4867,7 @@ static void fold__byte_read(const fold__byte_block *block)
     }
 }
 
-static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int wide)
+static void fold__int8_tiles(fold__int8_block *block, fold__int8_span *at, int wide)
 {
     for (int line = 0, height; line < block->count; line += height) {
         height = fold__tile_height(block->kernels->tallest, block->count - line, 0);
@@ -4877,20 +4877,20 @@ static void fold__byte_tiles(fold__byte_block *block, fold__byte_span *at, int w
         at->from = block->from + line;
         at->to = block->to + line;
         if (block->ahead < block->end)
-            fold__byte_fetch(block->seg, block->ahead++);
+            fold__int8_fetch(block->seg, block->ahead++);
         block->kernels->tile[height - 1][wide - 1](at);
     }
 }
 
-static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight *weight, int columns)
+static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight *weight, int columns)
 {
     const fold__seg *seg = block->seg;
-    const int groups = fold__byte_groups(columns), started = block->init->base || block->init->rows;
+    const int groups = fold__int8_groups(columns), started = block->init->base || block->init->rows;
     const int as_saved = block->kernels->as_saved;
-    const size_t row = as_saved ? (size_t)seg->row * weight->row : (size_t)(seg->row / 4) * FOLD__BYTE_LINE;
-    fold__byte_span at;
-    block->stride = fold__byte_row(block->kernels, seg->inner);
-    fold__byte_read(block);
+    const size_t row = as_saved ? (size_t)seg->row * weight->row : (size_t)(seg->row / 4) * FOLD__INT8_LINE;
+    fold__int8_span at;
+    block->stride = fold__int8_row(block->kernels, seg->inner);
+    fold__int8_read(block);
     for (int line = 0; line < block->count; line++) {
         block->from[line] = started ? fold__at(block->init, block->first + line) : fold__zeros;
         block->to[line] = fold__at(block->output, block->first + line);
@@ -4900,41 +4900,41 @@ static void fold__byte_segment(fold__byte_block *block, const fold__byte_weight 
     at.row = weight->row;
     at.quads = as_saved ? seg->inner : (seg->row % 4 + seg->inner + 3) / 4;
     for (int group = 0, wide; group < groups; group += wide) {
-        const int col = group * FOLD__BYTE_GROUP;
+        const int col = group * FOLD__INT8_GROUP;
         wide = groups - group >= 4 ? 4 : groups - group >= 2 ? 2 : 1;
         while (!block->kernels->tile[0][wide - 1])
             wide /= 2;
-        at.columns = columns - col < wide * FOLD__BYTE_GROUP ? columns - col : wide * FOLD__BYTE_GROUP;
+        at.columns = columns - col < wide * FOLD__INT8_GROUP ? columns - col : wide * FOLD__INT8_GROUP;
         at.scales = weight->scales + col;
         at.weights = weight->bytes + (size_t)(as_saved ? col : group) * weight->group + row;
         at.to_col = (size_t)col;
         at.from_col = started ? at.to_col : 0;
-        fold__byte_tiles(block, &at, wide);
+        fold__int8_tiles(block, &at, wide);
     }
 }
 
 /* Makes the product of whole weights in bytes: n_pack and col of the product are not read. */
-static void fold__byte_product(const fold__byte_kernels *kernels, const fold__byte_weight *weight,
+static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
-    fold__byte_block block;
+    fold__int8_block block;
     block.kernels = kernels;
     block.output = &product->output;
     block.start = (int32_t *)(void *)scratch;
-    block.scale = scratch + FOLD__BYTE_ROWS;
-    block.rows = (char *)(block.scale + FOLD__BYTE_ROWS);
+    block.scale = scratch + FOLD__INT8_ROWS;
+    block.rows = (char *)(block.scale + FOLD__INT8_ROWS);
     for (int row = 0; row < product->rows; row += block.count) {
         const int left = product->rows - row;
         block.first = row;
-        block.count = left < FOLD__BYTE_ROWS ? left : FOLD__BYTE_ROWS;
+        block.count = left < FOLD__INT8_ROWS ? left : FOLD__INT8_ROWS;
         for (int segment = 0; segment < product->n_seg; segment++) {
             block.seg = product->seg + segment;
             block.init = segment ? &product->output : &product->init;
             block.ahead = row + block.count;
             block.end = !block.seg->input.rows       ? 0
-                        : left < 2 * FOLD__BYTE_ROWS ? product->rows
-                                                     : row + 2 * FOLD__BYTE_ROWS;
-            fold__byte_segment(&block, weight, product->columns);
+                        : left < 2 * FOLD__INT8_ROWS ? product->rows
+                                                     : row + 2 * FOLD__INT8_ROWS;
+            fold__int8_segment(&block, weight, product->columns);
         }
     }
 }
@@ -4949,14 +4949,14 @@ static float fold__worse(float worst, double lost, double whole)
 /* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
    largest error of a column: the root of the mean square of what rounding changed, beside that of its values.
    Returns NaN when a value is not finite. */
-static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
+static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
-    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
+    const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float *scales = (float *)(uintptr_t)weight.scales, worst = 0;
     memset(bytes, (int)kernels->flip, (size_t)((const uint8_t *)(const void *)scales - bytes));
-    const int kept = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
+    const int kept = kernels->as_saved ? columns : fold__int8_groups(columns) * FOLD__INT8_GROUP;
     memset(scales, 0, (size_t)kept * sizeof *scales);
     for (int column = 0; column < columns; column++) {
         const float *from = weights + (size_t)column * next;
@@ -4968,12 +4968,12 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
         }
         if (largest >= 0x7f800000u)
             return NAN;
-        const float factor = fold__byte_factor(largest, &scales[column]);
+        const float factor = fold__int8_factor(largest, &scales[column]);
         for (int row = 0; row < inner; row++) {
             const float value = from[(size_t)row * step], rounded = value * factor + 12582912.0f;
             const float number = rounded - 12582912.0f, back = number * scales[column];
             const double error = (double)value - (double)back;
-            *fold__byte_at(kernels, &weight, row, column) = (uint8_t)((unsigned)(int)number ^ kernels->flip);
+            *fold__int8_at(kernels, &weight, row, column) = (uint8_t)((unsigned)(int)number ^ kernels->flip);
             lost += error * error;
             whole += (double)value * (double)value;
         }
@@ -4983,7 +4983,7 @@ static float fold__byte_pack(const fold__byte_kernels *kernels, uint8_t *bytes, 
 }
 
 /* Serves tables that no product reads. */
-static const fold__byte_kernels fold__byte_lines = { "lines", NULL, fold__byte_pack, 1,    1,
+static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
@@ -5006,7 +5006,7 @@ typedef struct fold__half_kernels {
     void (*line)(const fold__half_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
-    void (*read)(const struct fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
+    void (*read)(const struct fold__half_kernels *halves, const fold__int8_weight *weight, int rows,
                  int columns, int transposed, int line, float *to); /* fold__half_read, for the linker */
 } fold__half_kernels;
 
@@ -5015,7 +5015,7 @@ static size_t fold__half_size(int inner, int columns) /* tiles read a bit beyond
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__HALF_GROUP * sizeof(float);
 }
 
-static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int columns, int column)
+static fold__half_group fold__half_group_of(const fold__int8_weight *weight, int columns, int column)
 {
     const int groups = (columns + FOLD__HALF_GROUP - FOLD__LANES) / FOLD__HALF_GROUP,
               at = column / FOLD__HALF_GROUP < groups ? column / FOLD__HALF_GROUP : groups - 1;
@@ -5026,14 +5026,14 @@ static fold__half_group fold__half_group_of(const fold__byte_weight *weight, int
     return group;
 }
 
-static uint32_t fold__half_at(const fold__byte_weight *weight, int columns, int row, int column)
+static uint32_t fold__half_at(const fold__int8_weight *weight, int columns, int row, int column)
 {
     const fold__half_group group = fold__half_group_of(weight, columns, column);
     const float *word = group.words + (size_t)(row / 2) * (size_t)group.width + (column - group.from);
     return fold__bits_of(*word) >> 16 * (row % 2) & 0xffffu;
 }
 
-static void fold__half_read(const fold__half_kernels *halves, const fold__byte_weight *weight, int rows,
+static void fold__half_read(const fold__half_kernels *halves, const fold__int8_weight *weight, int rows,
                             int columns, int transposed, int line, float *to)
 {
     for (int column = 0; column < columns && !transposed;) {
@@ -5115,7 +5115,7 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     }
 }
 
-static void fold__half_product(const fold__byte_kernels *kernels, const fold__byte_weight *weight,
+static void fold__half_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
     int column = 0, row;
@@ -5137,10 +5137,10 @@ static uint32_t fold__half_of(uint32_t bits)
     return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
 }
 
-static float fold__half_pack(const fold__byte_kernels *kernels, uint8_t *bytes, const float *weights,
+static float fold__half_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
-    const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, inner, columns, transposed);
+    const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float worst = 0;
     memset(bytes, 0, fold__half_size(inner, columns));
@@ -5460,22 +5460,22 @@ FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
     }
 FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
-FOLD__IN_SET(fold__half_kernels_for, fold__byte_kernels, half_table)
+FOLD__IN_SET(fold__half_kernels_for, fold__int8_kernels, half_table)
 
 /* The products of bytes that go with a kernel set, by what the processor has for them. */
-static const fold__byte_kernels *fold__byte_kernels_for(const fold__kernels *kernels)
+static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
-    static const fold__byte_kernels *const set[] = FOLD__LIGHT_SETS(byte_table);
+    static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
 #if FOLD__VNNI
     uint32_t registers[4] = { 0, 0, 0, 0 };
     if (kernels->set == 2)
         fold__cpuid(7, registers);
     if (registers[2] >> 11 & 1)
-        return &fold__byte_table__avx512;
+        return &fold__int8_table__avx512;
 #elif FOLD__SDOT
     enum { HAS_DOT_PRODUCTS = 1 << 20 }; /* Linux's HWCAP_ASIMDDP */
     if (kernels->set == 1 && getauxval(AT_HWCAP) & HAS_DOT_PRODUCTS)
-        return &fold__byte_table__sdot;
+        return &fold__int8_table__sdot;
 #endif
     return set[kernels->set];
 }
@@ -7666,12 +7666,12 @@ static const fold__attender FOLD__ISA(attender) = {
 /* ---- products of bytes ---- */
 
 #if FOLD__SIMD_PASS != 512 || FOLD__VNNI
-#define FOLD__BYTE_SIZE (FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS) ? 2 : 1)
-#define FOLD__BYTE_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
-#define FOLD__BYTE_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
-#define FOLD__BYTE_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
+#define FOLD__INT8_SIZE (FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS) ? 2 : 1)
+#define FOLD__INT8_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
+#define FOLD__INT8_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
+#define FOLD__INT8_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
 /* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
-   stores FOLD__BYTE_SIZE low bytes of each. */
+   stores FOLD__INT8_SIZE low bytes of each. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
 #define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
@@ -7743,17 +7743,17 @@ FOLD__INLINE uint32_t fold__int_most__portable(FOLD__I bits)
     return most;
 }
 #if FOLD__PAIRS
-typedef int16_t fold__byte_value;
+typedef int16_t fold__int8_value;
 #else
-typedef int8_t fold__byte_value;
+typedef int8_t fold__int8_value;
 #endif
 FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 {
     int32_t whole[FOLD__W];
-    fold__byte_value values[FOLD__W];
+    fold__int8_value values[FOLD__W];
     memcpy(whole, &numbers, sizeof whole);
     for (int lane = 0; lane < FOLD__W; lane++)
-        values[lane] = (fold__byte_value)whole[lane];
+        values[lane] = (fold__int8_value)whole[lane];
     memcpy(to, values, sizeof values);
 }
 #define FOLD__IMAX(a, b) fold__int_max__portable(a, b)
@@ -7790,16 +7790,16 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
         const FOLD__V scaled = FOLD__VMUL(FOLD__VLOAD(from + at), scale);
         numbers = FOLD__ISUB(FOLD__VBITS(FOLD__VADD(scaled, magic)), base);
         total = FOLD__IADD(total, numbers);
-        FOLD__IBYTES(to + at * FOLD__BYTE_SIZE, numbers);
+        FOLD__IBYTES(to + at * FOLD__INT8_SIZE, numbers);
     }
     if (at < count) {
         const FOLD__MASK last = FOLD__SOME(count - at);
         const FOLD__V scaled = FOLD__VMUL(FOLD__VLOAD_M(from + at, last), scale);
         numbers = FOLD__ISUB(FOLD__VBITS(FOLD__VADD(scaled, magic)), base);
         total = FOLD__IADD(total, numbers);
-        FOLD__IBYTES(to + at * FOLD__BYTE_SIZE, numbers);
+        FOLD__IBYTES(to + at * FOLD__INT8_SIZE, numbers);
     }
-    memset(to + count * FOLD__BYTE_SIZE, 0, 4 * FOLD__BYTE_SIZE);
+    memset(to + count * FOLD__INT8_SIZE, 0, 4 * FOLD__INT8_SIZE);
     return FOLD__ITOTAL(total);
 }
 
@@ -7807,30 +7807,30 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 /* In a step all rows add products of 32 bits of x, which all columns read, with as many values of each
    column. These are a quad, or two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
-#define FOLD__BYTE_V __m512i
-#define FOLD__BYTE_SET(number) _mm512_set1_epi32(number)
-#define FOLD__BYTE_WEIGHT(ROWS, column) \
+#define FOLD__INT8_V __m512i
+#define FOLD__INT8_SET(number) _mm512_set1_epi32(number)
+#define FOLD__INT8_WEIGHT(ROWS, column) \
     const __m512i weight##column = _mm512_loadu_si512(weights + (size_t)(column)*at->group);
-#define FOLD__BYTE_DOT(row, column) \
+#define FOLD__INT8_DOT(row, column) \
     sum##row##column = _mm512_dpbusd_epi32(sum##row##column, weight##column, input);
-#define FOLD__BYTE_FLOATS(numbers) _mm512_maskz_cvtepi32_ps(FOLD__ALL, numbers)
+#define FOLD__INT8_FLOATS(numbers) _mm512_maskz_cvtepi32_ps(FOLD__ALL, numbers)
 #elif FOLD__SIMD_PASS == 256
-#define FOLD__BYTE_V __m256i
-#define FOLD__BYTE_SET(number) _mm256_set1_epi32(number)
-#define FOLD__BYTE_WEIGHT(ROWS, column) \
+#define FOLD__INT8_V __m256i
+#define FOLD__INT8_SET(number) _mm256_set1_epi32(number)
+#define FOLD__INT8_WEIGHT(ROWS, column) \
     const __m256i weight##column =      \
         _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(weights + 16 * (column))));
-#define FOLD__BYTE_DOT(row, column) \
+#define FOLD__INT8_DOT(row, column) \
     sum##row##column = _mm256_add_epi32(sum##row##column, _mm256_madd_epi16(weight##column, input));
-#define FOLD__BYTE_FLOATS(numbers) _mm256_cvtepi32_ps(numbers)
+#define FOLD__INT8_FLOATS(numbers) _mm256_cvtepi32_ps(numbers)
 #elif FOLD__SIMD_PASS == 128
-#define FOLD__BYTE_V int32x4_t
-#define FOLD__BYTE_SET(number) vdupq_n_s32(number)
-#define FOLD__BYTE_WEIGHT(ROWS, column) \
+#define FOLD__INT8_V int32x4_t
+#define FOLD__INT8_SET(number) vdupq_n_s32(number)
+#define FOLD__INT8_WEIGHT(ROWS, column) \
     const int8x16_t weight##column = vld1q_s8((const int8_t *)weights + 16 * (column));
-#define FOLD__BYTE_DOT(row, column) \
+#define FOLD__INT8_DOT(row, column) \
     sum##row##column = fold__dot_bytes__neon(sum##row##column, weight##column, vreinterpretq_s8_s32(input));
-#define FOLD__BYTE_FLOATS(numbers) vcvtq_f32_s32(numbers)
+#define FOLD__INT8_FLOATS(numbers) vcvtq_f32_s32(numbers)
 FOLD__INLINE int32x4_t fold__dot_bytes__neon(int32x4_t sum, int8x16_t weight, int8x16_t input)
 {
 #ifdef __ARM_FEATURE_DOTPROD
@@ -7841,42 +7841,42 @@ FOLD__INLINE int32x4_t fold__dot_bytes__neon(int32x4_t sum, int8x16_t weight, in
 #endif
 }
 #elif FOLD__X86
-#define FOLD__BYTE_V __m128i
-#define FOLD__BYTE_SET(number) _mm_set1_epi32(number)
-#define FOLD__BYTE_WEIGHT(ROWS, column) \
+#define FOLD__INT8_V __m128i
+#define FOLD__INT8_SET(number) _mm_set1_epi32(number)
+#define FOLD__INT8_WEIGHT(ROWS, column) \
     const __m128i weight##column = fold__wider__portable(weights + 8 * (column));
-#define FOLD__BYTE_DOT(row, column) \
+#define FOLD__INT8_DOT(row, column) \
     sum##row##column = _mm_add_epi32(sum##row##column, _mm_madd_epi16(weight##column, input));
-#define FOLD__BYTE_FLOATS(numbers) ((FOLD__V)_mm_cvtepi32_ps(numbers))
+#define FOLD__INT8_FLOATS(numbers) ((FOLD__V)_mm_cvtepi32_ps(numbers))
 FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
 {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)from);
     return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
 }
 #else
-#define FOLD__BYTE_V v128_t
-#define FOLD__BYTE_SET(number) wasm_i32x4_splat(number)
-#define FOLD__BYTE_WEIGHT(ROWS, column) \
+#define FOLD__INT8_V v128_t
+#define FOLD__INT8_SET(number) wasm_i32x4_splat(number)
+#define FOLD__INT8_WEIGHT(ROWS, column) \
     const v128_t weight##column = wasm_i16x8_load8x8(weights + 8 * (column));
-#define FOLD__BYTE_DOT(row, column) \
+#define FOLD__INT8_DOT(row, column) \
     sum##row##column = wasm_i32x4_add(sum##row##column, wasm_i32x4_dot_i16x8(weight##column, input));
-#define FOLD__BYTE_FLOATS(numbers) ((FOLD__V)wasm_f32x4_convert_i32x4(numbers))
+#define FOLD__INT8_FLOATS(numbers) ((FOLD__V)wasm_f32x4_convert_i32x4(numbers))
 #endif
-#define FOLD__BYTE_START(row, column) FOLD__BYTE_V sum##row##column = FOLD__BYTE_SET(at->start[row]);
-#define FOLD__BYTE_STARTS(row, VECTORS)                           \
+#define FOLD__INT8_START(row, column) FOLD__INT8_V sum##row##column = FOLD__INT8_SET(at->start[row]);
+#define FOLD__INT8_STARTS(row, VECTORS)                           \
     const char *input##row = at->rows + (size_t)(row)*at->stride; \
-    FOLD__COLS_##VECTORS(FOLD__BYTE_START, row)
-#define FOLD__BYTE_ROW(row, VECTORS)                       \
+    FOLD__COLS_##VECTORS(FOLD__INT8_START, row)
+#define FOLD__INT8_ROW(row, VECTORS)                       \
     {                                                      \
         int32_t values;                                    \
         memcpy(&values, input##row + step, sizeof values); \
-        const FOLD__BYTE_V input = FOLD__BYTE_SET(values); \
-        FOLD__COLS_##VECTORS(FOLD__BYTE_DOT, row)          \
+        const FOLD__INT8_V input = FOLD__INT8_SET(values); \
+        FOLD__COLS_##VECTORS(FOLD__INT8_DOT, row)          \
     }
-#define FOLD__BYTE_PUT(row, column)                                                                       \
+#define FOLD__INT8_PUT(row, column)                                                                       \
     {                                                                                                     \
         const int left = columns - (column)*FOLD__W;                                                      \
-        const FOLD__V scaled = FOLD__VMUL(FOLD__BYTE_FLOATS(sum##row##column), scale);                    \
+        const FOLD__V scaled = FOLD__VMUL(FOLD__INT8_FLOATS(sum##row##column), scale);                    \
         const FOLD__V term = FOLD__VMUL(scaled, FOLD__VLOAD(scales + (column)*FOLD__W));                  \
         const float *from = from##row + (column)*FOLD__W;                                                 \
         float *to = to##row + (column)*FOLD__W;                                                           \
@@ -7886,53 +7886,53 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
             FOLD__VSTORE_M(to, FOLD__VADD(FOLD__VLOAD_M(from, FOLD__SOME(left)), term), FOLD__SOME(left), \
                            left);                                                                         \
     }
-#define FOLD__BYTE_PUTS(row, VECTORS)                      \
+#define FOLD__INT8_PUTS(row, VECTORS)                      \
     {                                                      \
         const FOLD__V scale = FOLD__VSET(at->scale[row]);  \
         const float *from##row = at->from[row] + from_col; \
         float *to##row = at->to[row] + to_col;             \
-        FOLD__COLS_##VECTORS(FOLD__BYTE_PUT, row)          \
+        FOLD__COLS_##VECTORS(FOLD__INT8_PUT, row)          \
     }
-#define FOLD__BYTE_TILE(ROWS, VECTORS)                                                                  \
-    FOLD__BYTE_TARGET static void FOLD__BYTE_AT(ROWS, VECTORS)(const fold__byte_span *at)               \
+#define FOLD__INT8_TILE(ROWS, VECTORS)                                                                  \
+    FOLD__INT8_TARGET static void FOLD__INT8_AT(ROWS, VECTORS)(const fold__int8_span *at)               \
     {                                                                                                   \
         const uint8_t *weights = at->weights;                                                           \
-        const int end = at->quads * 4 * FOLD__BYTE_SIZE, columns = at->columns;                         \
+        const int end = at->quads * 4 * FOLD__INT8_SIZE, columns = at->columns;                         \
         const float *scales = at->scales;                                                               \
         const size_t from_col = at->from_col, to_col = at->to_col;                                      \
         int step;                                                                                       \
-        FOLD__ROWS_##ROWS(FOLD__BYTE_STARTS, VECTORS);                                                  \
-        for (step = 0; step < end; step += 4, weights += FOLD__BYTE_LINE / FOLD__BYTE_SIZE) {           \
-            FOLD__COLS_##VECTORS(FOLD__BYTE_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__BYTE_ROW, VECTORS)    \
+        FOLD__ROWS_##ROWS(FOLD__INT8_STARTS, VECTORS);                                                  \
+        for (step = 0; step < end; step += 4, weights += FOLD__INT8_LINE / FOLD__INT8_SIZE) {           \
+            FOLD__COLS_##VECTORS(FOLD__INT8_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__INT8_ROW, VECTORS)    \
         }                                                                                               \
-        FOLD__ROWS_##ROWS(FOLD__BYTE_PUTS, VECTORS)                                                     \
+        FOLD__ROWS_##ROWS(FOLD__INT8_PUTS, VECTORS)                                                     \
     }
-#define FOLD__BYTE_AT(ROWS, VECTORS) FOLD__ISA(byte_tile_##ROWS##_by_##VECTORS)
+#define FOLD__INT8_AT(ROWS, VECTORS) FOLD__ISA(int8_tile_##ROWS##_by_##VECTORS)
 #if FOLD__SIMD_PASS == 512
-#define FOLD__BYTE_TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")
-#define FOLD__BYTE_VECTORS(F, ROWS, groups) F(ROWS, groups)
-#define FOLD__BYTE_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 124)
+#define FOLD__INT8_TARGET FOLD__FOR("avx512f,avx512dq,avx512vl,avx512bw,avx512vnni,fma")
+#define FOLD__INT8_VECTORS(F, ROWS, groups) F(ROWS, groups)
+#define FOLD__INT8_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 124, 124)
 #elif FOLD__SIMD_PASS == 256
-#define FOLD__BYTE_TARGET FOLD__TARGET
-#define FOLD__BYTE_VECTORS(F, ROWS, groups) F(ROWS, 2)
-#define FOLD__BYTE_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 1, 1)
+#define FOLD__INT8_TARGET FOLD__TARGET
+#define FOLD__INT8_VECTORS(F, ROWS, groups) F(ROWS, 2)
+#define FOLD__INT8_TILES(ROW, tile) FOLD__SIX_ROWS(ROW, tile, 1, 1)
 #else
-#define FOLD__BYTE_TARGET FOLD__TARGET
-#define FOLD__BYTE_VECTORS(F, ROWS, groups) F(ROWS, 4)
+#define FOLD__INT8_TARGET FOLD__TARGET
+#define FOLD__INT8_VECTORS(F, ROWS, groups) F(ROWS, 4)
 #if FOLD__SIMD_PASS == 128
-#define FOLD__BYTE_TILES(ROW, tile) ROW(tile, 1, 1) ROW(tile, 2, 1) ROW(tile, 3, NONE) ROW(tile, 4, 1)
+#define FOLD__INT8_TILES(ROW, tile) ROW(tile, 1, 1) ROW(tile, 2, 1) ROW(tile, 3, NONE) ROW(tile, 4, 1)
 #else
-#define FOLD__BYTE_TILES(ROW, tile) ROW(tile, 1, 1) ROW(tile, 2, 1)
+#define FOLD__INT8_TILES(ROW, tile) ROW(tile, 1, 1) ROW(tile, 2, 1)
 #endif
 #endif
-#define FOLD__BYTE_TILE_OF(ROWS, groups) FOLD__BYTE_VECTORS(FOLD__BYTE_TILE, ROWS, groups)
-#define FOLD__BYTE_AT_OF(ROWS, groups) FOLD__BYTE_VECTORS(FOLD__BYTE_AT, ROWS, groups)
-FOLD__BYTE_TILES(FOLD__MAKE_ROW, FOLD__BYTE_TILE_OF)
-#define FOLD__BYTE_ALL FOLD__BYTE_TILES(FOLD__NAME_ROW, FOLD__BYTE_AT_OF)
+#define FOLD__INT8_TILE_OF(ROWS, groups) FOLD__INT8_VECTORS(FOLD__INT8_TILE, ROWS, groups)
+#define FOLD__INT8_AT_OF(ROWS, groups) FOLD__INT8_VECTORS(FOLD__INT8_AT, ROWS, groups)
+FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
+#define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
 /* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
-FOLD__NOINLINE static void fold__byte_sums__portable(const fold__byte_span *at, int column, int32_t *sums)
+FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_span *at, int column, int32_t *sums)
 {
     const int8_t *weights = (const int8_t *)at->weights + (size_t)column * at->group;
     const int8_t *input = (const int8_t *)at->rows, *const end = input + at->quads;
@@ -7952,46 +7952,46 @@ FOLD__NOINLINE static void fold__byte_sums__portable(const fold__byte_span *at, 
     sums[3] = sum_3;
 }
 
-static void fold__byte_tile__portable(const fold__byte_span *at)
+static void fold__int8_tile__portable(const fold__int8_span *at)
 {
-    int32_t sums[FOLD__BYTE_GROUP];
+    int32_t sums[FOLD__INT8_GROUP];
     for (int column = 0; column < at->columns; column += 4)
-        fold__byte_sums__portable(at, column, sums + column);
+        fold__int8_sums__portable(at, column, sums + column);
     for (int column = 0; column < at->columns; column++) {
         const float scaled = (float)sums[column] * at->scale[0], term = scaled * at->scales[column];
         at->to[0][at->to_col + (size_t)column] = at->from[0][at->from_col + (size_t)column] + term;
     }
 }
-#define FOLD__BYTE_ALL { fold__byte_tile__portable }
+#define FOLD__INT8_ALL { fold__int8_tile__portable }
 #endif
 
-#define FOLD__BYTE_TABLE(name)                                                                          \
-    { name, fold__byte_product, fold__byte_pack, FOLD__BYTE_SIZE, FOLD__BYTE_AS_SAVED, FOLD__BYTE_FLIP, \
-      FOLD__BYTE_TALLEST, { FOLD__BYTE_ALL }, FOLD__ISA(byte_largest), FOLD__ISA(byte_round), NULL }
-static const fold__byte_kernels FOLD__ISA(byte_table) = FOLD__BYTE_TABLE(FOLD__ISA_NAME);
+#define FOLD__INT8_TABLE(name)                                                                          \
+    { name, fold__int8_product, fold__int8_pack, FOLD__INT8_SIZE, FOLD__INT8_AS_SAVED, FOLD__INT8_FLIP, \
+      FOLD__INT8_TALLEST, { FOLD__INT8_ALL }, FOLD__ISA(byte_largest), FOLD__ISA(byte_round), NULL }
+static const fold__int8_kernels FOLD__ISA(int8_table) = FOLD__INT8_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
 /* The same tiles by one instruction for a quad of each of four columns, for processors that have it. */
-#undef FOLD__BYTE_DOT
-#undef FOLD__BYTE_AT
-#define FOLD__BYTE_DOT(row, column) \
+#undef FOLD__INT8_DOT
+#undef FOLD__INT8_AT
+#define FOLD__INT8_DOT(row, column) \
     sum##row##column = fold__dot_bytes__sdot(sum##row##column, weight##column, vreinterpretq_s8_s32(input));
-#define FOLD__BYTE_AT(ROWS, VECTORS) fold__byte_tile_##ROWS##_by_##VECTORS##__sdot
-#undef FOLD__BYTE_TARGET
+#define FOLD__INT8_AT(ROWS, VECTORS) fold__int8_tile_##ROWS##_by_##VECTORS##__sdot
+#undef FOLD__INT8_TARGET
 #ifdef __clang__
-#define FOLD__BYTE_TARGET __attribute__((target("dotprod")))
+#define FOLD__INT8_TARGET __attribute__((target("dotprod")))
 #else
-#define FOLD__BYTE_TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
+#define FOLD__INT8_TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
 #endif
-FOLD__BYTE_TARGET FOLD__INLINE int32x4_t fold__dot_bytes__sdot(int32x4_t sum, int8x16_t weight,
+FOLD__INT8_TARGET FOLD__INLINE int32x4_t fold__dot_bytes__sdot(int32x4_t sum, int8x16_t weight,
                                                                int8x16_t input)
 {
     __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(weight), "w"(input));
     return sum;
 }
 
-FOLD__BYTE_TILES(FOLD__MAKE_ROW, FOLD__BYTE_TILE_OF)
-static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot");
+FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
+static const fold__int8_kernels fold__int8_table__sdot = FOLD__INT8_TABLE("sdot");
 #endif
 
 #undef FOLD__IRAW
@@ -8000,16 +8000,16 @@ static const fold__byte_kernels fold__byte_table__sdot = FOLD__BYTE_TABLE("sdot"
 #undef FOLD__IMOST
 #undef FOLD__ITOTAL
 #undef FOLD__IBYTES
-#undef FOLD__BYTE_WEIGHT
-#undef FOLD__BYTE_DOT
-#undef FOLD__BYTE_V
-#undef FOLD__BYTE_SET
-#undef FOLD__BYTE_FLOATS
-#undef FOLD__BYTE_AT
-#undef FOLD__BYTE_TARGET
-#undef FOLD__BYTE_TILES
-#undef FOLD__BYTE_VECTORS
-#undef FOLD__BYTE_ALL
+#undef FOLD__INT8_WEIGHT
+#undef FOLD__INT8_DOT
+#undef FOLD__INT8_V
+#undef FOLD__INT8_SET
+#undef FOLD__INT8_FLOATS
+#undef FOLD__INT8_AT
+#undef FOLD__INT8_TARGET
+#undef FOLD__INT8_TILES
+#undef FOLD__INT8_VECTORS
+#undef FOLD__INT8_ALL
 #endif
 
 /* ---- products of halves ---- */
@@ -8114,7 +8114,7 @@ static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int i
 
 static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
                                                       FOLD__ISA(product), fold__half_read };
-static const fold__byte_kernels FOLD__ISA(half_table) = {
+static const fold__int8_kernels FOLD__ISA(half_table) = {
     FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0, 0, 0, 0, { { NULL } }, NULL,
     NULL,           &FOLD__ISA(halves)
 };
@@ -8224,7 +8224,7 @@ typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* the model's */
-    const struct fold__byte_kernels *const *formats; /* the model's, by fold__param_data.format */
+    const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
     const uint8_t *bytes;                          /* the model's weights that are bytes or halves */
     int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
@@ -8265,7 +8265,7 @@ typedef struct fold__param_data {
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
     uint8_t format;             /* how its bytes lie, an enum fold__weight_format */
     uint8_t stored;           /* bytes lie in the image, else floats */
-    float byte_error;         /* the error of the weight in bytes, see fold__byte_pack */
+    float byte_error;         /* the error of the weight in bytes, see fold__int8_pack */
     uint32_t name_hash;
     uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
                             parameter below whose hash is smaller, and the one whose hash is not; 0: none */
@@ -8280,11 +8280,11 @@ enum fold__weight_format {
     FOLD__WEIGHT_FORMATS
 };
 
-static size_t fold__format_size(const fold__byte_kernels *kernels, int inner, int columns)
+static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
-    const int scales = kernels->as_saved ? columns : fold__byte_groups(columns) * FOLD__BYTE_GROUP;
+    const int scales = kernels->as_saved ? columns : fold__int8_groups(columns) * FOLD__INT8_GROUP;
     return kernels->halves ? fold__half_size(inner, columns)
-                           : fold__byte_size(kernels, inner, columns) + (size_t)scales * sizeof(float);
+                           : fold__int8_size(kernels, inner, columns) + (size_t)scales * sizeof(float);
 }
 static int fold__is_quantized(const fold__param_data *param)
 {
@@ -8826,19 +8826,19 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
 }
 
 /* Tells whether the bytes of a weight or its transpose are read in an image, or among those of the model. */
-static int fold__has_stored_bytes(const fold__byte_kernels *kernels, const fold__param_data *param)
+static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
 }
 
-static fold__byte_weight fold__weight_of(const fold__byte_kernels *kernels, const uint8_t *bytes,
+static fold__int8_weight fold__weight_of(const fold__int8_kernels *kernels, const uint8_t *bytes,
                                          const fold__param_data *param, int transposed)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int stored = fold__has_stored_bytes(kernels, param);
     const size_t at = transposed ? param->bytes_t : param->bytes;
     const uint8_t *from = stored ? (const uint8_t *)param->place : bytes + at;
-    fold__byte_weight weight = fold__byte_weight_at(kernels, from, transposed ? columns : rows,
+    fold__int8_weight weight = fold__int8_weight_at(kernels, from, transposed ? columns : rows,
                                                     transposed ? rows : columns, transposed);
     if (stored)
         weight.scales = (const float *)(const void *)(from + (ptrdiff_t)at);
@@ -8918,8 +8918,8 @@ static void fold__weight_product(const fold__engine *engine, int transposed, fol
     product->n_pack = product->col = 0;
     product->in_place = fold__is_read_in_place(param, transposed) ? (size_t)columns : 0;
     if (fold__is_quantized(param)) {
-        const fold__byte_kernels *kernels = engine->formats[param->format];
-        const fold__byte_weight weight = fold__weight_of(kernels, engine->bytes, param, transposed);
+        const fold__int8_kernels *kernels = engine->formats[param->format];
+        const fold__int8_weight weight = fold__weight_of(kernels, engine->bytes, param, transposed);
         kernels->product(kernels, &weight, product, scratch);
         return;
     }
@@ -9060,7 +9060,7 @@ enum {
 }; /* a weight's gradient is joined in such blocks; no column is left alone */
 
 /* Measures products of at most so many rows; for training, of any number. */
-static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byte_kernels *const *formats,
+static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
@@ -9068,7 +9068,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__byt
     if (weight->format == FOLD__FORMAT_BF16)
         return fold__half_floats(lines, inner);
     if (fold__is_quantized(weight))
-        return fold__byte_floats(formats[weight->format], lines, inner);
+        return fold__int8_floats(formats[weight->format], lines, inner);
     if (!trains)
         return fold__product_floats(kernels, lines, rows, columns) +
                (fold__floats_in_place(weight) ? fold__narrow_stride(rows) : 0);
@@ -11720,7 +11720,7 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__byte_kernels *formats[FOLD__WEIGHT_FORMATS];
+    const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */
@@ -12748,9 +12748,9 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     if (!forward)
         return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->place && param->shape.rank > 1 &&
                columns >= FOLD__LANES;
-    if ((forward & FOLD__PACK_DIRECT) && (columns < FOLD__LANES || rows > FOLD__BYTE_INNER))
+    if ((forward & FOLD__PACK_DIRECT) && (columns < FOLD__LANES || rows > FOLD__INT8_INNER))
         return 0;
-    if ((forward & FOLD__PACK_TRANSPOSED) && (rows < FOLD__LANES || columns > FOLD__BYTE_INNER))
+    if ((forward & FOLD__PACK_TRANSPOSED) && (rows < FOLD__LANES || columns > FOLD__INT8_INNER))
         return 0;
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
@@ -12768,7 +12768,7 @@ static size_t fold__place_bytes(const fold_model *m, fold__param_data *param, in
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__forward_packs(param->uses), halves = bits == 16;
     param->format = halves ? FOLD__FORMAT_BF16 : forward ? FOLD__FORMAT_INT8_COLUMNS : FOLD__FORMAT_INT8_ROWS;
-    const fold__byte_kernels *kernels = m->formats[param->format];
+    const fold__int8_kernels *kernels = m->formats[param->format];
     if ((forward & FOLD__PACK_DIRECT) || (!forward && halves)) {
         param->bytes = bytes;
         bytes += fold__round_up(fold__format_size(kernels, rows, columns), FOLD__ALIGN);
@@ -12780,21 +12780,21 @@ static size_t fold__place_bytes(const fold_model *m, fold__param_data *param, in
     return bytes;
 }
 
-static const fold__byte_kernels *fold__byte_kernels_of(const fold_model *m, const fold__param_data *param)
+static const fold__int8_kernels *fold__int8_kernels_of(const fold_model *m, const fold__param_data *param)
 {
     return m->formats[param->format];
 }
-static fold__byte_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
+static fold__int8_weight fold__bytes_of(const fold_model *m, const fold__param_data *param, int transposed)
 {
-    return fold__weight_of(fold__byte_kernels_of(m, param), fold__bytes(m), param, transposed);
+    return fold__weight_of(fold__int8_kernels_of(m, param), fold__bytes(m), param, transposed);
 }
 
 static void fold__read_lines(const fold_model *m, const fold__param_data *param, size_t from, int count,
                              float *to)
 {
-    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
+    const fold__int8_kernels *kernels = fold__int8_kernels_of(m, param);
     const int transposed = param->bytes == FOLD__NO_PACK, lines = kernels->as_saved;
-    const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
+    const fold__int8_weight weight = fold__bytes_of(m, param, transposed);
     const int columns = fold__matrix_columns(param), first = (int)(from / (size_t)columns);
     for (int line = first; line < first + count / columns; line++, to += columns) {
         if (kernels->halves) {
@@ -12803,11 +12803,11 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
             continue;
         }
         const float scale = weight.scales[line];
-        const uint8_t *bytes = fold__byte_at(kernels, &weight, 0, line);
+        const uint8_t *bytes = fold__int8_at(kernels, &weight, 0, line);
         for (int column = 0; column < columns && lines; column++)
             to[column] = scale * (float)(int8_t)bytes[column];
         for (int column = 0; column < columns && !lines; column++)
-            to[column] = scale * (float)fold__byte_number(*fold__byte_at(kernels, &weight, column, line) ^
+            to[column] = scale * (float)fold__int8_number(*fold__int8_at(kernels, &weight, column, line) ^
                                                           kernels->flip);
     }
 }
@@ -12816,7 +12816,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
+    const fold__int8_kernels *kernels = fold__int8_kernels_of(m, param);
     float error[2] = { 0, 0 };
     if (param->bytes != FOLD__NO_PACK)
         error[0] = kernels->pack(kernels, fold__bytes(m) + param->bytes, values, rows, columns, 0);
@@ -12910,8 +12910,8 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
     fold__settings_ok(&m->error, FOLD__SET_quantize_desc, "fold_model_quantize", NULL, &settings);
     if (m->error.status)
         return m->error.status;
-    m->formats[FOLD__FORMAT_INT8_COLUMNS] = fold__byte_kernels_for(m->kernels);
-    m->formats[FOLD__FORMAT_INT8_ROWS] = &fold__byte_lines;
+    m->formats[FOLD__FORMAT_INT8_COLUMNS] = fold__int8_kernels_for(m->kernels);
+    m->formats[FOLD__FORMAT_INT8_ROWS] = &fold__int8_lines;
     m->formats[FOLD__FORMAT_BF16] = fold__half_kernels_for(m->kernels);
     m->take_bytes = fold__take_bytes;
     const fold__fp saved = fold__fp_enter(0);
@@ -28749,7 +28749,7 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 static size_t fold__param_bytes(const fold_model *m, const fold__param_data *param)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const fold__byte_kernels *kernels = m->formats[param->format];
+    const fold__int8_kernels *kernels = m->formats[param->format];
     const size_t floats = fold__keeps_values(param) ? param->size * sizeof(float) : 0;
     if (!fold__is_quantized(param) || fold__has_stored_bytes(kernels, param))
         return floats;
@@ -28948,14 +28948,14 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
 
 /* How a tensor holds a part of a parameter. A form that takes more bytes comes first in a file, so that all
    lie at multiples of their size. */
-enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_BYTES, FOLD__FORMS };
+enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_INT8, FOLD__FORMS };
 
 /* State that never made a step, and cannot now, is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
         return param->format == FOLD__FORMAT_BF16 ? format == FOLD__AS_HALVES
-                                                  : format == FOLD__AS_SCALES || format == FOLD__AS_BYTES;
+                                                  : format == FOLD__AS_SCALES || format == FOLD__AS_INT8;
     return format == FOLD__AS_FLOATS && (!part || fold__trainable(m, param) || param->steps) &&
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
@@ -29029,11 +29029,11 @@ static void fold__put_floats(fold__text *text, const float *values, size_t count
         fold__put_number(text, fold__bits_of(values[i]), 4);
 }
 
-static void fold__put_byte_weight(fold__text *text, const fold_model *m, const fold__param_data *param)
+static void fold__put_int8_weight(fold__text *text, const fold_model *m, const fold__param_data *param)
 {
-    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
+    const fold__int8_kernels *kernels = fold__int8_kernels_of(m, param);
     const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
-    const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
+    const fold__int8_weight weight = fold__bytes_of(m, param, transposed);
     const int count = transposed ? fold__matrix_rows(param) : columns;
     for (size_t at = 0; at < param->size; at++) {
         const int line = (int)(at / (size_t)columns), across = (int)(at % (size_t)columns);
@@ -29041,7 +29041,7 @@ static void fold__put_byte_weight(fold__text *text, const fold_model *m, const f
         if (param->format == FOLD__FORMAT_BF16)
             fold__put_number(text, fold__half_at(&weight, count, row, column), 2);
         else
-            fold__put_number(text, (uint64_t)(*fold__byte_at(kernels, &weight, row, column) ^ kernels->flip),
+            fold__put_number(text, (uint64_t)(*fold__int8_at(kernels, &weight, row, column) ^ kernels->flip),
                              1);
     }
 }
@@ -29052,8 +29052,8 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
     const int transposed = param->bytes == FOLD__NO_PACK;
     const int scales = transposed ? fold__matrix_rows(param) : fold__matrix_columns(param);
     const float steps = (float)param->steps;
-    if (format == FOLD__AS_BYTES || format == FOLD__AS_HALVES)
-        fold__put_byte_weight(text, m, param);
+    if (format == FOLD__AS_INT8 || format == FOLD__AS_HALVES)
+        fold__put_int8_weight(text, m, param);
     else if (format == FOLD__AS_SCALES)
         fold__put_floats(text, fold__bytes_of(m, param, transposed).scales, (size_t)scales);
     else if (part == FOLD__PART_STEPS)
@@ -30043,7 +30043,7 @@ FOLD__NOINLINE static void fold__read_values(float *out, const fold__tensor *ten
     if (!tensor->scales)
         fold__read_floats(out, 1, tensor->data + from * width, count, tensor->dtype);
     for (size_t i = 0; i < count && tensor->scales; i++)
-        out[i] = fold__scale_at(tensor, from + i) * (float)fold__byte_number(tensor->data[from + i]);
+        out[i] = fold__scale_at(tensor, from + i) * (float)fold__int8_number(tensor->data[from + i]);
 }
 
 static float fold__value_of(const fold__tensor *tensor)
@@ -30058,7 +30058,7 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
     char name[FOLD__SHORT];
     fold__shorten(name, tensor->name);
     for (size_t at = 0, size = (size_t)fold__shape_size(&tensor->shape); at < size; at++) {
-        const int number = fold__byte_number(tensor->data[at]);
+        const int number = fold__int8_number(tensor->data[at]);
         const float scale = fold__scale_at(tensor, at);
         if (!(scale >= 0 && scale <= FLT_MAX / 127))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
@@ -30117,12 +30117,12 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
                              const unsigned char *file_scales)
 {
     const int transposed = param->bytes == FOLD__NO_PACK, columns = fold__matrix_columns(param);
-    const fold__byte_kernels *kernels = fold__byte_kernels_of(m, param);
-    const fold__byte_weight weight = fold__bytes_of(m, param, transposed);
+    const fold__int8_kernels *kernels = fold__int8_kernels_of(m, param);
+    const fold__int8_weight weight = fold__bytes_of(m, param, transposed);
     float *scales = (float *)(uintptr_t)weight.scales;
     for (size_t at = 0; at < param->size; at++) {
         const int row = (int)(at / (size_t)columns), column = (int)(at % (size_t)columns);
-        *fold__byte_at(kernels, &weight, transposed ? column : row, transposed ? row : column) =
+        *fold__int8_at(kernels, &weight, transposed ? column : row, transposed ? row : column) =
             (uint8_t)(bytes[at] ^ kernels->flip);
     }
     const int lines = transposed ? fold__matrix_rows(param) : columns;

@@ -208,7 +208,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
 {
     static const int ns[] = { 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 112, 128, 130, 200 };
     static const int ms[] = { 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 13, 23, 24, 25, 60 };
-    const fold__byte_kernels *kernels = fold__byte_kernels_for(f);
+    const fold__int8_kernels *kernels = fold__int8_kernels_for(f);
     int t, i, r, j, s;
     for (t = 0; t < tries; t++) {
         const int n = ns[below((int)(sizeof ns / sizeof *ns))], m = ms[below((int)(sizeof ms / sizeof *ms))], transposed = below(2);
@@ -219,7 +219,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
         for (s = 0; s < n_seg; s++) { k[s] = 1 + below(90); first[s] = total; total += k[s] + below(3); if (k[s] > most) most = k[s]; }
         float *w = floats((size_t)total * (size_t)n), *expect = (float *)malloc(((size_t)m * (size_t)n + 1) * sizeof *expect);
         int *qw = (int *)malloc((size_t)total * (size_t)n * sizeof *qw);
-        float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__byte_floats(kernels, SIZE_MAX, most));
+        float *scales = (float *)malloc((size_t)n * sizeof *scales), *scratch = floats(fold__int8_floats(kernels, SIZE_MAX, most));
         const size_t size = fold__format_size(kernels, total, n);
         uint8_t *bytes = (uint8_t *)malloc(size);
         const ptrdiff_t step = transposed ? 1 : n, next = transposed ? total : 1;
@@ -227,7 +227,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
             if (below(9) == 0) for (i = 0; i < total; i++) w[i * step + j * next] = below(2) ? 1.5f : -1.5f;
             scales[j] = bytes_of(w + j * next, step, total, qw + j * total);
         }
-        const float worst = fold__byte_pack(kernels, bytes, w, total, n, transposed);
+        const float worst = fold__int8_pack(kernels, bytes, w, total, n, transposed);
         double error = 0;
         for (j = 0; j < n; j++) {
             double lost = 0, whole = 0;
@@ -239,7 +239,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
             if (lost > 0 && sqrt(lost / whole) > error) error = sqrt(lost / whole);
         }
         HOLDS(fabs((double)worst - error) <= 1e-6 * error, "byte_pack's error", f->name, n, total, transposed);
-        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n, transposed);
+        const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, total, n, transposed);
         const int kept = kernels->as_saved ? n : (n + 15) / 16 * 16;
         HOLDS((const uint8_t *)(weight.scales + kept) == bytes + size, "form_size", f->name, n, total, 0);
         for (s = 0; s < n_seg; s++) {
@@ -265,7 +265,7 @@ static void test_byte_product(const fold__kernels *f, int tries)
                 expect[r * n + j] += part;
             }
         }
-        fold__byte_product(kernels, &weight, &p, scratch);
+        fold__int8_product(kernels, &weight, &p, scratch);
         for (r = 0; r < m; r++) for (j = 0; j < n; j++)
             HOLDS(same(fold__at(&y.r, r)[j], expect[r * n + j]), "byte_product", f->name, r, j, t);
         for (s = 0; s < n_seg; s++) drop(&a[s]);
@@ -286,7 +286,7 @@ static void test_half_product(const fold__kernels *f, int tries)
 {
     static const int ns[] = { 16, 17, 31, 48, 63, 64, 65, 79, 80, 81, 128, 143, 144, 200 };
     static const int ms[] = { 0, 1, 2, 3, 5, 6, 7, 8, 13, 24, 60, 239, 241, 500 };
-    const fold__byte_kernels *kernels = fold__half_kernels_for(f);
+    const fold__int8_kernels *kernels = fold__half_kernels_for(f);
     int t, i, r, s;
     if (!f->panel) return; /* its sums have no order */
     for (t = 0; t < tries; t++) {
@@ -305,7 +305,7 @@ static void test_half_product(const fold__kernels *f, int tries)
         const float error = fold__half_pack(kernels, bytes, w, total, n, transposed); /* of a few values too small for 8 bits more */
         HOLDS(error >= 0 && (error < 0.004f || total < 16), "half_pack's error", f->name, n, total, transposed);
         for (i = 0; i < (int)count; i++) w[i] = nearest_half(w[i]);
-        const fold__byte_weight weight = fold__byte_weight_at(kernels, bytes, total, n, transposed);
+        const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, total, n, transposed);
         const int lines = transposed ? n : total, columns = transposed ? total : n;
         kernels->halves->read(kernels->halves, &weight, lines, columns, transposed, t % lines, line);
         HOLDS(!memcmp(line, w + (t % lines) * columns, (size_t)columns * sizeof *w), "half_read", f->name, n, total, transposed);
@@ -1110,8 +1110,8 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     matrix a = make(m, k, 1), y = make(m, n, 0);
     float *w = floats((size_t)k * (size_t)n), *pack, *scratch = floats(fold__scratch_floats(f, k, n)), *raw;
     double best = 1e9, t, flop = 2.0 * m * k * n, pack_time = 1e9, wg = 1e9, bytes_time = 1e9;
-    const fold__byte_kernels *kernels = fold__byte_kernels_for(f);
-    float *bytes = floats((fold__format_size(kernels, k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__byte_floats(kernels, SIZE_MAX, k));
+    const fold__int8_kernels *kernels = fold__int8_kernels_for(f);
+    float *bytes = floats((fold__format_size(kernels, k, n) + 64) / sizeof(float) + 16), *byte_scratch = floats(fold__int8_floats(kernels, SIZE_MAX, k));
     uint8_t *quads = (uint8_t *)(((uintptr_t)bytes + 63) & ~(uintptr_t)63);
     fold__seg seg;
     fold__product p;
@@ -1124,11 +1124,11 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     seg.input = a.r; seg.inner = k; seg.weights = pack; seg.row = 0;
     memset(&p, 0, sizeof p);
     p.rows = m; p.columns = n; p.n_seg = 1; p.seg = &seg; p.inner = k; p.output = y.r;
-    fold__byte_pack(kernels, quads, w, k, n, 0);
-    const fold__byte_weight weight = fold__byte_weight_at(kernels, quads, k, n, 0);
+    fold__int8_pack(kernels, quads, w, k, n, 0);
+    const fold__int8_weight weight = fold__int8_weight_at(kernels, quads, k, n, 0);
     for (rep = 0; rep < 15; rep++) {
         t = now();
-        for (i = 0; i < reps; i++) fold__byte_product(kernels, &weight, &p, byte_scratch);
+        for (i = 0; i < reps; i++) fold__int8_product(kernels, &weight, &p, byte_scratch);
         t = (now() - t) / reps; if (t < bytes_time) bytes_time = t;
         t = now();
         for (i = 0; i < (reps + 7) / 8; i++) f->pack(pack, w, k, n, 1, 0, n);
