@@ -3185,10 +3185,10 @@ enum {
     FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
     FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
     FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
-    FOLD__HALF_GROUP = 64,  /* columns of a weight in halves that lie together, at the end up to 15 more */
-    FOLD__HALF_INNER = 320, /* rows of a group that are floats in scratch at a time */
-    FOLD__HALF_ROWS = 240,  /* rows of x that pass over them */
-    FOLD__HALF_FEW = 6,     /* rows that pass one by one, without scratch */
+    FOLD__BF16_GROUP = 64,  /* columns of a weight in halves that lie together, at the end up to 15 more */
+    FOLD__BF16_INNER = 320, /* rows of a group that are floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,  /* rows of x that pass over them */
+    FOLD__BF16_FEW = 6,     /* rows that pass one by one, without scratch */
     FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
 };
 
@@ -4756,7 +4756,7 @@ typedef struct fold__int8_kernels {
     /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
        their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__half_kernels *halves; /* take weights in halves; NULL: they are bytes */
+    const struct fold__bf16_kernels *bf16; /* take weights in halves; NULL: they are bytes */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
@@ -4994,60 +4994,60 @@ static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_p
    whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
    lie in groups, of which none is narrow (see fold__product_any). */
 
-typedef struct fold__half_group {
+typedef struct fold__bf16_group {
     const float *words;
     int from, width; /* columns */
-} fold__half_group;
+} fold__bf16_group;
 
 /* Tells what products of halves need of an instruction set. */
-typedef struct fold__half_kernels {
-    void (*widen)(const fold__half_group *group, int row, int rows, float *to); /* row-major, without gaps */
+typedef struct fold__bf16_kernels {
+    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
     /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
-    void (*line)(const fold__half_group *group, const fold__seg *seg, const float *input, const float *from,
+    void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
-    void (*read)(const struct fold__half_kernels *halves, const fold__int8_weight *weight, int rows,
-                 int columns, int transposed, int line, float *to); /* fold__half_read, for the linker */
-} fold__half_kernels;
+    void (*read)(const struct fold__bf16_kernels *bf16, const fold__int8_weight *weight, int rows,
+                 int columns, int transposed, int line, float *to); /* fold__bf16_read, for the linker */
+} fold__bf16_kernels;
 
-static size_t fold__half_size(int inner, int columns) /* tiles read a bit beyond */
+static size_t fold__bf16_size(int inner, int columns) /* tiles read a bit beyond */
 {
-    return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__HALF_GROUP * sizeof(float);
+    return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
 
-static fold__half_group fold__half_group_of(const fold__int8_weight *weight, int columns, int column)
+static fold__bf16_group fold__bf16_group_of(const fold__int8_weight *weight, int columns, int column)
 {
-    const int groups = (columns + FOLD__HALF_GROUP - FOLD__LANES) / FOLD__HALF_GROUP,
-              at = column / FOLD__HALF_GROUP < groups ? column / FOLD__HALF_GROUP : groups - 1;
-    fold__half_group group;
-    group.from = at * FOLD__HALF_GROUP;
-    group.width = at + 1 < groups ? FOLD__HALF_GROUP : columns - group.from;
+    const int groups = (columns + FOLD__BF16_GROUP - FOLD__LANES) / FOLD__BF16_GROUP,
+              at = column / FOLD__BF16_GROUP < groups ? column / FOLD__BF16_GROUP : groups - 1;
+    fold__bf16_group group;
+    group.from = at * FOLD__BF16_GROUP;
+    group.width = at + 1 < groups ? FOLD__BF16_GROUP : columns - group.from;
     group.words = (const float *)(const void *)weight->bytes + (weight->group + 1) / 2 * (size_t)group.from;
     return group;
 }
 
-static uint32_t fold__half_at(const fold__int8_weight *weight, int columns, int row, int column)
+static uint32_t fold__bf16_at(const fold__int8_weight *weight, int columns, int row, int column)
 {
-    const fold__half_group group = fold__half_group_of(weight, columns, column);
+    const fold__bf16_group group = fold__bf16_group_of(weight, columns, column);
     const float *word = group.words + (size_t)(row / 2) * (size_t)group.width + (column - group.from);
     return fold__bits_of(*word) >> 16 * (row % 2) & 0xffffu;
 }
 
-static void fold__half_read(const fold__half_kernels *halves, const fold__int8_weight *weight, int rows,
+static void fold__bf16_read(const fold__bf16_kernels *bf16, const fold__int8_weight *weight, int rows,
                             int columns, int transposed, int line, float *to)
 {
     for (int column = 0; column < columns && !transposed;) {
-        const fold__half_group group = fold__half_group_of(weight, columns, column);
-        halves->widen(&group, line, 1, to + column);
+        const fold__bf16_group group = fold__bf16_group_of(weight, columns, column);
+        bf16->widen(&group, line, 1, to + column);
         column += group.width;
     }
     for (int column = 0; column < columns && transposed; column++) {
-        const uint32_t bits = fold__half_at(weight, rows, column, line) << 16;
+        const uint32_t bits = fold__bf16_at(weight, rows, column, line) << 16;
         memcpy(to + column, &bits, sizeof bits);
     }
 }
 
-static fold_rows fold__half_rows(const fold_rows *rows, ptrdiff_t row, int count, int column, float **made)
+static fold_rows fold__bf16_rows(const fold_rows *rows, ptrdiff_t row, int count, int column, float **made)
 {
     fold_rows block = *rows;
     for (int line = 0; line < count && rows->rows; line++)
@@ -5059,7 +5059,7 @@ static fold_rows fold__half_rows(const fold_rows *rows, ptrdiff_t row, int count
     return block;
 }
 
-static void fold__half_lines(const fold__half_kernels *halves, const fold__half_group *group,
+static void fold__bf16_lines(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product)
 {
     const int started = product->init.base || product->init.rows;
@@ -5067,26 +5067,25 @@ static void fold__half_lines(const fold__half_kernels *halves, const fold__half_
         float *to = fold__at(&product->output, row) + group->from;
         const float *from = started ? fold__at(&product->init, row) + group->from : fold__zeros;
         for (int segment = 0; segment < product->n_seg; segment++, from = to)
-            halves->line(group, &product->seg[segment], fold__at(&product->seg[segment].input, row), from,
-                         to);
+            bf16->line(group, &product->seg[segment], fold__at(&product->seg[segment].input, row), from, to);
     }
 }
 
-static size_t fold__half_panel(size_t inner)
+static size_t fold__bf16_panel(size_t inner)
 {
-    return fold__min_size(inner, FOLD__HALF_INNER) * (FOLD__HALF_GROUP + FOLD__LANES) + FOLD__LANES;
+    return fold__min_size(inner, FOLD__BF16_INNER) * (FOLD__BF16_GROUP + FOLD__LANES) + FOLD__LANES;
 }
-static size_t fold__half_floats(size_t rows, int inner)
+static size_t fold__bf16_floats(size_t rows, int inner)
 {
-    return fold__half_panel((size_t)inner) + fold__tile_floats(rows) +
-           3 * fold__min_size(rows, FOLD__HALF_ROWS) * sizeof(float *) / sizeof(float);
+    return fold__bf16_panel((size_t)inner) + fold__tile_floats(rows) +
+           3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
 /* Multiplies a block of rows by one group, as floats in `weights`. Chains continue from part to part. */
-static void fold__half_block(const fold__half_kernels *halves, const fold__half_group *group,
+static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
-    const size_t rows = fold__min_size((size_t)(product->rows - row), FOLD__HALF_ROWS);
+    const size_t rows = fold__min_size((size_t)(product->rows - row), FOLD__BF16_ROWS);
     float **made = (float **)(void *)(scratch + fold__tile_floats((size_t)product->rows));
     fold__seg part;
     fold__product block;
@@ -5098,54 +5097,54 @@ static void fold__half_block(const fold__half_kernels *halves, const fold__half_
     block.seg = &part;
     block.inner = 0;
     block.in_place = (size_t)group->width;
-    block.init = fold__half_rows(&product->init, row, block.rows, group->from, made);
-    block.output = fold__half_rows(&product->output, row, block.rows, group->from, made + rows);
+    block.init = fold__bf16_rows(&product->init, row, block.rows, group->from, made);
+    block.output = fold__bf16_rows(&product->output, row, block.rows, group->from, made + rows);
     for (int segment = 0; segment < product->n_seg; segment++) {
         const fold__seg *seg = &product->seg[segment];
         for (int first = 0; first < seg->inner; first += part.inner) {
             part.inner = seg->inner - first;
-            if (part.inner > FOLD__HALF_INNER)
-                part.inner = FOLD__HALF_INNER;
+            if (part.inner > FOLD__BF16_INNER)
+                part.inner = FOLD__BF16_INNER;
             part.weights = weights;
-            part.input = fold__half_rows(&seg->input, row, block.rows, first, made + 2 * rows);
-            halves->widen(group, seg->row + first, part.inner, weights);
-            halves->floats(&block, scratch);
+            part.input = fold__bf16_rows(&seg->input, row, block.rows, first, made + 2 * rows);
+            bf16->widen(group, seg->row + first, part.inner, weights);
+            bf16->floats(&block, scratch);
             block.init = block.output;
         }
     }
 }
 
-static void fold__half_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
+static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
     int column = 0, row;
     while (column < product->columns) {
-        const fold__half_group group = fold__half_group_of(weight, product->columns, column);
-        if (product->rows <= FOLD__HALF_FEW)
-            fold__half_lines(kernels->halves, &group, product);
-        for (row = 0; product->rows > FOLD__HALF_FEW && row < product->rows; row += FOLD__HALF_ROWS)
-            fold__half_block(kernels->halves, &group, product, row, scratch,
-                             scratch + fold__half_panel(weight->group));
+        const fold__bf16_group group = fold__bf16_group_of(weight, product->columns, column);
+        if (product->rows <= FOLD__BF16_FEW)
+            fold__bf16_lines(kernels->bf16, &group, product);
+        for (row = 0; product->rows > FOLD__BF16_FEW && row < product->rows; row += FOLD__BF16_ROWS)
+            fold__bf16_block(kernels->bf16, &group, product, row, scratch,
+                             scratch + fold__bf16_panel(weight->group));
         column += group.width;
     }
 }
 
 /* Takes the nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
-static uint32_t fold__half_of(uint32_t bits)
+static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     return (half & 0x7fffu) == 0x7f80u ? half - 1 : half;
 }
 
-static float fold__half_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
+static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
     const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, inner, columns, transposed);
     const size_t step = transposed ? 1 : (size_t)columns, next = transposed ? (size_t)inner : 1;
     float worst = 0;
-    memset(bytes, 0, fold__half_size(inner, columns));
+    memset(bytes, 0, fold__bf16_size(inner, columns));
     for (int column = 0; column < columns; column++) {
-        const fold__half_group group = fold__half_group_of(&weight, columns, column);
+        const fold__bf16_group group = fold__bf16_group_of(&weight, columns, column);
         float *to = (float *)(uintptr_t)group.words + (column - group.from);
         double lost = 0, whole = 0;
         for (int row = 0; row < inner; row++) {
@@ -5154,8 +5153,8 @@ static float fold__half_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
             const uint32_t bits = fold__bits_of(value);
             if ((bits & 0x7fffffffu) >= 0x7f800000u)
                 return NAN;
-            *word = fold__float_of(fold__bits_of(*word) | fold__half_of(bits) << 16 * (row % 2));
-            const float back = fold__float_of(fold__half_of(bits) << 16);
+            *word = fold__float_of(fold__bits_of(*word) | fold__bf16_of(bits) << 16 * (row % 2));
+            const float back = fold__float_of(fold__bf16_of(bits) << 16);
             lost += ((double)value - (double)back) * ((double)value - (double)back);
             whole += (double)value * (double)value;
         }
@@ -5460,7 +5459,7 @@ FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
     }
 FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
-FOLD__IN_SET(fold__half_kernels_for, fold__int8_kernels, half_table)
+FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
 /* The products of bytes that go with a kernel set, by what the processor has for them. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
@@ -8015,15 +8014,15 @@ static const fold__int8_kernels fold__int8_table__sdot = FOLD__INT8_TABLE("sdot"
 /* ---- products of halves ---- */
 
 #if FOLD__SIMD_PASS == 512
-#define FOLD__HALF_COLS FOLD__COLS_4
+#define FOLD__BF16_COLS FOLD__COLS_4
 #else
-#define FOLD__HALF_COLS FOLD__COLS_8
+#define FOLD__BF16_COLS FOLD__COLS_8
 #endif
-#define FOLD__HALF_VECTORS (FOLD__SIMD_PASS == 512 ? 4 : 8)
-#define FOLD__HALF_LOW(words) FOLD__IFLOATS(FOLD__ISHL(FOLD__VBITS(words), 16))
-#define FOLD__HALF_HIGH(words) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(words), FOLD__ISET(0xffff0000u)))
+#define FOLD__BF16_VECTORS (FOLD__SIMD_PASS == 512 ? 4 : 8)
+#define FOLD__BF16_LOW(words) FOLD__IFLOATS(FOLD__ISHL(FOLD__VBITS(words), 16))
+#define FOLD__BF16_HIGH(words) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(words), FOLD__ISET(0xffff0000u)))
 
-FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__half_group *group, int row, int rows, float *to)
+FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__bf16_group *group, int row, int rows, float *to)
 {
     const int width = group->width, last = width % FOLD__W;
     const FOLD__MASK tail = FOLD__SOME(last);
@@ -8031,59 +8030,59 @@ FOLD__TARGET static void FOLD__ISA(half_widen)(const fold__half_group *group, in
     for (; rows > 0; rows--, row++, to += width) {
         const float *words = group->words + (size_t)(row / 2) * (size_t)width;
         for (at = 0; at + FOLD__W <= width && row % 2; at += FOLD__W)
-            FOLD__VSTORE(to + at, FOLD__HALF_HIGH(FOLD__VLOAD(words + at)));
+            FOLD__VSTORE(to + at, FOLD__BF16_HIGH(FOLD__VLOAD(words + at)));
         for (; at + FOLD__W <= width; at += FOLD__W)
-            FOLD__VSTORE(to + at, FOLD__HALF_LOW(FOLD__VLOAD(words + at)));
+            FOLD__VSTORE(to + at, FOLD__BF16_LOW(FOLD__VLOAD(words + at)));
         if (last) {
             const FOLD__V end = FOLD__VLOAD_M(words + at, tail),
-                          floats = row % 2 ? FOLD__HALF_HIGH(end) : FOLD__HALF_LOW(end);
+                          floats = row % 2 ? FOLD__BF16_HIGH(end) : FOLD__BF16_LOW(end);
             FOLD__VSTORE_M(to + at, floats, tail, last);
         }
     }
 }
 
-#define FOLD__HALF_LEFT(column) (group->width - at - (column)*FOLD__W)
-#define FOLD__HALF_MASK(column) \
-    FOLD__SOME(FOLD__HALF_LEFT(column) < FOLD__W ? FOLD__HALF_LEFT(column) : FOLD__W)
-#define FOLD__HALF_FROM(unused, column)                                                              \
-    FOLD__V acc##column = FOLD__HALF_LEFT(column) > 0                                                \
-                              ? FOLD__VLOAD_M(from + at + (column)*FOLD__W, FOLD__HALF_MASK(column)) \
+#define FOLD__BF16_LEFT(column) (group->width - at - (column)*FOLD__W)
+#define FOLD__BF16_MASK(column) \
+    FOLD__SOME(FOLD__BF16_LEFT(column) < FOLD__W ? FOLD__BF16_LEFT(column) : FOLD__W)
+#define FOLD__BF16_FROM(unused, column)                                                              \
+    FOLD__V acc##column = FOLD__BF16_LEFT(column) > 0                                                \
+                              ? FOLD__VLOAD_M(from + at + (column)*FOLD__W, FOLD__BF16_MASK(column)) \
                               : FOLD__VZERO();
-#define FOLD__HALF_TO(unused, column)                                                    \
-    if (FOLD__HALF_LEFT(column) > 0)                                                     \
-        FOLD__VSTORE_M(to + at + (column)*FOLD__W, acc##column, FOLD__HALF_MASK(column), \
-                       FOLD__HALF_LEFT(column) < FOLD__W ? FOLD__HALF_LEFT(column) : FOLD__W);
-#define FOLD__HALF_FMA(PART, column) \
+#define FOLD__BF16_TO(unused, column)                                                    \
+    if (FOLD__BF16_LEFT(column) > 0)                                                     \
+        FOLD__VSTORE_M(to + at + (column)*FOLD__W, acc##column, FOLD__BF16_MASK(column), \
+                       FOLD__BF16_LEFT(column) < FOLD__W ? FOLD__BF16_LEFT(column) : FOLD__W);
+#define FOLD__BF16_FMA(PART, column) \
     acc##column = FOLD__VFMA(x, PART(FOLD__VLOAD(words + at + (column)*FOLD__W)), acc##column);
-#define FOLD__HALF_BOTH(unused, column)                                     \
+#define FOLD__BF16_BOTH(unused, column)                                     \
     {                                                                       \
         const FOLD__V pair = FOLD__VLOAD(words + at + (column)*FOLD__W);    \
-        acc##column = FOLD__VFMA(x, FOLD__HALF_LOW(pair), acc##column);     \
-        acc##column = FOLD__VFMA(next, FOLD__HALF_HIGH(pair), acc##column); \
+        acc##column = FOLD__VFMA(x, FOLD__BF16_LOW(pair), acc##column);     \
+        acc##column = FOLD__VFMA(next, FOLD__BF16_HIGH(pair), acc##column); \
     }
-FOLD__TARGET static void FOLD__ISA(half_line)(const fold__half_group *group, const fold__seg *seg,
+FOLD__TARGET static void FOLD__ISA(half_line)(const fold__bf16_group *group, const fold__seg *seg,
                                               const float *input, const float *from, float *to)
 {
     const int inner = seg->inner;
     int element;
-    for (int at = 0; at < group->width; at += FOLD__HALF_VECTORS * FOLD__W) {
+    for (int at = 0; at < group->width; at += FOLD__BF16_VECTORS * FOLD__W) {
         const float *words = group->words + (size_t)(seg->row / 2) * (size_t)group->width;
-        FOLD__HALF_COLS(FOLD__HALF_FROM, 0)
+        FOLD__BF16_COLS(FOLD__BF16_FROM, 0)
         element = seg->row % 2;
         if (element) {
             const FOLD__V x = FOLD__VSET(input[0]);
-            FOLD__HALF_COLS(FOLD__HALF_FMA, FOLD__HALF_HIGH)
+            FOLD__BF16_COLS(FOLD__BF16_FMA, FOLD__BF16_HIGH)
             words += group->width;
         }
         for (; element + 2 <= inner; element += 2, words += group->width) {
             const FOLD__V x = FOLD__VSET(input[element]), next = FOLD__VSET(input[element + 1]);
-            FOLD__HALF_COLS(FOLD__HALF_BOTH, 0)
+            FOLD__BF16_COLS(FOLD__BF16_BOTH, 0)
         }
         if (element < inner) {
             const FOLD__V x = FOLD__VSET(input[element]);
-            FOLD__HALF_COLS(FOLD__HALF_FMA, FOLD__HALF_LOW)
+            FOLD__BF16_COLS(FOLD__BF16_FMA, FOLD__BF16_LOW)
         }
-        FOLD__HALF_COLS(FOLD__HALF_TO, 0)
+        FOLD__BF16_COLS(FOLD__BF16_TO, 0)
     }
 }
 
@@ -8112,11 +8111,11 @@ static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int i
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
 }
 
-static const fold__half_kernels FOLD__ISA(halves) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
-                                                      FOLD__ISA(product), fold__half_read };
-static const fold__int8_kernels FOLD__ISA(half_table) = {
-    FOLD__ISA_NAME, fold__half_product, fold__half_pack, 0, 0, 0, 0, { { NULL } }, NULL,
-    NULL,           &FOLD__ISA(halves)
+static const fold__bf16_kernels FOLD__ISA(bf16) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
+                                                    FOLD__ISA(product), fold__bf16_read };
+static const fold__int8_kernels FOLD__ISA(bf16_table) = {
+    FOLD__ISA_NAME, fold__bf16_product, fold__bf16_pack, 0, 0, 0, 0, { { NULL } }, NULL,
+    NULL,           &FOLD__ISA(bf16)
 };
 
 static const fold__reducer FOLD__ISA(reducer) = {
@@ -8168,7 +8167,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #endif
 
 /* These differ from pass to pass. Macros with one text in every pass stay: they may be defined again. */
-#undef FOLD__HALF_COLS
+#undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
 #undef FOLD__ISA_NAME
@@ -8283,8 +8282,8 @@ enum fold__weight_format {
 static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     const int scales = kernels->as_saved ? columns : fold__int8_groups(columns) * FOLD__INT8_GROUP;
-    return kernels->halves ? fold__half_size(inner, columns)
-                           : fold__int8_size(kernels, inner, columns) + (size_t)scales * sizeof(float);
+    return kernels->bf16 ? fold__bf16_size(inner, columns)
+                         : fold__int8_size(kernels, inner, columns) + (size_t)scales * sizeof(float);
 }
 static int fold__is_quantized(const fold__param_data *param)
 {
@@ -9066,7 +9065,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     const int rows = fold__matrix_rows(weight), columns = fold__matrix_columns(weight);
     const int inner = weight->bytes != FOLD__NO_PACK ? rows : columns;
     if (weight->format == FOLD__FORMAT_BF16)
-        return fold__half_floats(lines, inner);
+        return fold__bf16_floats(lines, inner);
     if (fold__is_quantized(weight))
         return fold__int8_floats(formats[weight->format], lines, inner);
     if (!trains)
@@ -12766,14 +12765,14 @@ static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 static size_t fold__place_bytes(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    const int forward = fold__forward_packs(param->uses), halves = bits == 16;
-    param->format = halves ? FOLD__FORMAT_BF16 : forward ? FOLD__FORMAT_INT8_COLUMNS : FOLD__FORMAT_INT8_ROWS;
+    const int forward = fold__forward_packs(param->uses), bf16 = bits == 16;
+    param->format = bf16 ? FOLD__FORMAT_BF16 : forward ? FOLD__FORMAT_INT8_COLUMNS : FOLD__FORMAT_INT8_ROWS;
     const fold__int8_kernels *kernels = m->formats[param->format];
-    if ((forward & FOLD__PACK_DIRECT) || (!forward && halves)) {
+    if ((forward & FOLD__PACK_DIRECT) || (!forward && bf16)) {
         param->bytes = bytes;
         bytes += fold__round_up(fold__format_size(kernels, rows, columns), FOLD__ALIGN);
     }
-    if ((forward & FOLD__PACK_TRANSPOSED) || (!forward && !halves)) {
+    if ((forward & FOLD__PACK_TRANSPOSED) || (!forward && !bf16)) {
         param->bytes_t = bytes;
         bytes += fold__round_up(fold__format_size(kernels, columns, rows), FOLD__ALIGN);
     }
@@ -12797,9 +12796,9 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     const fold__int8_weight weight = fold__bytes_of(m, param, transposed);
     const int columns = fold__matrix_columns(param), first = (int)(from / (size_t)columns);
     for (int line = first; line < first + count / columns; line++, to += columns) {
-        if (kernels->halves) {
-            (kernels->halves->read)(kernels->halves, &weight, fold__matrix_rows(param), columns, transposed,
-                                    line, to);
+        if (kernels->bf16) {
+            (kernels->bf16->read)(kernels->bf16, &weight, fold__matrix_rows(param), columns, transposed, line,
+                                  to);
             continue;
         }
         const float scale = weight.scales[line];
@@ -12912,7 +12911,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         return m->error.status;
     m->formats[FOLD__FORMAT_INT8_COLUMNS] = fold__int8_kernels_for(m->kernels);
     m->formats[FOLD__FORMAT_INT8_ROWS] = &fold__int8_lines;
-    m->formats[FOLD__FORMAT_BF16] = fold__half_kernels_for(m->kernels);
+    m->formats[FOLD__FORMAT_BF16] = fold__bf16_kernels_for(m->kernels);
     m->take_bytes = fold__take_bytes;
     const fold__fp saved = fold__fp_enter(0);
     if (fold__quantize_all(m, &settings)) {
@@ -28948,13 +28947,13 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
 
 /* How a tensor holds a part of a parameter. A form that takes more bytes comes first in a file, so that all
    lie at multiples of their size. */
-enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_HALVES, FOLD__AS_INT8, FOLD__FORMS };
+enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
 /* State that never made a step, and cannot now, is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
-        return param->format == FOLD__FORMAT_BF16 ? format == FOLD__AS_HALVES
+        return param->format == FOLD__FORMAT_BF16 ? format == FOLD__AS_BF16
                                                   : format == FOLD__AS_SCALES || format == FOLD__AS_INT8;
     return format == FOLD__AS_FLOATS && (!part || fold__trainable(m, param) || param->steps) &&
            (part != FOLD__PART_STEPS || param->steps != m->steps);
@@ -29039,7 +29038,7 @@ static void fold__put_int8_weight(fold__text *text, const fold_model *m, const f
         const int line = (int)(at / (size_t)columns), across = (int)(at % (size_t)columns);
         const int row = transposed ? across : line, column = transposed ? line : across;
         if (param->format == FOLD__FORMAT_BF16)
-            fold__put_number(text, fold__half_at(&weight, count, row, column), 2);
+            fold__put_number(text, fold__bf16_at(&weight, count, row, column), 2);
         else
             fold__put_number(text, (uint64_t)(*fold__int8_at(kernels, &weight, row, column) ^ kernels->flip),
                              1);
@@ -29052,7 +29051,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
     const int transposed = param->bytes == FOLD__NO_PACK;
     const int scales = transposed ? fold__matrix_rows(param) : fold__matrix_columns(param);
     const float steps = (float)param->steps;
-    if (format == FOLD__AS_INT8 || format == FOLD__AS_HALVES)
+    if (format == FOLD__AS_INT8 || format == FOLD__AS_BF16)
         fold__put_int8_weight(text, m, param);
     else if (format == FOLD__AS_SCALES)
         fold__put_floats(text, fold__bytes_of(m, param, transposed).scales, (size_t)scales);

@@ -286,7 +286,7 @@ static void test_half_product(const fold__kernels *f, int tries)
 {
     static const int ns[] = { 16, 17, 31, 48, 63, 64, 65, 79, 80, 81, 128, 143, 144, 200 };
     static const int ms[] = { 0, 1, 2, 3, 5, 6, 7, 8, 13, 24, 60, 239, 241, 500 };
-    const fold__int8_kernels *kernels = fold__half_kernels_for(f);
+    const fold__int8_kernels *kernels = fold__bf16_kernels_for(f);
     int t, i, r, s;
     if (!f->panel) return; /* its sums have no order */
     for (t = 0; t < tries; t++) {
@@ -296,13 +296,13 @@ static void test_half_product(const fold__kernels *f, int tries)
         fold__seg seg[4];
         fold__product p;
         for (s = 0; s < n_seg; s++) { inner[s] = 1 + below(t % 16 ? 40 : 400); first[s] = total; total += inner[s] + below(3); }
-        const size_t count = (size_t)total * (size_t)n, size = fold__half_size(total, n);
+        const size_t count = (size_t)total * (size_t)n, size = fold__bf16_size(total, n);
         float *w = floats(count), *pack = floats(fold__pack_floats(f, total, n) + 16), *line = floats((size_t)(total > n ? total : n));
-        float *scratch = floats(fold__half_floats((size_t)m, total) + fold__product_floats(f, (size_t)m, total, n));
+        float *scratch = floats(fold__bf16_floats((size_t)m, total) + fold__product_floats(f, (size_t)m, total, n));
         uint8_t *bytes = (uint8_t *)floats(size / sizeof(float) + 1);
         for (i = 0; i < (int)count; i++) if (below(50) == 0) w[i] *= below(2) ? 1e38f : 1e-40f;
         if (t % 3 == 0) { w[0] = FLT_MAX; w[1] = -1.00390625f; w[2] = 1.01171875f; w[3] = -0.0f; } /* the two between two neighbours */
-        const float error = fold__half_pack(kernels, bytes, w, total, n, transposed); /* of a few values too small for 8 bits more */
+        const float error = fold__bf16_pack(kernels, bytes, w, total, n, transposed); /* of a few values too small for 8 bits more */
         HOLDS(error >= 0 && (error < 0.004f || total < 16), "half_pack's error", f->name, n, total, transposed);
         for (i = 0; i < (int)count; i++) w[i] = nearest_half(w[i]);
         const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, total, n, transposed);
@@ -310,7 +310,7 @@ static void test_half_product(const fold__kernels *f, int tries)
         kernels->halves->read(kernels->halves, &weight, lines, columns, transposed, t % lines, line);
         HOLDS(!memcmp(line, w + (t % lines) * columns, (size_t)columns * sizeof *w), "half_read", f->name, n, total, transposed);
         for (i = 0; i < (int)count; i++) if (fabsf(w[i]) > 1e30f) w[i] = 1;
-        fold__half_pack(kernels, bytes, w, total, n, transposed);
+        fold__bf16_pack(kernels, bytes, w, total, n, transposed);
         f->pack(pack, w, total, n, transposed, 0, transposed ? n : total);
         for (s = 0; s < n_seg; s++) {
             a[s] = make(m, inner[s], below(2));
