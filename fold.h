@@ -1900,7 +1900,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  fold__sig_by_key, fold__intern_sig) and appends the node (fold__append_call). Nothing is
                  computed: an eager context alone runs the op at once (fold__eager_run).
      run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
-                 (fold__plan_roots, fold__plan), reserves all memory (fold__reserve_run) and runs
+                 (fold__plan_roots, fold__make_plan), reserves all memory (fold__reserve_run) and runs
                  (fold__execute). The samples run in waves of as many groups as there are threads
                  (fold__run_samples): each group forward, then backward; then the wave's weight gradients.
      need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
@@ -18238,14 +18238,14 @@ typedef struct fold__worker {
 } fold__worker;
 
 /* Tells what a plan consists of, beside its arrays. */
-typedef struct fold__counts {
+typedef struct fold__plan {
     uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int has_prefix, has_suffix;         /* whether there is one */
     size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory */
     const char *one_group;  /* why there is but one */
-} fold__counts;
+} fold__plan;
 
 /* Tells what tells one run's structure from another's, quickly. */
 typedef struct fold__plan_key {
@@ -18337,7 +18337,7 @@ typedef struct fold__run {
     uint64_t began; /* when, by the clock */
 
     /* the plan */
-    fold__counts counts;
+    fold__plan plan;
     fold__plan_key key; /* the run's, when the context keeps plans */
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
@@ -18445,7 +18445,7 @@ static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
     for (int thread = 0; run->scratch && thread < fold__threads_of(f); thread++)
-        run->worker[thread].scratch = run->scratch + (size_t)thread * run->counts.scratch;
+        run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
 /* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
@@ -18541,10 +18541,10 @@ static int fold__makes_value(uint8_t kind)
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
-    const size_t count = run->counts.first_node - id;
+    const size_t count = run->plan.first_node - id;
     memset(run->state + id, 0, count);
     memset(run->reach + id, 0, count * sizeof *run->reach);
-    run->counts.first_node = id;
+    run->plan.first_node = id;
 }
 
 /* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run, which is not
@@ -18554,14 +18554,14 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
 {
     if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
         return 0;
-    if (source < f->run->counts.first_node) {
+    if (source < f->run->plan.first_node) {
         if (!fold__makes_value(f->kind[source]))
             return 0;
         fold__look_from(f, fold__call_of(f, source));
     }
     f->run->state[source] |= marks;
-    if (source > f->run->counts.last_node)
-        f->run->counts.last_node = source;
+    if (source > f->run->plan.last_node)
+        f->run->plan.last_node = source;
     return source;
 }
 
@@ -18669,7 +18669,7 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
    sum of a weight's gradient its rows come last. */
 static void fold__mark_merged(fold_ctx *f)
 {
-    const uint32_t first = f->run->counts.first_node;
+    const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
@@ -18680,7 +18680,7 @@ static void fold__mark_merged(fold_ctx *f)
 
 static int fold__prefix_runs(const fold_ctx *f)
 {
-    for (uint32_t id = f->run->counts.first_node; id <= f->n_nodes && f->n_merged; id++)
+    for (uint32_t id = f->run->plan.first_node; id <= f->n_nodes && f->n_merged; id++)
         if ((f->run->state[id] & (FOLD__RUNS | FOLD__PREFIX)) == (FOLD__RUNS | FOLD__PREFIX))
             return 1;
     return 0;
@@ -18771,7 +18771,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.sig_cache = run->sig_cache;
     marker.n_nodes = f->n_nodes;
     marker.there = run->recompute ? 0 : FOLD__DONE;
-    marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->counts.first_node;
+    marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->plan.first_node;
     marker.backward = fold__goes_back(run);
     return marker;
 }
@@ -18790,7 +18790,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
     if (suffix) {
         marker->state[id] |= FOLD__SUFFIX;
-        f->run->counts.has_suffix = 1;
+        f->run->plan.has_suffix = 1;
         marks &= (uint8_t)~FOLD__INNER;
         reader = 0;
     }
@@ -18837,7 +18837,7 @@ static void fold__mark_calls(fold_ctx *f)
     const uint32_t *const calls = f->calls;
     const int eager = fold__is_eager(f) && fold__goes_back(run);
     uint32_t call = f->n_calls, window = f->n_nodes;
-    for (; call > 0 && calls[call - 1] >= run->counts.first_node; call--) {
+    for (; call > 0 && calls[call - 1] >= run->plan.first_node; call--) {
         const uint32_t id = calls[call - 1];
         for (; eager && window > id; window--)
             if (fold__body_first(f, window))
@@ -18850,17 +18850,17 @@ static void fold__mark_calls(fold_ctx *f)
         if (marks & FOLD__RUNS)
             fold__mark_inputs(f, &marker, id, marker.state[id]);
     }
-    run->counts.first_call = call;
+    run->plan.first_call = call;
 }
 
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
-    if (source < run->counts.first_node || !fold__makes_value(f->kind[source]) ||
+    if (source < run->plan.first_node || !fold__makes_value(f->kind[source]) ||
         !(run->state[fold__call_of(f, source)] & FOLD__RUNS) || (run->state[source] & FOLD__PERSIST))
         return;
     run->state[source] |= FOLD__PERSIST;
-    run->kept[run->counts.kept++] = source;
+    run->kept[run->plan.kept++] = source;
 }
 
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
@@ -18870,15 +18870,15 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     return (fold__is_eager(f) && (id >= run->first_new || run->all_again)) ||
-           (id >= run->counts.first_node && (run->state[id] & FOLD__RUNS));
+           (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    run->counts.last_node = run->counts.kept = 0;
-    run->counts.has_suffix = 0;
-    run->counts.first_node = f->n_nodes + 2;
+    run->plan.last_node = run->plan.kept = 0;
+    run->plan.has_suffix = 0;
+    run->plan.first_node = f->n_nodes + 2;
     run->state[0] = 0;
     run->reach[0] = 0;
     fold__look_from(f, fold__first_to_see(f));
@@ -18890,10 +18890,10 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         if ((f->kind[source] & FOLD__KEEP) && (!(f->kind[source] & FOLD__DONE) || run->changed))
             fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
-    run->counts.has_prefix = fold__prefix_runs(f);
+    run->plan.has_prefix = fold__prefix_runs(f);
     for (size_t root = 0; root < n_roots; root++)
         fold__persist(f, f->source[roots[root].id]);
-    for (uint32_t id = run->counts.first_node; id <= f->n_nodes && (f->n_keeps || f->any_done); id++)
+    for (uint32_t id = run->plan.first_node; id <= f->n_nodes && (f->n_keeps || f->any_done); id++)
         if (f->kind[id] & (FOLD__KEEP | FOLD__DONE))
             fold__persist(f, id);
 }
@@ -19067,7 +19067,7 @@ static void fold__gradient_modes(fold_ctx *f)
     memset(run->mode, FOLD__GRAD_ZERO, (size_t)f->n_nodes + 2);
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
     run->some_parts = 0;
-    for (uint32_t call = 0; call < run->counts.calls; call++) {
+    for (uint32_t call = 0; call < run->plan.calls; call++) {
         const uint32_t id = run->calls[call];
         fold__run_sig *run_sig = fold__run_sig_of(f, id);
         run_sig->found.grad |= run->grad[id];
@@ -19481,14 +19481,14 @@ static int fold__reserve_sig_caches(fold_ctx *f)
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_RUN_SIGS, run->counts.run_sigs + 1, sizeof(fold__run_sig)))
+    if (!fold__need(f, FOLD__ARRAY_RUN_SIGS, run->plan.run_sigs + 1, sizeof(fold__run_sig)))
         return 0;
-    fold__run_sig *run_sig = &run->run_sig[run->counts.run_sigs];
+    fold__run_sig *run_sig = &run->run_sig[run->plan.run_sigs];
     memset(run_sig, 0, sizeof *run_sig);
     run_sig->sig = sig;
     run_sig->group_sig = FOLD__NONE;
     run->sig_cache[sig].run = run->runs;
-    run->sig_cache[sig].run_sig = run->counts.run_sigs++;
+    run->sig_cache[sig].run_sig = run->plan.run_sigs++;
     return 1;
 }
 
@@ -19499,11 +19499,11 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     if (!fold__reserve_sig_caches(f))
         return 0;
     fold__mark_needed(f, roots, n_roots);
-    run->counts.run_sigs = run->counts.leaves = 0;
+    run->plan.run_sigs = run->plan.leaves = 0;
     const fold__sig_cache *sig_cache = run->sig_cache;
     const uint32_t now = run->runs;
     uint32_t count = 0;
-    for (uint32_t call = run->counts.first_call; call < f->n_calls; call++) {
+    for (uint32_t call = run->plan.first_call; call < f->n_calls; call++) {
         const uint32_t id = f->calls[call], sig = f->sig[id];
         if (!(run->state[id] & FOLD__RUNS))
             continue;
@@ -19525,7 +19525,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
         if (bears && elems && !run_sig->first_elem)
             run_sig->first_elem = id;
     }
-    run->counts.calls = count;
+    run->plan.calls = count;
     return 1;
 }
 
@@ -19561,7 +19561,7 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
 
 static int fold__analyse_signatures(fold_ctx *f)
 {
-    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++)
+    for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
         if (!fold__find_analysis(f, sig))
             return 0;
     return 1;
@@ -19622,9 +19622,9 @@ static size_t fold__bytes_of_calls(const fold_ctx *f, uint32_t from, uint32_t to
 static int fold__add_group(fold_ctx *f, uint32_t first_call, uint32_t end_call)
 {
     fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_GROUPS, run->counts.groups + 1, sizeof(fold__group)))
+    if (!fold__need(f, FOLD__ARRAY_GROUPS, run->plan.groups + 1, sizeof(fold__group)))
         return 0;
-    fold__group *group = &run->group[run->counts.groups++];
+    fold__group *group = &run->group[run->plan.groups++];
     memset(group, 0, sizeof *group);
     group->first_call = first_call;
     group->end_call = end_call;
@@ -19660,7 +19660,7 @@ static int fold__worth_sharing(double work) { return work >= FOLD__SHARED_WORK; 
 static double fold__all_work(const fold_ctx *f)
 {
     double work = 0;
-    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++)
+    for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
         work += fold__work_of_rows(f, sig, f->run->run_sig[sig].calls, f->run->run_sig[sig].elems);
     return work;
 }
@@ -19670,7 +19670,7 @@ static double fold__all_work(const fold_ctx *f)
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
-    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
+    for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
         const fold__program program = fold__program_in_run(f, sig);
         most = fold__max_size(most, fold__weight_floats(f, &program));
     }
@@ -19687,11 +19687,11 @@ static fold__ends fold__part_calls(fold_ctx *f)
     fold__run *run = f->run;
     fold__ends ends = { 0, 0 };
     uint32_t samples = 0;
-    if (!run->counts.has_prefix && !run->counts.has_suffix)
+    if (!run->plan.has_prefix && !run->plan.has_suffix)
         return ends;
-    for (uint32_t call = 0; call < run->counts.calls && run->counts.has_prefix; call++)
+    for (uint32_t call = 0; call < run->plan.calls && run->plan.has_prefix; call++)
         ends.prefix += (run->state[run->calls[call]] & FOLD__PREFIX) != 0;
-    for (uint32_t call = 0, prefix = 0; call < run->counts.calls; call++) {
+    for (uint32_t call = 0, prefix = 0; call < run->plan.calls; call++) {
         const uint32_t id = run->calls[call];
         if (run->state[id] & FOLD__PREFIX)
             run->spare_calls[prefix++] = id;
@@ -19711,7 +19711,7 @@ static fold__ends fold__part_calls(fold_ctx *f)
 static size_t fold__all_bytes(const fold_ctx *f)
 {
     size_t floats = 0;
-    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
+    for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
         const fold__run_sig *run_sig = &f->run->run_sig[sig];
         floats +=
             (size_t)run_sig->calls * run_sig->found.row_floats + run_sig->elems * run_sig->found.elem_floats;
@@ -19734,7 +19734,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     uint64_t rows = 0, calls = 0, weights = 0;
     if (!least || groups < 2)
         return fold__max_size(groups, 1);
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++) {
+    for (uint32_t sig = 0; sig < run->plan.run_sigs; sig++) {
         const fold__run_sig *run_sig = &run->run_sig[sig];
         const fold__program program = fold__program_in_run(f, sig);
         weights += fold__weight_floats(f, &program) * sizeof(float);
@@ -19853,38 +19853,38 @@ static int fold__form_groups(fold_ctx *f)
         return 0;
     const fold__ends ends = fold__part_calls(f);
     const uint32_t first_call = ends.prefix;
-    const uint32_t end_call = run->counts.calls - ends.suffix;
-    const uint32_t prefix = run->counts.has_prefix ? 1 : 0;
-    run->counts.groups = 0;
+    const uint32_t end_call = run->plan.calls - ends.suffix;
+    const uint32_t prefix = run->plan.has_prefix ? 1 : 0;
+    run->plan.groups = 0;
     if (prefix && !fold__add_group(f, 0, first_call))
         return 0;
     if (!fold__cut_samples(f, first_call, end_call, &units))
         return 0;
-    const uint32_t samples = run->counts.groups - prefix;
+    const uint32_t samples = run->plan.groups - prefix;
     const int alone = samples == 1 || fold__goes_back(run);
-    for (uint32_t which = prefix; which < run->counts.groups; which++)
+    for (uint32_t which = prefix; which < run->plan.groups; which++)
         fold__find_strips(f, &run->group[which], alone ? (uint32_t)fold__threads_of(f) : 1);
-    run->counts.one_group = "";
+    run->plan.one_group = "";
     if (samples <= 1)
-        run->counts.one_group =
+        run->plan.one_group =
             units > 1          ? "the budget holds all samples"
             : units || !prefix ? "the samples share nodes that need a gradient, or are recorded interleaved"
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__strip_of(&run->group[prefix]))))
-        return fold__add_group(f, end_call, run->counts.calls);
+        return fold__add_group(f, end_call, run->plan.calls);
     if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
-        run->counts.has_suffix = 0;
-        run->counts.groups = prefix;
-        for (uint32_t call = run->counts.first_call, at = first_call; call < f->n_calls; call++) {
+        run->plan.has_suffix = 0;
+        run->plan.groups = prefix;
+        for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
             const uint32_t id = f->calls[call];
             run->state[id] &= (uint8_t)~FOLD__SUFFIX;
             if ((run->state[id] & (FOLD__RUNS | FOLD__PREFIX)) == FOLD__RUNS)
                 run->calls[at++] = id;
         }
     }
-    if (run->counts.groups && !ends.suffix)
+    if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->counts.calls); /* without calls where the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* without calls where the root is a leaf */
 }
 
 /* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
@@ -19892,10 +19892,10 @@ static int fold__form_groups(fold_ctx *f)
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t group = run->counts.has_prefix   ? 1
-                          : run->counts.has_suffix ? run->counts.groups - 1
-                                                   : run->counts.groups;
-         group < run->counts.groups; group++)
+    for (uint32_t group = run->plan.has_prefix   ? 1
+                          : run->plan.has_suffix ? run->plan.groups - 1
+                                                 : run->plan.groups;
+         group < run->plan.groups; group++)
         for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++)
             for (uint32_t edge = f->first_edge[run->calls[call]]; edge < f->first_edge[run->calls[call] + 1];
                  edge++) {
@@ -19924,14 +19924,14 @@ static void fold__list_leaves(fold_ctx *f)
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
             run->leaf_group[id] = 0; /* the prefix's, or the root, which nobody reads */
         run->group[run->leaf_group[id]].end_leaf++;
-        run->counts.leaves++;
+        run->plan.leaves++;
     }
-    for (uint32_t group = 0, at = 0; group < run->counts.groups; group++) {
+    for (uint32_t group = 0, at = 0; group < run->plan.groups; group++) {
         const uint32_t count = run->group[group].end_leaf;
         run->group[group].first_leaf = run->group[group].end_leaf = at;
         at += count;
     }
-    for (uint32_t id = 1; id <= f->n_nodes && run->counts.leaves; id++)
+    for (uint32_t id = 1; id <= f->n_nodes && run->plan.leaves; id++)
         if (!fold__makes_value(f->kind[id]) && run->leaf_group[id] != FOLD__NONE)
             run->leaves[run->group[run->leaf_group[id]].end_leaf++] = id;
 }
@@ -19949,9 +19949,9 @@ static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
 {
     fold__run *run = f->run;
-    if (!fold__need(f, FOLD__ARRAY_GROUP_SIGS, run->counts.group_sigs + 1, sizeof(fold__group_sig)))
+    if (!fold__need(f, FOLD__ARRAY_GROUP_SIGS, run->plan.group_sigs + 1, sizeof(fold__group_sig)))
         return 0;
-    fold__group_sig *group_sig = &run->group_sig[run->counts.group_sigs];
+    fold__group_sig *group_sig = &run->group_sig[run->plan.group_sigs];
     const fold__sig *sig = &f->sigs[run->run_sig[run_sig].sig];
     memset(group_sig, 0, sizeof *group_sig);
     group_sig->run_sig = run_sig;
@@ -19960,7 +19960,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     group_sig->n_list = sig->n_list;
     group_sig->has_elements = (uint8_t)fold__has_elements(sig);
     group_sig->n_out = sig->n_out;
-    run->run_sig[run_sig].group_sig = run->counts.group_sigs++;
+    run->run_sig[run_sig].group_sig = run->plan.group_sigs++;
     return 1;
 }
 
@@ -19970,7 +19970,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     fold__run *run = f->run;
     const uint32_t first_call = run->group[group].first_call;
     const uint32_t end_call = run->group[group].end_call;
-    const uint32_t first_sig = run->counts.group_sigs, strip = fold__strip_of(&run->group[group]);
+    const uint32_t first_sig = run->plan.group_sigs, strip = fold__strip_of(&run->group[group]);
     for (uint32_t call = first_call; call < end_call; call++) {
         const uint32_t id = run->calls[call], run_sig = run->sig_cache[f->sig[id]].run_sig;
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
@@ -19991,8 +19991,8 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
                 (uint8_t)((run->mode[run->calls[call] + output] == FOLD__GRAD_SOME_PARTS) << output);
     }
     run->group[group].first_sig = first_sig;
-    run->group[group].end_sig = run->counts.group_sigs;
-    for (uint32_t sig = first_sig, at = first_call; sig < run->counts.group_sigs; sig++) {
+    run->group[group].end_sig = run->plan.group_sigs;
+    for (uint32_t sig = first_sig, at = first_call; sig < run->plan.group_sigs; sig++) {
         fold__group_sig *group_sig = &run->group_sig[sig];
         run->run_sig[group_sig->run_sig].group_sig = FOLD__NONE;
         group_sig->first_record = at;
@@ -20254,10 +20254,10 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
     fold__batch batch = { sig, 1, first, 0, 0, 0, 0, 0, 0 };
-    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + 1, sizeof batch))
+    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + 1, sizeof batch))
         return 0;
-    fold__end_batch(f, &batch, run->counts.order);
-    run->batch[run->counts.batches++] = batch;
+    fold__end_batch(f, &batch, run->plan.order);
+    run->batch[run->plan.batches++] = batch;
     return 1;
 }
 
@@ -20336,17 +20336,17 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     const fold__group_sig of = run->group_sig[sig]; /* which moves */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
-    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->counts.batches + prologues + of.chain, sizeof(fold__batch)))
+    if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
-    fold__batch *to = run->batch + run->counts.batches, *prologue = NULL;
+    fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
     fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
     for (uint32_t at = 0; at < of.chain; at++) {
-        level[at].first = run->counts.order;
-        run->counts.order += level[at].count;
+        level[at].first = run->plan.order;
+        run->plan.order += level[at].count;
     }
     for (uint32_t call = 0; call < of.calls; call++)
         run->order[level[run->chain[calls[call]] - 1].first++] = calls[call];
@@ -20368,7 +20368,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
         }
         *to++ = next;
     }
-    run->counts.batches = (uint32_t)(to - run->batch);
+    run->plan.batches = (uint32_t)(to - run->batch);
     return 1;
 }
 
@@ -20608,8 +20608,8 @@ static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     const fold__reads *const reads = greedy->reads;
     fold__ready *ready = &greedy->queue[sig];
     const uint32_t count = ready->ready;
-    uint32_t *const order = f->run->order + f->run->counts.order;
-    f->run->counts.order += count;
+    uint32_t *const order = f->run->order + f->run->plan.order;
+    f->run->plan.order += count;
     ready->ready = 0;
     ready->pending -= count;
     fold__note_changed(greedy, sig);
@@ -20634,13 +20634,13 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
         return 0;
     if (fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA)
         fold__agenda_depths(&greedy, count);
-    for (uint32_t first = f->run->counts.order, end = first + count; first < end;) {
+    for (uint32_t first = f->run->plan.order, end = first + count; first < end;) {
         const uint32_t best = fold__pick_signature(f, &greedy);
         fold__run_ready(f, &greedy, best);
         if (!fold__add_batch(f, first_sig + best, first))
             return 0;
         fold__greedy_bind(f, &greedy, count);
-        first = f->run->counts.order;
+        first = f->run->plan.order;
     }
     return 1;
 }
@@ -20677,8 +20677,8 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
                run->depth[run->gathered[end]] == level;
              end++)
-            run->order[run->counts.order++] = run->gathered[end];
-        if (!fold__add_batch(f, sig, run->counts.order - (end - at)))
+            run->order[run->plan.order++] = run->gathered[end];
+        if (!fold__add_batch(f, sig, run->plan.order - (end - at)))
             return 0;
     }
     return 1;
@@ -20708,8 +20708,8 @@ static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        run->order[run->counts.order++] = run->calls[call];
-        if (!fold__add_batch(f, run->maker[run->calls[call]], run->counts.order - 1))
+        run->order[run->plan.order++] = run->calls[call];
+        if (!fold__add_batch(f, run->maker[run->calls[call]], run->plan.order - 1))
             return 0;
     }
     return 1;
@@ -20719,7 +20719,7 @@ static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
-    run->group[group].first_batch = run->counts.batches;
+    run->group[group].first_batch = run->plan.batches;
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
@@ -20729,7 +20729,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
                                            : fold__schedule_ratio(f, group)))
         return 0;
-    run->group[group].end_batch = run->counts.batches;
+    run->group[group].end_batch = run->plan.batches;
     return 1;
 }
 
@@ -21285,17 +21285,17 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
-    const uint32_t first_buffer = run->counts.buffers;
+    const uint32_t first_buffer = run->plan.buffers;
     uint32_t times = 2 * (group->end_batch - group->first_batch) + 1;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         fold__group_sig *group_sig = &run->group_sig[sig];
         const fold__program program = fold__program_in_run(f, group_sig->run_sig);
         times = times > (uint32_t)program.n_ops ? times : (uint32_t)program.n_ops + 1;
-        group_sig->first_buffer = run->counts.buffers;
-        run->counts.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
+        group_sig->first_buffer = run->plan.buffers;
+        run->plan.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
     }
-    const size_t bytes = fold__places_bytes((size_t)run->counts.buffers - first_buffer + n_blocks, times);
-    const size_t buffers = run->counts.buffers + 2 * (size_t)n_blocks;
+    const size_t bytes = fold__places_bytes((size_t)run->plan.buffers - first_buffer + n_blocks, times);
+    const size_t buffers = run->plan.buffers + 2 * (size_t)n_blocks;
     if (!fold__need(f, FOLD__ARRAY_BUFFERS, buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
         return 0;
@@ -21318,13 +21318,13 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
                               : buffer->elem ? group_sig->elem_rows
                                              : group_sig->rows;
         buffer->floats = fold__round_up(fold__size(buffer->size, rows, 0), 16);
-        run->counts.without_reuse += fold__round_up(fold__size(buffer->size, all, 0), 16);
+        run->plan.without_reuse += fold__round_up(fold__size(buffer->size, all, 0), 16);
     }
     fold__live_own(f, group_sig, &program, times);
     fold__live_read(f, group_sig, &program, times);
     fold__place_parts(f, group_sig, &program);
     const size_t scratch = fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16);
-    run->counts.scratch = fold__max_size(run->counts.scratch, scratch);
+    run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
 
 static int fold__plan_group(fold_ctx *f, uint32_t which)
@@ -21332,16 +21332,16 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__run *run = f->run;
     const fold__group group = run->group[which]; /* which moves */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
-    const uint32_t first_buffer = run->counts.buffers;
+    const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
     if (!fold__open_buffers(f, &group, n_blocks))
         return 0;
-    if (n_blocks && fold__find_blocks(f, &group, run->buffer + run->counts.buffers, n_blocks))
-        fold__reuse_rows(f, &group, run->buffer + run->counts.buffers, n_blocks);
+    if (n_blocks && fold__find_blocks(f, &group, run->buffer + run->plan.buffers, n_blocks))
+        fold__reuse_rows(f, &group, run->buffer + run->plan.buffers, n_blocks);
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    const uint32_t buffers = run->counts.buffers - first_buffer; /* leaves have none */
+    const uint32_t buffers = run->plan.buffers - first_buffer; /* leaves have none */
     run->group[which].floats =
         buffers ? fold__place(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
@@ -22276,7 +22276,7 @@ FOLD__INLINE void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *
 static size_t fold__widest(const fold_ctx *f)
 {
     size_t widest = 16;
-    for (uint32_t run_sig = 0; run_sig < f->run->counts.run_sigs; run_sig++) {
+    for (uint32_t run_sig = 0; run_sig < f->run->plan.run_sigs; run_sig++) {
         const fold__sig *sig = &f->sigs[f->run->run_sig[run_sig].sig];
         for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
             widest = fold__max_size(widest, fold__input_floats(f, sig, slot));
@@ -22915,7 +22915,7 @@ static int fold__list_uses(fold_ctx *f)
     run->n_uses = 0;
     run->shared_grads = 0;
     run->sum_floats = 0;
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+    for (uint32_t sig = 0; sig < run->plan.run_sigs; sig++)
         if (!fold__list_uses_of(f, sig))
             return 0;
     run->sums_in_one_go = fold__sums_in_one_go(f);
@@ -23231,7 +23231,7 @@ static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row,
 
 static void fold__commit_lookups(fold_ctx *f)
 {
-    for (uint32_t leaf = 0; leaf < f->run->counts.leaves; leaf++) {
+    for (uint32_t leaf = 0; leaf < f->run->plan.leaves; leaf++) {
         const uint32_t id = f->run->leaves[leaf];
         const int is_lookup = fold__kind_of(f, id) == FOLD__LOOKUP;
         for (uint32_t row = 0, rows = is_lookup ? fold__rows_of(f, id) : 0; row < rows; row++)
@@ -23798,8 +23798,8 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
 static void fold__eager_use(fold_ctx *f, const fold__use *use)
 {
     const fold__run *run = f->run;
-    for (int prefix = 0; prefix <= run->counts.has_prefix; prefix++)
-        for (uint32_t call = 0; call < run->counts.calls; call++) {
+    for (int prefix = 0; prefix <= run->plan.has_prefix; prefix++)
+        for (uint32_t call = 0; call < run->plan.calls; call++) {
             const uint32_t id = run->calls[call];
             if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
                 (run->state[id] & FOLD__STANDS) && ((run->state[id] & FOLD__PREFIX) != 0) == prefix)
@@ -23815,12 +23815,12 @@ static int fold__eager_reserve(fold_ctx *f)
     fold__run *run = f->run;
     uint32_t rows = 0;
     size_t at = 0, pointers = 0, scratch = 0;
-    run->counts.groups = run->counts.leaves = 0;
-    run->counts.has_suffix = 0;
+    run->plan.groups = run->plan.leaves = 0;
+    run->plan.has_suffix = 0;
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    if (!fold__add_group(f, 0, run->counts.calls) || !fold__analyse_signatures(f))
+    if (!fold__add_group(f, 0, run->plan.calls) || !fold__analyse_signatures(f))
         return 0;
-    for (uint32_t call = 0; call < run->counts.calls; call++) {
+    for (uint32_t call = 0; call < run->plan.calls; call++) {
         const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
         if (run->grad[run->calls[call]])
             fold__place_contributions(f, run->calls[call], &rows, &rows);
@@ -23831,8 +23831,8 @@ static int fold__eager_reserve(fold_ctx *f)
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (run->grad[id] && (run->state[fold__call_of(f, id)] & FOLD__RUNS))
             at += fold__round_up(fold__value_size(f, id), 16);
-    run->counts.region = at;
-    run->counts.scratch = scratch + pointers * sizeof(float *) / sizeof(float);
+    run->plan.region = at;
+    run->plan.scratch = scratch + pointers * sizeof(float *) / sizeof(float);
     if (!fold__reserve_run(f))
         return 0;
     run->group[0].rows_at = 0;
@@ -23846,7 +23846,7 @@ static int fold__eager_reserve(fold_ctx *f)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
         const uint32_t kind = fold__kind_of(f, id);
         if (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF)
-            run->leaves[run->counts.leaves++] = id;
+            run->leaves[run->plan.leaves++] = id;
     }
     return 1;
 }
@@ -23861,7 +23861,7 @@ static int fold__eager_backward(fold_ctx *f)
     const fold__fp saved = fold__fp_enter(f->model->flushes);
     if (run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
-    for (uint32_t i = run->counts.calls; i-- > 0;) {
+    for (uint32_t i = run->plan.calls; i-- > 0;) {
         const uint32_t id = run->calls[i], n_out = fold__node_sig(f, id)->n_out;
         if (!run->grad[id])
             continue;
@@ -23872,10 +23872,10 @@ static int fold__eager_backward(fold_ctx *f)
     for (uint32_t use = 0; use < run->n_uses; use++)
         if (!run->use[use].is_node)
             fold__eager_use(f, &run->use[use]);
-    for (uint32_t i = 0; i < run->counts.leaves; i++)
+    for (uint32_t i = 0; i < run->plan.leaves; i++)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
     for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
-        for (uint32_t i = 0; i < run->counts.leaves; i++)
+        for (uint32_t i = 0; i < run->plan.leaves; i++)
             if (fold__kind_of(f, run->leaves[i]) == FOLD__LOOKUP &&
                 (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
                 fold__accumulate_lookup(f, run->leaves[i]);
@@ -23910,7 +23910,7 @@ typedef struct fold__kept_plan {
     fold__plan_key of;
     uint64_t used; /* the run that used it last */
     size_t bytes, next; /* next: the place of another plan of the same bucket */
-    fold__counts counts;
+    fold__plan plan;
 } fold__kept_plan;
 /* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
    without a plan that were seen last. When it is half full it takes the place of the second. */
@@ -23997,7 +23997,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     return 1;
 }
 
-static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__counts *counts,
+static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__plan *plan,
                                fold__plan_part part[FOLD__PLAN_PARTS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
@@ -24011,11 +24011,11 @@ static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__
         { f->shape + 1, nodes, 0 },
         { f->kind + 1, f->n_nodes, 0 },
         { f->found, f->n_merged * sizeof(fold__merged_range), 0 },
-        { f->run->run_sig, counts->run_sigs * sizeof(fold__run_sig), 0 },
-        { f->run->batch, counts->batches * sizeof(fold__batch), 0 },
-        { f->run->group, counts->groups * sizeof(fold__group), 0 },
-        { f->run->group_sig, counts->group_sigs * sizeof(fold__group_sig), 0 },
-        { f->run->buffer, counts->buffers * sizeof(fold__buffer), 0 }
+        { f->run->run_sig, plan->run_sigs * sizeof(fold__run_sig), 0 },
+        { f->run->batch, plan->batches * sizeof(fold__batch), 0 },
+        { f->run->group, plan->groups * sizeof(fold__group), 0 },
+        { f->run->group_sig, plan->group_sigs * sizeof(fold__group_sig), 0 },
+        { f->run->buffer, plan->buffers * sizeof(fold__buffer), 0 }
     };
     size_t at = 0;
     memcpy(part, all, sizeof all);
@@ -24049,7 +24049,7 @@ static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
     const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
     fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_merged, (uint32_t)n_roots,
                            n_words, f->model->layout, mode };
-    fold__list_parts(f, n_words, &run->counts, part);
+    fold__list_parts(f, n_words, &run->plan, part);
     key.hash = fold__hash_bytes(0, &key, sizeof key);
     for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_NOT_HASHED; i++)
         key.hash = fold__hash_bytes(key.hash, part[i].data, part[i].bytes);
@@ -24062,7 +24062,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     const char *blob = (const char *)kept + fold__plan_header();
     if (memcmp(&kept->of, &f->run->key, sizeof kept->of))
         return 0;
-    fold__list_parts(f, n_words, &kept->counts, part);
+    fold__list_parts(f, n_words, &kept->plan, part);
     for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_OF_ARRAYS; i++)
         if (part[i].bytes && memcmp(blob + part[i].at, part[i].data, part[i].bytes))
             return 0; /* an array without bytes may not be there */
@@ -24093,12 +24093,12 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
         return 0;
     }
-    run->counts = fold__plan_at(fold__plans_of(f), at)->counts;
+    run->plan = fold__plan_at(fold__plans_of(f), at)->plan;
     for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
         if (!fold__need(f, fold__plan_array[i - FOLD__PARTS_OF_ARRAYS], part[i].bytes, 1))
             return 0;
     fold__plans *plans = fold__plans_of(f);
-    fold__list_parts(f, n_words, &run->counts, part);
+    fold__list_parts(f, n_words, &run->plan, part);
     run->replayed = at + fold__plan_header();
     for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
@@ -24176,12 +24176,12 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         !fold__list_words(f, roots, n_roots, &n_words))
         return;
     fold__plans *plans = fold__plans_of(f);
-    const size_t bytes = fold__plan_header() + fold__list_parts(f, n_words, &run->counts, part);
+    const size_t bytes = fold__plan_header() + fold__list_parts(f, n_words, &run->plan, part);
     const size_t room = f->arrays[FOLD__ARRAY_PLANS].need;
     if (bytes > room - plans->begin)
         return;
     const size_t at = fold__room_for_plan(plans, bytes, room);
-    const fold__kept_plan kept = { run->key, ++plans->runs, bytes, 0, run->counts };
+    const fold__kept_plan kept = { run->key, ++plans->runs, bytes, 0, run->plan };
     *fold__plan_at(plans, at) = kept;
     for (int i = 0; i < FOLD__PLAN_PARTS; i++)
         if (part[i].bytes)
@@ -24264,7 +24264,7 @@ FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 /* Finds those of all nodes that the run looks at, and of those before them that they read. */
 static void fold__resolve_values(fold_ctx *f)
 {
-    const uint32_t first = f->run->counts.first_node;
+    const uint32_t first = f->run->plan.first_node;
     for (uint32_t id = first; id <= f->n_nodes; id++)
         fold__resolve(f, id);
     for (uint32_t edge = f->first_edge[first]; edge < f->n_edges && first > 1; edge++)
@@ -24277,7 +24277,7 @@ static void fold__resolve_values(fold_ctx *f)
 static void fold__place_results(fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (uint32_t i = 0; i < run->counts.kept; i++) {
+    for (uint32_t i = 0; i < run->plan.kept; i++) {
         const uint32_t id = run->kept[i];
         if (f->place[id] != FOLD__NONE)
             continue;
@@ -24293,8 +24293,8 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
     uint32_t linked = 0;
-    for (uint32_t id = run->counts.first_node;
-         id <= f->n_nodes && (run->counts.has_prefix || run->counts.has_suffix); id++) {
+    for (uint32_t id = run->plan.first_node;
+         id <= f->n_nodes && (run->plan.has_prefix || run->plan.has_suffix); id++) {
         if (!(run->state[id] & FOLD__BOUNDARY) || !fold__makes_value(f->kind[id]))
             continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
@@ -24307,7 +24307,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
             linked += units;
         }
     }
-    for (uint32_t group = 0; group < run->counts.groups; group++)
+    for (uint32_t group = 0; group < run->plan.groups; group++)
         run->group[group].rows = 0;
     for (uint32_t call = 0; call < f->n_calls && fold__goes_back(run); call++)
         if (run->grad[f->calls[call]])
@@ -24316,10 +24316,10 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
 }
 
 /* These two tell which groups are of samples: from the first to the one behind the last. */
-static uint32_t fold__samples_from(const fold__run *run) { return run->counts.has_prefix ? 1 : 0; }
+static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
-    return run->counts.groups - (run->counts.has_suffix ? 1 : 0);
+    return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
 /* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
@@ -24330,7 +24330,7 @@ static void fold__place_groups(fold_ctx *f, size_t boundary)
     fold__run *run = f->run;
     const uint32_t from = fold__samples_from(run), to = fold__samples_to(run);
     size_t samples = 0, end = boundary;
-    for (uint32_t index = 0; index < run->counts.groups; index++) {
+    for (uint32_t index = 0; index < run->plan.groups; index++) {
         fold__group *group = &run->group[index];
         size_t leaves = 0;
         for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++)
@@ -24343,14 +24343,14 @@ static void fold__place_groups(fold_ctx *f, size_t boundary)
         else
             end += group->leaf_at + leaves;
     }
-    for (uint32_t index = 0; index < run->counts.groups; index++) {
+    for (uint32_t index = 0; index < run->plan.groups; index++) {
         fold__group *group = &run->group[index];
         if (index >= from && index < to)
             group->base = end + ((index - from) % (uint32_t)fold__threads_of(f)) * samples;
         group->rows_at += group->base;
         group->leaf_at += group->base;
     }
-    run->counts.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
+    run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
 /* Clears what a run may ask of the nodes that it reads and that lie before those that it looks at. Nothing in
@@ -24358,7 +24358,7 @@ static void fold__place_groups(fold_ctx *f, size_t boundary)
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const uint32_t first = run->counts.first_node;
+    const uint32_t first = run->plan.first_node;
     for (uint32_t edge = f->first_edge[first]; edge < f->n_edges && first > 1; edge++) {
         const uint32_t source = f->edge_source[edge];
         if (source >= first)
@@ -24370,29 +24370,28 @@ static void fold__clear_outside(fold_ctx *f)
 
 static void fold__index_groups(fold__run *run)
 {
-    for (uint32_t sig = 0; sig < run->counts.run_sigs; sig++)
+    for (uint32_t sig = 0; sig < run->plan.run_sigs; sig++)
         run->run_sig[sig].n_groups = 0;
-    for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++)
+    for (uint32_t sig = 0; sig < run->plan.group_sigs; sig++)
         run->run_sig[run->group_sig[sig].run_sig].n_groups++;
-    for (uint32_t sig = 0, at = 0; sig < run->counts.run_sigs; sig++) {
+    for (uint32_t sig = 0, at = 0; sig < run->plan.run_sigs; sig++) {
         run->run_sig[sig].first_by_sig = at;
         at += run->run_sig[sig].n_groups;
         run->run_sig[sig].n_groups = 0;
     }
-    for (uint32_t sig = 0; sig < run->counts.group_sigs; sig++) {
+    for (uint32_t sig = 0; sig < run->plan.group_sigs; sig++) {
         fold__run_sig *run_sig = &run->run_sig[run->group_sig[sig].run_sig];
         run->group_sig[run_sig->first_by_sig + run_sig->n_groups++].by_sig = sig;
     }
 }
 
-static int fold__plan(fold_ctx *f)
+static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const uint32_t first = run->counts.first_node;
+    const uint32_t first = run->plan.first_node;
     const size_t nodes = (size_t)f->n_nodes + 2 - first;
-    run->counts.order = run->counts.batches = run->counts.groups = run->counts.group_sigs =
-        run->counts.buffers = 0;
-    run->counts.scratch = run->counts.without_reuse = 0;
+    run->plan.order = run->plan.batches = run->plan.groups = run->plan.group_sigs = run->plan.buffers = 0;
+    run->plan.scratch = run->plan.without_reuse = 0;
     if (!fold__analyse_signatures(f))
         return 0;
     memset(run->maker + first, 255, nodes * sizeof *run->maker);
@@ -24401,7 +24400,7 @@ static int fold__plan(fold_ctx *f)
     fold__clear_outside(f);
     if (!fold__form_groups(f))
         return 0;
-    for (uint32_t group = 0; group < run->counts.groups; group++)
+    for (uint32_t group = 0; group < run->plan.groups; group++)
         if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
             return 0;
     fold__mark_boundary(f);
@@ -24416,7 +24415,7 @@ static int fold__plan(fold_ctx *f)
 /* Packs the weights of products that give their inputs gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
-    for (uint32_t sig = 0; sig < f->run->counts.run_sigs; sig++) {
+    for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
         const fold__run_sig *run_sig = &f->run->run_sig[sig];
         const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
         for (int op_index = 0; op_index < program.n_ops; op_index++)
@@ -24437,15 +24436,15 @@ static int fold__reserve_run(fold_ctx *f)
     fold__place_results(f);
     const size_t threads = (size_t)fold__threads_of(f);
     int fits = f->data_used / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, f->data_used, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_REGION, run->counts.region + run->widest_value * threads, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->counts.scratch * threads, sizeof(float));
+    fits &= fold__ask(f, FOLD__ARRAY_REGION, run->plan.region + run->widest_value * threads, sizeof(float));
+    fits &= fold__ask(f, FOLD__ARRAY_SCRATCH, run->plan.scratch * threads, sizeof(float));
     fits &= !fold__goes_back(run) || fold__reserve_sums(f);
     if (!fits)
         return fold__out_of_memory(f, 1);
     fold__share_scratch(f);
     if (fold__goes_back(run))
         fold__ready_packs(f);
-    run->sink = run->region + run->counts.region;
+    run->sink = run->region + run->plan.region;
     return 1;
 }
 
@@ -24816,8 +24815,8 @@ static void fold__find_phase(const fold__run *run, fold__progress *progress)
         const uint32_t nth = progress->phase;
         const int in_prefix = nth == 0 || nth == suffix + 1, in_suffix = nth == 1 || nth == suffix;
         progress->backward = nth & 1;
-        progress->group = in_prefix ? 0 : in_suffix ? run->counts.groups - 1 : from + (nth - 2) / 2;
-        if ((in_prefix && !run->counts.has_prefix) || (in_suffix && !run->counts.has_suffix) ||
+        progress->group = in_prefix ? 0 : in_suffix ? run->plan.groups - 1 : from + (nth - 2) / 2;
+        if ((in_prefix && !run->plan.has_prefix) || (in_suffix && !run->plan.has_suffix) ||
             (progress->backward && !fold__goes_back(run)))
             continue;
         if (fold__phase_steps(run, progress))
@@ -24865,7 +24864,7 @@ static void fold__start_run(fold_ctx *f)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
-    for (uint32_t group = 0; group < run->counts.groups; group++) {
+    for (uint32_t group = 0; group < run->plan.groups; group++) {
         fold__enter_strip(f, &run->group[group], 0);
         if (fold__goes_back(run))
             fold__clear_partial(f, &run->group[group], 1);
@@ -25210,9 +25209,9 @@ static void fold__mark_done(fold_ctx *f)
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && changed; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
             fold__forget_value(f, id);
-    for (uint32_t i = 0; i < run->counts.kept; i++)
+    for (uint32_t i = 0; i < run->plan.kept; i++)
         f->kind[run->kept[i]] |= FOLD__DONE;
-    if (run->counts.kept)
+    if (run->plan.kept)
         f->any_done = 1;
     f->done_version = f->model->version;
     run->torn_salt = 0;
@@ -25227,30 +25226,30 @@ static void fold__note_stats(fold_ctx *f)
         kernel_calls += run->worker[thread].kernel_calls;
         one_row_calls += run->worker[thread].one_row_calls;
     }
-    for (uint32_t batch = 0; batch < run->counts.batches; batch++) {
+    for (uint32_t batch = 0; batch < run->plan.batches; batch++) {
         if (!run->batch[batch].stage)
             continue;
         batches++;
         batched_nodes += run->batch[batch].count > 1 ? run->batch[batch].count : 0;
         list_elements += run->batch[batch].elems;
     }
-    stats->run_nodes = fold__count(run->counts.calls);
-    stats->seen_nodes = fold__count(f->n_nodes + 1 - run->counts.first_node);
-    stats->groups = fold__count(run->counts.groups);
+    stats->run_nodes = fold__count(run->plan.calls);
+    stats->seen_nodes = fold__count(f->n_nodes + 1 - run->plan.first_node);
+    stats->groups = fold__count(run->plan.groups);
     stats->batches = fold__count(batches);
-    stats->prologues = fold__count(run->counts.batches - batches);
+    stats->prologues = fold__count(run->plan.batches - batches);
     stats->kernel_calls = fold__count(kernel_calls);
     stats->one_row_calls = fold__count(one_row_calls);
     f->run->bound = FOLD__NONE;
     stats->batched_nodes = fold__count(batched_nodes);
     stats->list_elements = fold__count(list_elements);
-    stats->value_bytes = (run->counts.region + run->counts.scratch + run->sum_floats) * sizeof(float);
-    stats->without_reuse_bytes = (run->counts.without_reuse + run->sum_floats) * sizeof(float);
+    stats->value_bytes = (run->plan.region + run->plan.scratch + run->sum_floats) * sizeof(float);
+    stats->without_reuse_bytes = (run->plan.without_reuse + run->sum_floats) * sizeof(float);
     stats->plan_bytes = 0;
     for (int i = FOLD__ARRAY_NODE_ARRAYS; i < FOLD__ARRAY_PLANS; i++)
         stats->plan_bytes += f->arrays[i].need;
     stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_FEEDERS].need;
-    stats->one_group = run->counts.one_group;
+    stats->one_group = run->plan.one_group;
 }
 
 /* -- the bound is counted when it is asked for ----------------------------------------------- */
@@ -25318,7 +25317,7 @@ static uint32_t fold__count_bound(const fold_ctx *f)
     if (run->bound != FOLD__NONE || !fold__shows_plan(f))
         return run->bound != FOLD__NONE ? run->bound : 0;
     memset(last, 0, ((size_t)f->n_nodes + 1) * sizeof *last);
-    for (uint32_t which = 0; which < run->counts.groups; which++) {
+    for (uint32_t which = 0; which < run->plan.groups; which++) {
         const fold__group *group = &run->group[which];
         int mixed = 0;
         for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
@@ -25401,7 +25400,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     if (fold__broken(f) || !fold__collect(f, roots, n_roots))
         return 0;
     if (!fold__goes_back(run)) {
-        memset(run->grad + run->counts.first_node, 0, (size_t)f->n_nodes + 2 - run->counts.first_node);
+        memset(run->grad + run->plan.first_node, 0, (size_t)f->n_nodes + 2 - run->plan.first_node);
     } else {
         fold__mark_grads(f);
         if (!run->grad[run->root]) { /* it depends on nothing that has a gradient: run forward alone */
@@ -25412,7 +25411,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
     }
     if (fold__is_eager(f))
         return 1;
-    if (!fold__plan(f))
+    if (!fold__make_plan(f))
         return 0;
     if (fold__first_to_see(f) == 1)
         fold__store_plan(f, roots, n_roots);
@@ -25569,7 +25568,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         fold__read_index_refs(f, fold__first_index_ref(f, backward));
     if (f->refresh_tables)
         f->refresh_tables(f);
-    run->again = run->recompute || run->counts.first_node < run->first_new;
+    run->again = run->recompute || run->plan.first_node < run->first_new;
     if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
         return f->error.status;
     if (!fold__is_eager(f))
@@ -25668,7 +25667,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
         return "something was recorded since the last run, or named to be kept: run it first";
     if (run->of_layout != f->model->layout)
         return "parameters were added, frozen or thawed since the last run: record and run anew";
-    if (run->counts.first_node > 1 && f->done_version != f->model->version)
+    if (run->plan.first_node > 1 && f->done_version != f->model->version)
         return "the last run reads values of an earlier one, and parameters have changed since: run anew";
     return NULL;
 }
@@ -25705,10 +25704,10 @@ static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold__command_list *const commands = &run->commands;
-    if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->counts.groups != 1 || f->n_index_refs ||
+    if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->plan.groups != 1 || f->n_index_refs ||
         fold__traces(f) || fold__has_zone(f) || run->begun || commands->disabled || !run->scratch)
         return;
-    commands->base = (char *)(run->scratch + run->counts.scratch) - commands->size;
+    commands->base = (char *)(run->scratch + run->plan.scratch) - commands->size;
     commands->last = &commands->first;
     commands->used = 0;
     run->worker->commands = commands;
@@ -25720,10 +25719,10 @@ static void fold__end_capture(fold_ctx *f)
     fold__run *run = f->run;
     fold__command_list *const commands = &run->commands;
     const size_t lacking = f->lacking, size = fold__round_up(commands->used, FOLD__ALIGN);
-    const size_t scratch = run->counts.scratch + size / sizeof(float);
+    const size_t scratch = run->plan.scratch + size / sizeof(float);
     commands->disabled = commands->size || !fold__ask(f, FOLD__ARRAY_SCRATCH, scratch, sizeof(float));
     if (!commands->disabled) {
-        run->counts.scratch = scratch;
+        run->plan.scratch = scratch;
         commands->size = size;
     }
     commands->first = NULL;
@@ -27984,7 +27983,7 @@ static void fold__carve_view(fold__view *view, fold__carver *carver)
 {
     const fold_ctx *f = view->ctx;
     const size_t nodes = (size_t)f->n_nodes + 1, sigs = (size_t)f->n_sigs + 1;
-    view->batch = (fold__seen_batch *)fold__carve(carver, view->planned ? f->run->counts.batches : nodes,
+    view->batch = (fold__seen_batch *)fold__carve(carver, view->planned ? f->run->plan.batches : nodes,
                                                   sizeof *view->batch);
     view->at = (uint32_t *)fold__carve(carver, nodes, sizeof *view->at);
     view->work = (uint32_t *)fold__carve(carver, nodes, sizeof *view->work);
@@ -28040,7 +28039,7 @@ static void fold__view_by_depth(fold__view *view)
 static void fold__view_of_plan(fold__view *view)
 {
     const fold__run *run = view->ctx->run;
-    for (uint32_t group = 0; group < run->counts.groups; group++)
+    for (uint32_t group = 0; group < run->plan.groups; group++)
         for (uint32_t batch = run->group[group].first_batch; batch < run->group[group].end_batch; batch++) {
             const fold__batch *from = &run->batch[batch];
             fold__seen_batch *to = &view->batch[view->n_batches++];
@@ -28053,7 +28052,7 @@ static void fold__view_of_plan(fold__view *view)
             if (!to->prologue)
                 view->n_calls += to->count;
         }
-    view->n_groups = run->counts.groups;
+    view->n_groups = run->plan.groups;
     view->call = run->order;
 }
 
@@ -28087,7 +28086,7 @@ static void fold__index_view(fold__view *view)
             }
         }
     view->bound = view->planned ? fold__count_bound(f) : 0;
-    for (uint32_t group = 0; view->planned && group < f->run->counts.group_sigs; group++) {
+    for (uint32_t group = 0; view->planned && group < f->run->plan.group_sigs; group++) {
         const fold__group_sig *group_sig = &f->run->group_sig[group];
         view->sig[view->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain += group_sig->chain;
     }
