@@ -27927,7 +27927,7 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 #ifndef FOLD_NO_TEXT
 /* ==== room: looking inside ==================================================================
    Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of a
-   model. Sees a plan only through the view made here. Calls: text, recording, signatures, what a run
+   model. Sees a plan only through the snapshot made here. Calls: text, recording, signatures, what a run
    knows. Changes nothing that runs read. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
@@ -27948,7 +27948,7 @@ static void fold__put_count(fold__text *text, const char *before, size_t count, 
 
 typedef struct fold__seen_batch {
     uint32_t sig;
-    uint32_t first; /* its calls begin there in the view's */
+    uint32_t first; /* its calls begin there in the snapshot's */
     uint32_t count; /* how many calls it has */
     uint32_t elems; /* in the lists of all its calls */
     uint32_t group;
@@ -27963,7 +27963,7 @@ typedef struct fold__seen_sig {
     uint32_t last_group; /* 1 + the last of those */
 } fold__seen_sig;
 
-typedef struct fold__view {
+typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* the context's */
     int planned;       /* the last run's batches; else the recording's, by depth */
@@ -27976,25 +27976,26 @@ typedef struct fold__view {
     fold__seen_sig *sig;     /* as they come */
     uint32_t *work;          /* as large as the recording */
     uint32_t *sample;        /* the nodes': 1 + their sample, or 0 */
-} fold__view;
+} fold__snapshot;
 #define FOLD__LEAF 0x80000000u
 
-static void fold__carve_view(fold__view *view, fold__carver *carver)
+static void fold__carve_snapshot(fold__snapshot *snapshot, fold__carver *carver)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     const size_t nodes = (size_t)f->n_nodes + 1, sigs = (size_t)f->n_sigs + 1;
-    view->batch = (fold__seen_batch *)fold__carve(carver, view->planned ? f->run->plan.batches : nodes,
-                                                  sizeof *view->batch);
-    view->at = (uint32_t *)fold__carve(carver, nodes, sizeof *view->at);
-    view->work = (uint32_t *)fold__carve(carver, nodes, sizeof *view->work);
-    view->sample = (uint32_t *)fold__carve(carver, nodes, sizeof *view->sample);
-    view->sig_at = (uint32_t *)fold__carve(carver, sigs, sizeof *view->sig_at);
-    view->sig = (fold__seen_sig *)fold__carve(carver, sigs, sizeof *view->sig);
+    snapshot->batch =
+        (fold__seen_batch *)fold__carve(carver, snapshot->planned ? f->run->plan.batches : nodes,
+                                        sizeof *snapshot->batch);
+    snapshot->at = (uint32_t *)fold__carve(carver, nodes, sizeof *snapshot->at);
+    snapshot->work = (uint32_t *)fold__carve(carver, nodes, sizeof *snapshot->work);
+    snapshot->sample = (uint32_t *)fold__carve(carver, nodes, sizeof *snapshot->sample);
+    snapshot->sig_at = (uint32_t *)fold__carve(carver, sigs, sizeof *snapshot->sig_at);
+    snapshot->sig = (fold__seen_sig *)fold__carve(carver, sigs, sizeof *snapshot->sig);
 }
 
-static int fold__shallower(const void *view, uint32_t one, uint32_t other)
+static int fold__shallower(const void *snapshot, uint32_t one, uint32_t other)
 {
-    const fold__view *shown = (const fold__view *)view;
+    const fold__snapshot *shown = (const fold__snapshot *)snapshot;
     const fold_ctx *f = shown->ctx;
     if (shown->at[one] != shown->at[other])
         return shown->at[one] < shown->at[other];
@@ -28002,47 +28003,48 @@ static int fold__shallower(const void *view, uint32_t one, uint32_t other)
 }
 
 /* Views all calls recorded, those of equal depth and signature as a batch. */
-static void fold__view_by_depth(fold__view *view)
+static void fold__snapshot_by_depth(fold__snapshot *snapshot)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     uint32_t depth = 0;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if (!fold__is_op(f, id))
             continue;
-        view->work[view->n_calls++] = id;
+        snapshot->work[snapshot->n_calls++] = id;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
             const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-            if (view->at[from] > view->at[id])
-                view->at[id] = view->at[from];
+            if (snapshot->at[from] > snapshot->at[id])
+                snapshot->at[id] = snapshot->at[from];
         }
-        view->at[id]++;
+        snapshot->at[id]++;
     }
-    fold__sort(view->work, view->n_calls, fold__shallower, view);
-    for (uint32_t call = 0; call < view->n_calls; call++) {
-        const uint32_t id = view->work[call];
-        const int same = call && view->at[id] == depth && f->sig[id] == view->batch[view->n_batches - 1].sig;
+    fold__sort(snapshot->work, snapshot->n_calls, fold__shallower, snapshot);
+    for (uint32_t call = 0; call < snapshot->n_calls; call++) {
+        const uint32_t id = snapshot->work[call];
+        const int same =
+            call && snapshot->at[id] == depth && f->sig[id] == snapshot->batch[snapshot->n_batches - 1].sig;
         if (!same) {
-            fold__seen_batch *batch = &view->batch[view->n_batches++];
+            fold__seen_batch *batch = &snapshot->batch[snapshot->n_batches++];
             memset(batch, 0, sizeof *batch);
             batch->sig = f->sig[id];
             batch->first = call;
         }
-        view->batch[view->n_batches - 1].count++;
-        view->batch[view->n_batches - 1].elems += fold__elements_of(f, id);
-        depth = view->at[id];
+        snapshot->batch[snapshot->n_batches - 1].count++;
+        snapshot->batch[snapshot->n_batches - 1].elems += fold__elements_of(f, id);
+        depth = snapshot->at[id];
     }
-    memset(view->at, 0, ((size_t)f->n_nodes + 1) * sizeof *view->at);
-    view->n_groups = 1;
-    view->call = view->work;
+    memset(snapshot->at, 0, ((size_t)f->n_nodes + 1) * sizeof *snapshot->at);
+    snapshot->n_groups = 1;
+    snapshot->call = snapshot->work;
 }
 
-static void fold__view_of_plan(fold__view *view)
+static void fold__snapshot_plan(fold__snapshot *snapshot)
 {
-    const fold__run *run = view->ctx->run;
+    const fold__run *run = snapshot->ctx->run;
     for (uint32_t group = 0; group < run->plan.groups; group++)
         for (uint32_t batch = run->group[group].first_batch; batch < run->group[group].end_batch; batch++) {
             const fold__batch *from = &run->batch[batch];
-            fold__seen_batch *to = &view->batch[view->n_batches++];
+            fold__seen_batch *to = &snapshot->batch[snapshot->n_batches++];
             to->sig = run->run_sig[run->group_sig[from->group_sig].run_sig].sig;
             to->first = from->first;
             to->count = from->count;
@@ -28050,96 +28052,103 @@ static void fold__view_of_plan(fold__view *view)
             to->group = group;
             to->prologue = !from->stage;
             if (!to->prologue)
-                view->n_calls += to->count;
+                snapshot->n_calls += to->count;
         }
-    view->n_groups = run->plan.groups;
-    view->call = run->order;
+    snapshot->n_groups = run->plan.groups;
+    snapshot->call = run->order;
 }
 
-static void fold__index_view(fold__view *view)
+static void fold__index_snapshot(fold__snapshot *snapshot)
 {
-    const fold_ctx *f = view->ctx;
-    for (uint32_t batch = 0; batch < view->n_batches; batch++) {
-        const fold__seen_batch *seen = &view->batch[batch];
+    const fold_ctx *f = snapshot->ctx;
+    for (uint32_t batch = 0; batch < snapshot->n_batches; batch++) {
+        const fold__seen_batch *seen = &snapshot->batch[batch];
         if (seen->prologue)
             continue;
-        if (!view->sig_at[seen->sig]) {
-            view->sig_at[seen->sig] = ++view->n_sigs;
-            view->sig[view->n_sigs - 1].sig = seen->sig;
+        if (!snapshot->sig_at[seen->sig]) {
+            snapshot->sig_at[seen->sig] = ++snapshot->n_sigs;
+            snapshot->sig[snapshot->n_sigs - 1].sig = seen->sig;
         }
-        fold__seen_sig *seen_sig = &view->sig[view->sig_at[seen->sig] - 1];
+        fold__seen_sig *seen_sig = &snapshot->sig[snapshot->sig_at[seen->sig] - 1];
         seen_sig->calls += seen->count;
         seen_sig->batches++;
         if (seen_sig->last_group != seen->group + 1)
             seen_sig->groups++;
         seen_sig->last_group = seen->group + 1;
         for (uint32_t i = 0; i < seen->count; i++)
-            view->at[view->call[seen->first + i]] = batch + 1;
+            snapshot->at[snapshot->call[seen->first + i]] = batch + 1;
     }
-    for (uint32_t batch = 0; batch < view->n_batches; batch++)
-        for (uint32_t i = 0; i < view->batch[batch].count && !view->batch[batch].prologue; i++) {
-            const uint32_t id = view->call[view->batch[batch].first + i];
+    for (uint32_t batch = 0; batch < snapshot->n_batches; batch++)
+        for (uint32_t i = 0; i < snapshot->batch[batch].count && !snapshot->batch[batch].prologue; i++) {
+            const uint32_t id = snapshot->call[snapshot->batch[batch].first + i];
             for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
                 const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-                if (!view->at[from])
-                    view->at[from] = (batch + 1) | FOLD__LEAF;
+                if (!snapshot->at[from])
+                    snapshot->at[from] = (batch + 1) | FOLD__LEAF;
             }
         }
-    view->bound = view->planned ? fold__count_bound(f) : 0;
-    for (uint32_t group = 0; view->planned && group < f->run->plan.group_sigs; group++) {
+    snapshot->bound = snapshot->planned ? fold__count_bound(f) : 0;
+    for (uint32_t group = 0; snapshot->planned && group < f->run->plan.group_sigs; group++) {
         const fold__group_sig *group_sig = &f->run->group_sig[group];
-        view->sig[view->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain += group_sig->chain;
+        snapshot->sig[snapshot->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain +=
+            group_sig->chain;
     }
 }
 
-/* Finds what there is to show. Whatever happens here is no fault of the recording. Until fold__view_end the
-   context has an error that refuses what a writer must not do. */
-static fold_status fold__view_make(fold_ctx *f, fold__view *view)
+/* Finds what there is to show. Whatever happens here is no fault of the recording. Until fold__end_snapshot
+   the context has an error that refuses what a writer must not do. */
+static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
         return f ? FOLD_BAD_STATE : FOLD_BAD_ARGUMENT;
     const size_t lacking = f->lacking;
     fold__carver carver = { NULL, 0 };
-    memset(view, 0, sizeof *view);
-    view->ctx = f;
-    view->error = f->error;
+    memset(snapshot, 0, sizeof *snapshot);
+    snapshot->ctx = f;
+    snapshot->error = f->error;
     f->error.tell = NULL;
-    view->planned = fold__shows_plan(f);
-    fold__carve_view(view, &carver);
+    snapshot->planned = fold__shows_plan(f);
+    fold__carve_snapshot(snapshot, &carver);
     f->pinned++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
     f->pinned--;
     f->lacking = lacking;
     if (!fits) {
-        f->error = view->error;
+        f->error = snapshot->error;
         return FOLD_NO_MEMORY;
     }
     memset(f->look, 0, carver.at);
     carver.base = f->look;
     carver.at = 0;
-    fold__carve_view(view, &carver);
-    if (view->planned)
-        fold__view_of_plan(view);
+    fold__carve_snapshot(snapshot, &carver);
+    if (snapshot->planned)
+        fold__snapshot_plan(snapshot);
     else
-        fold__view_by_depth(view);
-    fold__index_view(view);
+        fold__snapshot_by_depth(snapshot);
+    fold__index_snapshot(snapshot);
     fold__clear_error(&f->error);
     return fold__fail(f, FOLD_BAD_STATE, "print, visit: what they call must not use this context"), FOLD_OK;
 }
 
-static fold_status fold__view_end(fold__view *view, fold_status status)
+static fold_status fold__end_snapshot(fold__snapshot *snapshot, fold_status status)
 {
-    view->ctx->arrays[FOLD__ARRAY_LOOK].need = 0;
-    view->ctx->error = view->error;
+    snapshot->ctx->arrays[FOLD__ARRAY_LOOK].need = 0;
+    snapshot->ctx->error = snapshot->error;
     return status;
 }
 
-static int fold__is_shown(const fold__view *view, uint32_t id)
+static int fold__is_shown(const fold__snapshot *snapshot, uint32_t id)
 {
-    return view->at[id] && !(view->at[id] & FOLD__LEAF);
+    return snapshot->at[id] && !(snapshot->at[id] & FOLD__LEAF);
 }
-static int fold__is_leaf(const fold__view *view, uint32_t id) { return (view->at[id] & FOLD__LEAF) != 0; }
-static uint32_t fold__column(const fold__view *view, uint32_t id) { return (view->at[id] & ~FOLD__LEAF) - 1; }
+static int fold__is_leaf(const fold__snapshot *snapshot, uint32_t id)
+{
+    return (snapshot->at[id] & FOLD__LEAF) != 0;
+}
+static uint32_t fold__column(const fold__snapshot *snapshot, uint32_t id)
+{
+    return (snapshot->at[id] & ~FOLD__LEAF) - 1;
+}
 
 static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
 {
@@ -28223,13 +28232,13 @@ typedef struct fold__makers {
     fold__maker seen[4];
     int count;
 } fold__makers;
-static void fold__find_makers(const fold__view *view, const fold__seen_batch *batch, int slot,
+static void fold__find_makers(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
                               fold__makers *maker)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     maker->count = 0;
     for (uint32_t i = 0; i < batch->count && maker->count < 4; i++) {
-        const fold__slots slots = fold__slots_of(f, view->call[batch->first + i]);
+        const fold__slots slots = fold__slots_of(f, snapshot->call[batch->first + i]);
         for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
              edge < end && maker->count < 4; edge++) {
             const fold__maker found = fold__maker_of(f, f->edge_source[edge]);
@@ -28263,33 +28272,34 @@ static void fold__put_makers(fold__text *text, const fold__makers *maker)
         fold__put_bytes(text, " ", 1);
 }
 
-static int fold__equal_operands(const fold__view *view, const fold__seen_batch *batch, int slot,
+static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
                                 const fold__makers *makers)
 {
-    const fold__sig *sig = &view->ctx->sigs[batch->sig];
+    const fold__sig *sig = &snapshot->ctx->sigs[batch->sig];
     const int end = slot < sig->n_in ? sig->n_in : sig->n_in + sig->n_list;
     int same = 1;
     for (fold__makers other; slot + same < end; same++) {
-        fold__find_makers(view, batch, slot + same, &other);
+        fold__find_makers(snapshot, batch, slot + same, &other);
         const int is_other = (sig->shared >> slot ^ sig->shared >> (slot + same)) & 1;
         if ((batch->count && is_other) || !fold__same_makers(makers, &other))
             break;
-        if (memcmp(fold__sig_in_shape(view->ctx, sig, slot), fold__sig_in_shape(view->ctx, sig, slot + same),
-                   sizeof(fold_shape)))
+        if (memcmp(fold__sig_in_shape(snapshot->ctx, sig, slot),
+                   fold__sig_in_shape(snapshot->ctx, sig, slot + same), sizeof(fold_shape)))
             break;
     }
     return same < 3 ? 1 : same;
 }
 
 /* "numbers [3], shared [1 x 2]": the operands of a batch. Without calls it stands for all of its kind. */
-static void fold__put_operands(fold__text *text, const fold__view *view, const fold__seen_batch *batch)
+static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
+                               const fold__seen_batch *batch)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     const fold__sig *sig = &f->sigs[batch->sig];
     for (int component = 0, same; component < sig->n_in + sig->n_list; component += same) {
         fold__makers makers;
-        fold__find_makers(view, batch, component, &makers);
-        same = fold__equal_operands(view, batch, component, &makers);
+        fold__find_makers(snapshot, batch, component, &makers);
+        same = fold__equal_operands(snapshot, batch, component, &makers);
         if (component)
             fold__put_bytes(text, ", ", 2);
         if (component >= sig->n_in && batch->count)
@@ -28322,28 +28332,28 @@ static const char *fold__schedule_name(const fold_ctx *f)
 }
 
 /* "27 calls in 6 batches, …" */
-static void fold__put_head(fold__text *text, const fold__view *view)
+static void fold__put_head(fold__text *text, const fold__snapshot *snapshot)
 {
     uint32_t prologues = 0;
-    for (uint32_t batch = 0; batch < view->n_batches; batch++)
-        prologues += view->batch[batch].prologue != 0;
-    fold__put_count(text, "", view->n_calls, "call");
-    fold__put_count(text, " in ", view->n_batches - prologues, "batch");
+    for (uint32_t batch = 0; batch < snapshot->n_batches; batch++)
+        prologues += snapshot->batch[batch].prologue != 0;
+    fold__put_count(text, "", snapshot->n_calls, "call");
+    fold__put_count(text, " in ", snapshot->n_batches - prologues, "batch");
     if (prologues)
         fold__put_count(text, " and ", prologues, "prologue");
-    if (view->n_groups > 1)
-        fold__put_count(text, ", ", view->n_groups, "group");
-    if (view->planned)
-        fold__put(text, ", lower bound %lu, schedule %s\n", (unsigned long)view->bound,
-                  fold__schedule_name(view->ctx));
+    if (snapshot->n_groups > 1)
+        fold__put_count(text, ", ", snapshot->n_groups, "group");
+    if (snapshot->planned)
+        fold__put(text, ", lower bound %lu, schedule %s\n", (unsigned long)snapshot->bound,
+                  fold__schedule_name(snapshot->ctx));
     else
-        fold__put(text, fold__is_eager(view->ctx) ? " by depth; the context is eager\n"
-                                                  : " by depth, not run yet\n");
+        fold__put(text, fold__is_eager(snapshot->ctx) ? " by depth; the context is eager\n"
+                                                      : " by depth, not run yet\n");
 }
 
-static void fold__put_leaves(fold__text *text, const fold__view *view)
+static void fold__put_leaves(fold__text *text, const fold__snapshot *snapshot)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     size_t inputs = 0;
     const char *before = "leaves: ";
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
@@ -28375,18 +28385,18 @@ static void fold__put_leaves(fold__text *text, const fold__view *view)
 
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
 {
-    fold__view view;
+    fold__snapshot snapshot;
     fold__text text;
     unsigned long step = 0;
-    const fold_status made = fold__view_make(f, &view);
+    const fold_status made = fold__make_snapshot(f, &snapshot);
     if (made)
         return made;
     fold__text_start(&text, write, user, 0);
-    fold__put_head(&text, &view);
-    fold__put_leaves(&text, &view);
-    for (uint32_t batch = 0; batch < view.n_batches && !text.stopped; batch++) {
-        const fold__seen_batch *seen = &view.batch[batch];
-        if (view.n_groups > 1 && (!batch || seen->group != view.batch[batch - 1].group))
+    fold__put_head(&text, &snapshot);
+    fold__put_leaves(&text, &snapshot);
+    for (uint32_t batch = 0; batch < snapshot.n_batches && !text.stopped; batch++) {
+        const fold__seen_batch *seen = &snapshot.batch[batch];
+        if (snapshot.n_groups > 1 && (!batch || seen->group != snapshot.batch[batch - 1].group))
             fold__put(&text, "group %lu\n", seen->group + 1ul);
         if (seen->prologue)
             fold__put(&text, "prologue: ");
@@ -28394,18 +28404,18 @@ FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user)
             fold__put(&text, "step %lu: ", ++step);
         fold__put_signature(&text, f, seen->sig);
         fold__put(&text, " = %lu x (", (unsigned long)seen->count);
-        fold__put_operands(&text, &view, seen);
+        fold__put_operands(&text, &snapshot, seen);
         fold__put_bytes(&text, ")", 1);
         fold__put_outputs(&text, f, &f->sigs[seen->sig]);
         fold__put_bytes(&text, "\n", 1);
     }
-    const fold__error *error = view.error.status ? &view.error : &f->model->error;
+    const fold__error *error = snapshot.error.status ? &snapshot.error : &f->model->error;
     if (error->status) {
         fold__put(&text, "error: ");
         fold__put_name(&text, error->text);
         fold__put_bytes(&text, "\n", 1);
     }
-    return fold__view_end(&view, fold__text_end(&text));
+    return fold__end_snapshot(&snapshot, fold__text_end(&text));
 }
 
 /* -- why not one batch ----------------------------------------------------------------------- */
@@ -28484,25 +28494,26 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* The signatures of one op, of which `first` is the first in the view, each with what tells it from the one
-   most like it. */
+/* The signatures of one op, of which `first` is the first in the snapshot, each with what tells it from the
+   one most like it. */
 enum { FOLD__COMPARED = 64 };
-static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32_t first, unsigned long count)
+static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
+                                unsigned long count)
 {
-    const fold_ctx *f = view->ctx;
-    const uint32_t op = f->sigs[view->sig[first].sig].op;
+    const fold_ctx *f = snapshot->ctx;
+    const uint32_t op = f->sigs[snapshot->sig[first].sig].op;
     unsigned long number = 0;
     fold__put_name(text, fold__request_name(f, op));
     fold__put(text, ": %lu signatures\n", count);
-    for (uint32_t sig = first; sig < view->n_sigs; sig++) {
-        const fold__sig *signature = &f->sigs[view->sig[sig].sig], *like = NULL;
+    for (uint32_t sig = first; sig < snapshot->n_sigs; sig++) {
+        const fold__sig *signature = &f->sigs[snapshot->sig[sig].sig], *like = NULL;
         fold__seen_batch any;
         uint32_t best = FOLD__NONE, at = 0;
         if (signature->op != op)
             continue;
         number++;
         for (uint32_t earlier = first, compared = 0; earlier < sig && compared < FOLD__COMPARED; earlier++) {
-            const fold__sig *other = &f->sigs[view->sig[earlier].sig];
+            const fold__sig *other = &f->sigs[snapshot->sig[earlier].sig];
             if (other->op != op)
                 continue;
             compared++;
@@ -28513,12 +28524,12 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
                 at = compared;
             }
         }
-        fold__put(text, "  %lu. %lu x ", number, (unsigned long)view->sig[sig].calls);
-        fold__put_signature(text, f, view->sig[sig].sig);
+        fold__put(text, "  %lu. %lu x ", number, (unsigned long)snapshot->sig[sig].calls);
+        fold__put_signature(text, f, snapshot->sig[sig].sig);
         fold__put_bytes(text, ": ", 2);
         memset(&any, 0, sizeof any);
-        any.sig = view->sig[sig].sig;
-        fold__put_operands(text, view, &any);
+        any.sig = snapshot->sig[sig].sig;
+        fold__put_operands(text, snapshot, &any);
         fold__put_outputs(text, f, signature);
         if (like) {
             fold__put(text, "; unlike %lu: ", (unsigned long)at);
@@ -28528,19 +28539,20 @@ static void fold__put_op_splits(fold__text *text, const fold__view *view, uint32
     }
 }
 
-static void fold__put_batch_splits(fold__text *text, const fold__view *view, const fold__seen_sig *seen)
+static void fold__put_batch_splits(fold__text *text, const fold__snapshot *snapshot,
+                                   const fold__seen_sig *seen)
 {
-    fold__put_signature(text, view->ctx, seen->sig);
+    fold__put_signature(text, snapshot->ctx, seen->sig);
     fold__put_count(text, ": ", seen->calls, "call");
     fold__put(text, " in %lu batches: ", (unsigned long)seen->batches);
-    if (!view->planned)
+    if (!snapshot->planned)
         fold__put(text, "of several depths");
     else if (seen->chain > seen->groups)
         fold__put(text, "%lu because some read others", (unsigned long)seen->chain);
-    if (view->planned && seen->groups > 1)
+    if (snapshot->planned && seen->groups > 1)
         fold__put(text, "%sin %lu groups of samples", seen->chain > seen->groups ? ", " : "",
                   (unsigned long)seen->groups);
-    if (view->planned && seen->batches > seen->chain)
+    if (snapshot->planned && seen->batches > seen->chain)
         fold__put(text, "%s%lu more by the schedule",
                   seen->chain > seen->groups || seen->groups > 1 ? ", " : "",
                   (unsigned long)(seen->batches - seen->chain));
@@ -28549,28 +28561,28 @@ static void fold__put_batch_splits(fold__text *text, const fold__view *view, con
 
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user)
 {
-    fold__view view;
+    fold__snapshot snapshot;
     fold__text text;
-    const fold_status made = fold__view_make(f, &view);
+    const fold_status made = fold__make_snapshot(f, &snapshot);
     if (made)
         return made;
     fold__text_start(&text, write, user, 0);
-    fold__put_head(&text, &view);
-    for (uint32_t sig = 0; sig < view.n_sigs && !text.stopped; sig++) {
-        const uint32_t op = f->sigs[view.sig[sig].sig].op;
+    fold__put_head(&text, &snapshot);
+    for (uint32_t sig = 0; sig < snapshot.n_sigs && !text.stopped; sig++) {
+        const uint32_t op = f->sigs[snapshot.sig[sig].sig].op;
         unsigned long count = 0;
         uint32_t first = 0;
-        while (f->sigs[view.sig[first].sig].op != op)
+        while (f->sigs[snapshot.sig[first].sig].op != op)
             first++;
-        for (uint32_t later = sig; later < view.n_sigs && first == sig; later++)
-            count += f->sigs[view.sig[later].sig].op == op;
+        for (uint32_t later = sig; later < snapshot.n_sigs && first == sig; later++)
+            count += f->sigs[snapshot.sig[later].sig].op == op;
         if (count > 1)
-            fold__put_op_splits(&text, &view, sig, count);
+            fold__put_op_splits(&text, &snapshot, sig, count);
     }
-    for (uint32_t sig = 0; sig < view.n_sigs && !text.stopped; sig++)
-        if (view.sig[sig].batches > 1)
-            fold__put_batch_splits(&text, &view, &view.sig[sig]);
-    return fold__view_end(&view, fold__text_end(&text));
+    for (uint32_t sig = 0; sig < snapshot.n_sigs && !text.stopped; sig++)
+        if (snapshot.sig[sig].batches > 1)
+            fold__put_batch_splits(&text, &snapshot, &snapshot.sig[sig]);
+    return fold__end_snapshot(&snapshot, fold__text_end(&text));
 }
 
 /* -- for other programs ---------------------------------------------------------------------- */
@@ -28609,32 +28621,32 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
 
 /* Numbers samples from 1 on. One begins with a call that reads no earlier sample's, as all calls behind it.
    Nodes that samples share, or that only join them, belong to none. */
-static void fold__number_samples(fold__view *view)
+static void fold__number_samples(fold__snapshot *snapshot)
 {
     enum { READ = 1, INSIDE, FIRST }; /* a sample's call reads it; it is a sample's; it begins one */
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
-    for (uint32_t id = view->planned ? f->n_nodes : 0; id; id--) {
-        if (!fold__is_shown(view, id) || (f->run->state[id] & FOLD__PREFIX) ||
-            (!view->sample[id] && fold__in_suffix(f, id)))
+    for (uint32_t id = snapshot->planned ? f->n_nodes : 0; id; id--) {
+        if (!fold__is_shown(snapshot, id) || (f->run->state[id] & FOLD__PREFIX) ||
+            (!snapshot->sample[id] && fold__in_suffix(f, id)))
             continue;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
             const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-            view->sample[from] = READ;
-            if (from < lowest && fold__is_shown(view, from) && !(f->run->state[from] & FOLD__PREFIX))
+            snapshot->sample[from] = READ;
+            if (from < lowest && fold__is_shown(snapshot, from) && !(f->run->state[from] & FOLD__PREFIX))
                 lowest = from;
         }
-        view->sample[id] = lowest >= id ? FIRST : INSIDE;
+        snapshot->sample[id] = lowest >= id ? FIRST : INSIDE;
     }
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        sample += view->sample[id] == FIRST;
-        view->sample[id] = view->sample[id] >= INSIDE ? sample : 0;
+        sample += snapshot->sample[id] == FIRST;
+        snapshot->sample[id] = snapshot->sample[id] >= INSIDE ? sample : 0;
     }
 }
 
-static void fold__see_node(const fold__view *view, uint32_t id, fold_seen *seen)
+static void fold__see_node(const fold__snapshot *snapshot, uint32_t id, fold_seen *seen)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     const uint32_t first = f->first_edge[id];
     seen->node = fold__handle(f, id);
     seen->operand = f->n_edges ? f->edge_source + first : NULL;
@@ -28642,21 +28654,21 @@ static void fold__see_node(const fold__view *view, uint32_t id, fold_seen *seen)
     seen->n_operands = (int)(f->first_edge[id + 1] - first);
     seen->rows = fold__is_list(f, id) ? (int)f->length[id] : -1;
     seen->data = f->node_data[id];
-    seen->batch = (int)fold__column(view, id);
-    seen->group = seen->batch < 0 ? -1 : (int)view->batch[seen->batch].group;
-    seen->sample = (int)view->sample[id] - 1;
+    seen->batch = (int)fold__column(snapshot, id);
+    seen->group = seen->batch < 0 ? -1 : (int)snapshot->batch[seen->batch].group;
+    seen->sample = (int)snapshot->sample[id] - 1;
 }
 
-static void fold__see_leaf(const fold__view *view, uint32_t id, fold_seen *seen)
+static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_seen *seen)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     uint32_t param;
     memset(seen, 0, sizeof *seen);
     seen->n_out = 1;
     seen->out[0] = &f->shapes[f->shape[id]].shape;
     if (fold__is_op(f, id))
         fold__see_signature(f, f->sig[id], seen);
-    fold__see_node(view, id, seen);
+    fold__see_node(snapshot, id, seen);
     seen->what = FOLD_SEEN_LEAF;
     seen->name = fold__maker_of(f, id).name;
     if (fold__leaf_param(f, id, &param))
@@ -28666,31 +28678,33 @@ static void fold__see_leaf(const fold__view *view, uint32_t id, fold_seen *seen)
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
-/* Visits all of a view; whether the visitor stopped. */
-static FOLD__NOINLINE int fold__visit_view(const fold__view *view, fold_visitor *visit, void *user)
+/* Visits all of a snapshot; whether the visitor stopped. */
+static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, fold_visitor *visit,
+                                               void *user)
 {
-    const fold_ctx *f = view->ctx;
+    const fold_ctx *f = snapshot->ctx;
     fold_seen seen = FOLD__ALL_ZERO;
-    seen.name = view->planned ? fold__schedule_name(f) : fold__is_eager(f) ? "eager" : NULL;
-    seen.calls = (int)view->n_calls;
-    seen.batch = (int)view->n_batches;
-    seen.group = (int)view->n_groups;
-    seen.lower_bound = (int)view->bound;
+    seen.name = snapshot->planned ? fold__schedule_name(f) : fold__is_eager(f) ? "eager" : NULL;
+    seen.calls = (int)snapshot->n_calls;
+    seen.batch = (int)snapshot->n_batches;
+    seen.group = (int)snapshot->n_groups;
+    seen.lower_bound = (int)snapshot->bound;
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
-        if (view->at[id] ? !fold__is_leaf(view, id) : !fold__is_eager(f) || fold__kind_of(f, id) != FOLD__REF)
+        if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)
+                             : !fold__is_eager(f) || fold__kind_of(f, id) != FOLD__REF)
             continue;
-        fold__see_leaf(view, id, &seen);
+        fold__see_leaf(snapshot, id, &seen);
         stopped = visit(&seen, user);
     }
-    for (uint32_t batch = 0; batch < view->n_batches && !stopped; batch++) {
-        const fold__seen_batch *from = &view->batch[batch];
+    for (uint32_t batch = 0; batch < snapshot->n_batches && !stopped; batch++) {
+        const fold__seen_batch *from = &snapshot->batch[batch];
         fold__see_signature(f, from->sig, &seen);
         seen.what = FOLD_SEEN_CALL;
-        seen.kind = (int)view->sig_at[from->sig] - 1;
+        seen.kind = (int)snapshot->sig_at[from->sig] - 1;
         seen.calls = (int)from->count;
         for (uint32_t i = 0; i < from->count && !from->prologue && !stopped; i++) {
-            fold__see_node(view, view->call[from->first + i], &seen);
+            fold__see_node(snapshot, snapshot->call[from->first + i], &seen);
             stopped = visit(&seen, user);
         }
     }
@@ -28699,12 +28713,12 @@ static FOLD__NOINLINE int fold__visit_view(const fold__view *view, fold_visitor 
 
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user)
 {
-    fold__view view;
-    const fold_status made = fold__view_make(f, &view);
+    fold__snapshot snapshot;
+    const fold_status made = fold__make_snapshot(f, &snapshot);
     if (made)
         return made;
-    fold__number_samples(&view);
-    return fold__view_end(&view, fold__visit_view(&view, visit, user) ? FOLD_IO : FOLD_OK);
+    fold__number_samples(&snapshot);
+    return fold__end_snapshot(&snapshot, fold__visit_snapshot(&snapshot, visit, user) ? FOLD_IO : FOLD_OK);
 }
 
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user)
