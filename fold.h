@@ -13091,8 +13091,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
     NODE(KIND, uint8_t, kind)                 /* tells the node's kind, and flags */                         \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a window, another */   \
-    NODE(OFFSET, uint32_t, offset)            /* a window begins there in that value, in floats */           \
+    NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a view, another */     \
+    NODE(OFFSET, uint32_t, offset)            /* a view begins there in that value, in floats */             \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
     NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
     NODE(PLACE, uint32_t, place)              /* its value lies there in `data`, in 16 floats */             \
@@ -13152,7 +13152,7 @@ enum {
 enum {
     FOLD__OP,
     FOLD__EXTRA,
-    FOLD__WINDOW,
+    FOLD__NODE_VIEW,
     FOLD__INPUT,
     FOLD__REF,
     FOLD__LOOKUP,
@@ -13450,7 +13450,7 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
    - REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - WINDOW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
+   - VIEW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
      fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
      an eager call that merges: where the call's draws begin.
    - ELEMS: the length of the list. */
@@ -13479,11 +13479,12 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Eager: returns the first node of a call's body, of the window that stands for its first output; else 0. */
+/* Eager: returns the first node of a call's body, of the view that stands for its first output; else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
-    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__WINDOW && !f->sig[id] ? (uint32_t)(f->node_data[id] >> 32)
-                                                                          : 0;
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
+               ? (uint32_t)(f->node_data[id] >> 32)
+               : 0;
 }
 
 /* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
@@ -14542,7 +14543,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* the window's, where it is one */
+    const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* the view's, where it is one */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
@@ -14577,14 +14578,14 @@ static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__oper
     return &f->shapes[operand->shape].shape;
 }
 
-static fold_node fold__window(fold_ctx *f, const fold__operand *operand, uint32_t offset,
-                              const fold_shape *shape, uint8_t flags)
+static fold_node fold__record_view(fold_ctx *f, const fold__operand *operand, uint32_t offset,
+                                   const fold_shape *shape, uint8_t flags)
 {
     const uint32_t shape_index = fold__intern_shape(f, shape);
     if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
     const uint8_t inherited = operand->kind & (FOLD__SHARED | FOLD__ELEM);
-    const uint32_t id = fold__append(f, (uint8_t)(FOLD__WINDOW | flags | inherited), 0, operand->source,
+    const uint32_t id = fold__append(f, (uint8_t)(FOLD__NODE_VIEW | flags | inherited), 0, operand->source,
                                      operand->offset + offset, shape_index, 0);
     f->length[id] = f->length[operand->source];
     return fold__handle(f, id);
@@ -15187,7 +15188,7 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* ==== room: recording the ops ===============================================================
-   Owns: the public calls of ops: what each accepts, and which op or window it becomes. Calls: recording,
+   Owns: the public calls of ops: what each accepts, and which op or view it becomes. Calls: recording,
    signatures, op table, model. Must not know how ops run. */
 
 /* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
@@ -15467,7 +15468,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
     if (f->frame.cell || (operand.kind & FOLD__SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    return fold__window(f, &operand, 0, &shape, FOLD__SHARED);
+    return fold__record_view(f, &operand, 0, &shape, FOLD__SHARED);
 }
 
 /* -- products -------------------------------------------------------------------------------- */
@@ -15510,7 +15511,7 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
 }
 
 /* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. The parts
-   of a list that has nodes beside lists are windows: fold__read_whole could not make lists of the nodes. */
+   of a list that has nodes beside lists are views: fold__read_whole could not make lists of the nodes. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -15522,7 +15523,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const fold__sig *sig = fold__node_sig(f, whole.source);
     if (sig->shared || sig->out_shape[0] != whole.shape || f->shapes[whole.shape].shape.rank != 1)
         return count;
-    const int parts = sig->n_in + sig->n_list, windows = fold__is_by_rows(sig) && sig->n_in && !f->frame.cell;
+    const int parts = sig->n_in + sig->n_list, views = fold__is_by_rows(sig) && sig->n_in && !f->frame.cell;
     uint32_t at = whole.offset;
     for (int part = 0; part < parts; part++) {
         const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[whole.source] + slot;
@@ -15530,7 +15531,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
         operand[part].offset = at;
         operand[part].shape = fold__key_of(f, sig)[sig->in_shape + slot];
         at += f->shapes[operand[part].shape].size;
-        if (windows)
+        if (views)
             continue;
         operand[part].source = f->edge_source[edge];
         operand[part].offset = fold__edge_offset(f, edge);
@@ -15690,7 +15691,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* -- windows --------------------------------------------------------------------------------- */
+/* -- views ----------------------------------------------------------------------------------- */
 
 /* Writes the attributes of a window. 0 with an error when a number is out of range or x has another rank. */
 static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int rank, const int size[2],
@@ -16153,7 +16154,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     uint32_t offset = (uint32_t)start;
     for (int dim = 1; dim < shape->rank; dim++)
         offset *= (uint32_t)shape->dim[dim];
-    return fold__window(f, &operand, offset, &out, 0);
+    return fold__record_view(f, &operand, offset, &out, 0);
 }
 
 /* Takes parts of x along its first axis, which goes if they are rows; null nodes unless all can be taken. */
@@ -16177,7 +16178,7 @@ static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int coun
                           &shape, 1);
     part.dim[0] /= rows ? 1 : count;
     for (int i = 0; i < count && !fold__broken(f); i++)
-        parts[i] = fold__window(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
+        parts[i] = fold__record_view(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
 }
 
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int count, fold_node *parts)
@@ -16223,7 +16224,7 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
     if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given))
         return fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1),
                fold__null;
-    return fold__window(f, &operand, 0, &shape, 0);
+    return fold__record_view(f, &operand, 0, &shape, 0);
 }
 
 /* -- over lists ------------------------------------------------------------------------------ */
@@ -16493,7 +16494,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %d rows", i, rows);
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
-    return fold__window(f, &operand, (uint32_t)at * width, &shape, 0);
+    return fold__record_view(f, &operand, (uint32_t)at * width, &shape, 0);
 }
 
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
@@ -16532,7 +16533,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
     if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
         return fold__null;
     operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
-    return fold__window(f, &operand, 0, &all, 0);
+    return fold__record_view(f, &operand, 0, &all, 0);
 }
 
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
@@ -17814,15 +17815,15 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive windows of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
+/* Makes consecutive views of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
    its first node, else 0. */
-static fold_node fold__window_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
+static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__room(f, (uint32_t)count, 0))
         return fold__null;
     for (int output = 0; output < count; output++) {
         const uint32_t made = out[output].id, source = f->source[made];
-        const uint8_t kind = (uint8_t)(FOLD__WINDOW | (f->kind[made] & (FOLD__SHARED | FOLD__ELEM)));
+        const uint8_t kind = (uint8_t)(FOLD__NODE_VIEW | (f->kind[made] & (FOLD__SHARED | FOLD__ELEM)));
         const uint64_t data = (uint64_t)(output ? 0 : body) << 32 | (uint32_t)count;
         f->length[fold__append(f, kind, 0, source, f->offset[made], f->shape[made], data)] =
             f->length[source];
@@ -17830,7 +17831,7 @@ static fold_node fold__window_outputs(fold_ctx *f, int count, const fold_node *o
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive windows. */
+/* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive views. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -17846,7 +17847,7 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     for (int output = 0; output < cell->program.n_out; output++)
         if (!fold__output_of(f, cell->name, out, output, &operand))
             return fold__null;
-    return fold__window_outputs(f, cell->program.n_out, out, 0);
+    return fold__view_outputs(f, cell->program.n_out, out, 0);
 }
 
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
@@ -17964,7 +17965,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
         return fold__null;
     const uint32_t kind = fold__kind_of(f, call.id);
     const int count = kind == FOLD__OP ? fold__node_sig(f, call.id)->n_out
-                      : kind == FOLD__WINDOW && fold__node_outputs(f, call.id)
+                      : kind == FOLD__NODE_VIEW && fold__node_outputs(f, call.id)
                           ? fold__node_outputs(f, call.id)
                           : 1;
     if (i < 0 || i >= count)
@@ -18574,19 +18575,19 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 }
 
 /* Eager: returns the signature of the call whose outputs begin with this window. */
-static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t window)
+static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
-    return f->sigs[f->sig[fold__call_of(f, f->source[window])]].tag_cell;
+    return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
 /* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
    its list elements too, which stand only if there are elements to read them. */
-static void fold__need_inputs(const fold_ctx *f, uint32_t window, uint8_t how)
+static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
-    const fold__sig *call = &f->sigs[fold__sig_of_call(f, window)];
+    const fold__sig *call = &f->sigs[fold__sig_of_call(f, view)];
     const fold__cell_data *cell = &fold__cells(f->model)[call->op & ~FOLD__CELL_OP];
-    for (uint32_t node = fold__body_first(f, window); node < window; node++) {
+    for (uint32_t node = fold__body_first(f, view); node < view; node++) {
         const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
         const uint32_t input = fold__copied_input(call, tag);
         if (input != FOLD__NONE)
@@ -18604,18 +18605,18 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t window, uint8_t how)
 }
 
 /* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
-   the window that stands for its first output, when all that read the outputs are marked. */
-static void fold__mark_body(const fold_ctx *f, uint32_t window)
+   the view that stands for its first output, when all that read the outputs are marked. */
+static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
-    const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
+    const uint32_t end = view + (uint32_t)fold__node_outputs(f, view);
     uint8_t how = 0;
-    for (uint32_t output = window; output < end; output++)
+    for (uint32_t output = view; output < end; output++)
         how |= run->state[f->source[output]] & FOLD__PASSED;
-    for (uint32_t output = window; output < end && how; output++)
+    for (uint32_t output = view; output < end && how; output++)
         fold__need_value(f, f->source[output], how);
     if (how)
-        fold__need_inputs(f, window, how);
+        fold__need_inputs(f, view, how);
 }
 
 /* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
@@ -18836,12 +18837,12 @@ static void fold__mark_calls(fold_ctx *f)
     const fold__marker marker = fold__marker_of(f);
     const uint32_t *const calls = f->calls;
     const int eager = fold__is_eager(f) && fold__goes_back(run);
-    uint32_t call = f->n_calls, window = f->n_nodes;
+    uint32_t call = f->n_calls, view = f->n_nodes;
     for (; call > 0 && calls[call - 1] >= run->plan.first_node; call--) {
         const uint32_t id = calls[call - 1];
-        for (; eager && window > id; window--)
-            if (fold__body_first(f, window))
-                fold__mark_body(f, window);
+        for (; eager && view > id; view--)
+            if (fold__body_first(f, view))
+                fold__mark_body(f, view);
         const uint8_t marks = fold__gather_outputs(&marker, id);
         if (marks & FOLD__PREFIX)
             fold__mark_prefix(f, id);
@@ -18900,14 +18901,14 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
 
 /* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
    an input that the body reads has a gradient. */
-static void fold__mark_body_grads(const fold_ctx *f, uint32_t window)
+static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
-    const uint32_t end = window + (uint32_t)fold__node_outputs(f, window);
-    int grad = run->sig_cache[fold__sig_of_call(f, window)].trains;
-    for (uint32_t node = fold__body_first(f, window); node < window; node++)
+    const uint32_t end = view + (uint32_t)fold__node_outputs(f, view);
+    int grad = run->sig_cache[fold__sig_of_call(f, view)].trains;
+    for (uint32_t node = fold__body_first(f, view); node < view; node++)
         grad |= run->grad[node];
-    for (uint32_t output = window; output < end && grad; output++) {
+    for (uint32_t output = view; output < end && grad; output++) {
         const uint32_t made = fold__call_of(f, f->source[output]);
         if (run->state[made] & FOLD__BEARS)
             memset(run->grad + made, 1, fold__node_sig(f, made)->n_out);
@@ -18942,7 +18943,7 @@ static void fold__mark_grads(fold_ctx *f)
     run->grad_leaves = 0;
     for (uint32_t id = 1; id <= n_nodes; id++) {
         const uint32_t kind = kinds[id] & FOLD__KIND_MASK;
-        if (eager && kind == FOLD__WINDOW && fold__body_first(f, id))
+        if (eager && kind == FOLD__NODE_VIEW && fold__body_first(f, id))
             fold__mark_body_grads(f, id);
         if (kind == FOLD__EXTRA)
             grad[id] = grad[id - 1];
@@ -23382,7 +23383,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
             if (fold__in_training(f) ? !fold__border(f, tag, &one).id : !fold__room(f, 1, 0))
                 return 0;
             if (!fold__in_training(f))
-                fold__append(f, FOLD__WINDOW, 0, one.source, one.offset, shape, 0);
+                fold__append(f, FOLD__NODE_VIEW, 0, one.source, one.offset, shape, 0);
         }
     }
     return 1;
@@ -23446,10 +23447,10 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
             out[output] = fold__border(f, FOLD__TAG_OUT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
-    return fine && !fold__broken(f) ? fold__window_outputs(f, n_out, out, first) : fold__null;
+    return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With the dedupe flag, an eager call leaves a header node (a window with a signature) to be found again. */
+/* With the dedupe flag, an eager call leaves a header node (a view with a signature) to be found again. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23464,8 +23465,8 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
     if (!sig)
         return fold__null;
     fold__add_edges(f, request);
-    const uint32_t header =
-        fold__append(f, FOLD__WINDOW, sig, 0, 0, f->sigs[sig].out_shape[0], draws ? fold__draw_base(f) : 0);
+    const uint32_t header = fold__append(f, FOLD__NODE_VIEW, sig, 0, 0, f->sigs[sig].out_shape[0],
+                                         draws ? fold__draw_base(f) : 0);
     const uint32_t duplicate = fold__find_duplicate(f, header);
     if (duplicate) {
         const uint32_t made = f->header_call[duplicate];
@@ -23489,7 +23490,7 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
     case FOLD__REF: return fold__node_address(f, id);
     case FOLD__PARAM: return fold__param_values(m, &fold__params(m)[fold__node_param(f, id)]);
     case FOLD__LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
-    case FOLD__WINDOW:
+    case FOLD__NODE_VIEW:
     case FOLD__ELEMS: return NULL;
     default: return fold__at_place(f, f->place[id]);
     }
@@ -25619,7 +25620,7 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.source = fold__use_node(f, fold__node_param(f, operand.source))[1];
     operand.kind = FOLD__OP;
-    return fold__window(f, &operand, 0, &shape, 0);
+    return fold__record_view(f, &operand, 0, &shape, 0);
 }
 #endif /* FOLD_INFERENCE */
 
