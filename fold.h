@@ -6603,9 +6603,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 /* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
    and for four when it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
-#define FOLD__KEEP(vector) __asm__("" : "+v"(vector));
+#define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
-#define FOLD__KEEP(vector)
+#define FOLD__IS_KEPT(vector)
 #endif
 
 /* The last vector of a row may be a part of one, in tiles that `end_apart`. */
@@ -6631,13 +6631,13 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__FMA(row, column) acc##row##column = FOLD__VFMA(input##row, weight##column, acc##row##column);
 #define FOLD__LOAD_B(row, column)                        \
     FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
-    FOLD__KEEP(weight##column)
+    FOLD__IS_KEPT(weight##column)
 #define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
 /* Up to three rows: x stays in registers, the panels' vectors pass. */
-#define FOLD__COLUMN(ROWS, column)                                      \
-    {                                                                   \
-        FOLD__V weight##column = FOLD__PANEL_VECTOR(column);            \
-        FOLD__KEEP(weight##column) FOLD__ROWS_##ROWS(FOLD__FMA, column) \
+#define FOLD__COLUMN(ROWS, column)                                         \
+    {                                                                      \
+        FOLD__V weight##column = FOLD__PANEL_VECTOR(column);               \
+        FOLD__IS_KEPT(weight##column) FOLD__ROWS_##ROWS(FOLD__FMA, column) \
     }
 #define FOLD__COLUMN_OF_ONE(ROWS, column)                          \
     {                                                              \
@@ -6719,7 +6719,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     }
 #define FOLD__SHORT_STEP(VECTORS)                                       \
     __m256 short_weight = _mm256_loadu_ps(weights + VECTORS * FOLD__W); \
-    FOLD__KEEP(short_weight)                                            \
+    FOLD__IS_KEPT(short_weight)                                         \
     FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__SHORT_ROW_OF, VECTORS)
 #define FOLD__SHORT_TILE(VECTORS)                                                                 \
     FOLD__TILE_OF(tile_6_by_##VECTORS##_and_short, 6, VECTORS, VECTORS + 1, FOLD__SHORT_FROM_ROW, \
@@ -6797,11 +6797,11 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__LANES_ZERO_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_ZERO, row)
 #define FOLD__LANES_X(row, COLUMNS)                          \
     FOLD__V input##row = FOLD__VLOAD(inputs##row + element); \
-    FOLD__KEEP(input##row)
-#define FOLD__LANES_W(ROWS, column)                                      \
-    {                                                                    \
-        FOLD__V weight##column = FOLD__VLOAD(weights##column + element); \
-        FOLD__KEEP(weight##column) FOLD__ROWS_##ROWS(FOLD__FMA, column)  \
+    FOLD__IS_KEPT(input##row)
+#define FOLD__LANES_W(ROWS, column)                                        \
+    {                                                                      \
+        FOLD__V weight##column = FOLD__VLOAD(weights##column + element);   \
+        FOLD__IS_KEPT(weight##column) FOLD__ROWS_##ROWS(FOLD__FMA, column) \
     }
 #define FOLD__LANES_X_M(row, COLUMNS) const FOLD__V input##row = FOLD__VLOAD_M(inputs##row + element, tail);
 #define FOLD__LANES_W_M(ROWS, column)                                                  \
@@ -7191,7 +7191,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
 #define FOLD__STRIDED_RIGHT(row, column) const FOLD__V weight##column = FOLD__VLOAD_OF(right, column);
 #define FOLD__STRIDED_KEEP(row, column)                     \
     FOLD__V weight##column = FOLD__VLOAD_OF(right, column); \
-    FOLD__KEEP(weight##column)
+    FOLD__IS_KEPT(weight##column)
 #define FOLD__STRIDED_CASE(row, VECTORS) \
     case row:                            \
         FOLD__ROW_OF(row, VECTORS) FOLD__FALL;
@@ -8198,7 +8198,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__PARTS
 #undef FOLD__MAP_PAIRS
 #undef FOLD__MAP_DEFINE
-#undef FOLD__KEEP
+#undef FOLD__IS_KEPT
 #undef FOLD__TRANSPOSE_8
 #undef FOLD__WEIGH_ALL
 #undef FOLD__TILE_LIMITS
@@ -13150,20 +13150,20 @@ enum {
 /* Tells what a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20
    warns where constants of two are joined. */
 enum {
-    FOLD__OP,
-    FOLD__EXTRA,
+    FOLD__NODE_OP,
+    FOLD__NODE_OUTPUT,
     FOLD__NODE_VIEW,
-    FOLD__INPUT,
-    FOLD__REF,
-    FOLD__LOOKUP,
-    FOLD__PARAM,
-    FOLD__ELEMS,
+    FOLD__NODE_INPUT,
+    FOLD__NODE_INPUT_REF,
+    FOLD__NODE_LOOKUP,
+    FOLD__NODE_PARAM,
+    FOLD__NODE_MARKER,
     FOLD__KIND_MASK = 7,
-    FOLD__ELEM = 8,    /* a list, a value a row; while a body is traced, a value per list element */
-    FOLD__SHARED = 16, /* one value for all rows of a batch */
-    FOLD__DONE = 32,   /* its value lies in the recording's data, at `place` */
-    FOLD__KEEP = 64,   /* keep its value when it runs */
-    FOLD__KEEP_GRAD = 128
+    FOLD__IS_LIST = 8,    /* a list, a value a row; while a body is traced, a value per list element */
+    FOLD__IS_SHARED = 16, /* one value for all rows of a batch */
+    FOLD__IS_STORED = 32,   /* its value lies in the recording's data, at `place` */
+    FOLD__IS_KEPT = 64,   /* keep its value when it runs */
+    FOLD__IS_GRAD_KEPT = 128
 };
 
 /* Tells where a program's op finds an operand: a value of the program, a fixed input, a component of the
@@ -13312,9 +13312,9 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds have bit `kind` for each, flags FOLD__ELEM (8) and FOLD__SHARED (16) included. The first are
-   the values per list element while tracing: all with FOLD__ELEM. The others are the markers that stand for
-   them in an eager body: kind 7, with any flags. */
+/* Sets of kinds have bit `kind` for each, flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16) included. The
+   first are the values per list element while tracing: all with FOLD__IS_LIST. The others are the markers
+   that stand for them in an eager body: kind 7, with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
@@ -13445,15 +13445,15 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
    in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
      product, the concatenation whose parts it reads: fold__node_whole.
-   - EXTRA: the node of its call, which is the call's first output: fold__node_call.
+   - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
-   - REF: the address of the caller's values: fold__node_address.
+   - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
    - VIEW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
      fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
      an eager call that merges: where the call's draws begin.
-   - ELEMS: the length of the list. */
+   - MARKER: the length of the list. */
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
 
 FOLD__INLINE uint32_t fold__node_whole(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
@@ -13678,7 +13678,7 @@ FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id
 FOLD__INLINE uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const uint32_t one = fold__node_table_row(f, id);
-    if (!(f->kind[id] & FOLD__ELEM))
+    if (!(f->kind[id] & FOLD__IS_LIST))
         return one;
     return (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row];
 }
@@ -13727,8 +13727,8 @@ static FOLD__NOINLINE uint32_t fold__intern_shape(fold_ctx *f, const fold_shape 
     return fold__new_shape(f, shape, bucket);
 }
 
-static int fold__is_op(const fold_ctx *f, uint32_t id) { return fold__kind_of(f, id) == FOLD__OP; }
-static int fold__is_list(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__ELEM) != 0; }
+static int fold__is_op(const fold_ctx *f, uint32_t id) { return fold__kind_of(f, id) == FOLD__NODE_OP; }
+static int fold__is_list(const fold_ctx *f, uint32_t id) { return (f->kind[id] & FOLD__IS_LIST) != 0; }
 static uint32_t fold__rows_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) ? f->length[id] : 1;
@@ -14167,7 +14167,7 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
-    return kind == FOLD__PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
+    return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
 /* Writes the key of a request and returns its words; `shared` gets the mask of shared inputs. */
@@ -14183,7 +14183,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     }
     for (uint32_t input = 0; input < request->n_in; input++) {
         key[words++] = request->in[input].shape;
-        mask |= (uint32_t)((request->in[input].kind & FOLD__SHARED) != 0) << input;
+        mask |= (uint32_t)((request->in[input].kind & FOLD__IS_SHARED) != 0) << input;
     }
     for (int component = 0; component < request->n_list; component++)
         key[words++] = request->list_shape[component];
@@ -14228,9 +14228,9 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     for (int component = 0; component < request->n_list; component++)
         differ |= *word++ ^ request->list_shape[component];
     if (!sig->shared)
-        return !(differ | (kinds & FOLD__SHARED));
+        return !(differ | (kinds & FOLD__IS_SHARED));
     for (uint32_t input = 0; input < request->n_in && !differ; input++) {
-        differ = (sig->shared >> input & 1) != ((request->in[input].kind & FOLD__SHARED) != 0);
+        differ = (sig->shared >> input & 1) != ((request->in[input].kind & FOLD__IS_SHARED) != 0);
         if (sig->shared >> input & 1) {
             differ |=
                 (word[0] ^ fold__shared_word(f, &request->in[input])) | (word[1] ^ request->in[input].offset);
@@ -14468,12 +14468,12 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
 {
     const fold__sig *signature = &f->sigs[sig];
     const uint32_t id =
-        fold__append(f, (uint8_t)(FOLD__OP | flags), sig, 0, 0, signature->out_shape[0], data);
+        fold__append(f, (uint8_t)(FOLD__NODE_OP | flags), sig, 0, 0, signature->out_shape[0], data);
     f->calls[f->n_calls++] = id;
     f->place[id] = FOLD__NONE;
     for (uint32_t output = 1; output < signature->n_out; output++)
-        f->place[fold__append(f, (uint8_t)(FOLD__EXTRA | flags), 0, 0, 0, signature->out_shape[output], id)] =
-            FOLD__NONE;
+        f->place[fold__append(f, (uint8_t)(FOLD__NODE_OUTPUT | flags), 0, 0, 0, signature->out_shape[output],
+                              id)] = FOLD__NONE;
     return id;
 }
 
@@ -14502,7 +14502,7 @@ static void fold__set_length(fold_ctx *f, uint32_t id, uint32_t elements)
     for (uint32_t output = 0; signature->out_lists >> output; output++) {
         f->length[id + output] = elements;
         if (signature->out_lists >> output & 1)
-            f->kind[id + output] |= FOLD__ELEM;
+            f->kind[id + output] |= FOLD__IS_LIST;
     }
 }
 
@@ -14543,7 +14543,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__SHARED | FOLD__ELEM; /* the view's, where it is one */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* the view's, where it is one */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
@@ -14565,12 +14565,12 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
 /* In a body: tells whether an operand stands for a value of every list element of the call. */
 static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *operand)
 {
-    return (operand->kind & FOLD__KIND_MASK) == FOLD__ELEMS ||
-           (f->frame.tracing && (operand->kind & FOLD__ELEM));
+    return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
+           (f->frame.tracing && (operand->kind & FOLD__IS_LIST));
 }
 static int fold__is_list_operand(const fold_ctx *f, const fold__operand *operand)
 {
-    return !f->frame.tracing && (operand->kind & FOLD__ELEM) != 0;
+    return !f->frame.tracing && (operand->kind & FOLD__IS_LIST) != 0;
 }
 
 static const fold_shape *fold__operand_shape(const fold_ctx *f, const fold__operand *operand)
@@ -14584,7 +14584,7 @@ static fold_node fold__record_view(fold_ctx *f, const fold__operand *operand, ui
     const uint32_t shape_index = fold__intern_shape(f, shape);
     if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
-    const uint8_t inherited = operand->kind & (FOLD__SHARED | FOLD__ELEM);
+    const uint8_t inherited = operand->kind & (FOLD__IS_SHARED | FOLD__IS_LIST);
     const uint32_t id = fold__append(f, (uint8_t)(FOLD__NODE_VIEW | flags | inherited), 0, operand->source,
                                      operand->offset + offset, shape_index, 0);
     f->length[id] = f->length[operand->source];
@@ -14654,7 +14654,7 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if (f->sig[id] && fold__node_sig(f, id)->tag_cell)
             continue;
-        if (f->sig[id] || (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__is_list(f, id)))
+        if (f->sig[id] || (fold__kind_of(f, id) == FOLD__NODE_LOOKUP && !fold__is_list(f, id)))
             fold__find_duplicate(f, id);
     }
 }
@@ -14733,7 +14733,7 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
                                                        : first[element * list->step + (size_t)component].id;
     *source = f->source[id];
     *offset = f->offset[id] | (fold__is_list(f, id) ? FOLD__WHOLE_LIST : 0);
-    if (fold__kind_of(f, *source) == FOLD__PARAM)
+    if (fold__kind_of(f, *source) == FOLD__NODE_PARAM)
         *source = fold__use_node(f, fold__node_param(f, *source))[1];
 }
 
@@ -14748,10 +14748,10 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
     uint32_t edge = f->n_edges, kinds = 0;
     for (uint32_t input = 0; input < request->n_in; input++, edge++) {
         const fold__operand *operand = &request->in[input];
-        const uint32_t kind = operand->kind & (FOLD__KIND_MASK | FOLD__ELEM | FOLD__SHARED);
+        const uint32_t kind = operand->kind & (FOLD__KIND_MASK | FOLD__IS_LIST | FOLD__IS_SHARED);
         kinds |= 1u << kind;
         f->edge_source[edge] = operand->source;
-        f->edge_offset[edge] = operand->offset | (kind & FOLD__ELEM) << 28; /* FOLD__WHOLE_LIST */
+        f->edge_offset[edge] = operand->offset | (kind & FOLD__IS_LIST) << 28; /* FOLD__WHOLE_LIST */
     }
     for (int component = 0; component < request->n_list; component++)
         for (size_t element = 0; element < request->list->count; element++, edge++)
@@ -14773,7 +14773,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         return fold__null;
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
-    const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__ELEM : 0;
+    const uint32_t per_element = kinds & FOLD__KINDS_PER_ELEMENT ? FOLD__IS_LIST : 0;
     if (per_element && !f->frame.tracing && !(request->list_mode & FOLD__WHOLE_IN)) {
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
@@ -14828,10 +14828,10 @@ static int fold__meets_rows(fold_ctx *f, const fold__request *request)
     if (f->frame.cell || request->op >= FOLD__OP_COUNT ||
         fold__op_table[request->op].infer != fold__infer_broadcast)
         return 1;
-    const int node = request->in[0].kind & FOLD__ELEM ? 1 : 0;
+    const int node = request->in[0].kind & FOLD__IS_LIST ? 1 : 0;
     shape[0] = *fold__operand_shape(f, &request->in[!node]);
     shape[1] = *fold__operand_shape(f, &request->in[node]);
-    return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__ELEM) ||
+    return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__IS_LIST) ||
            fold__fail_shapes(f, fold__request_name(f, request->op),
                              "each row of the list would meet all of the node: fold_list_unstack "
                              "makes a list of its rows, fold_list_stack makes a value of the list",
@@ -14849,10 +14849,10 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
     if (request->n_list)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
     for (uint32_t input = 0; input < request->n_in; input++)
-        fixed += !(request->in[input].kind & FOLD__ELEM);
+        fixed += !(request->in[input].kind & FOLD__IS_LIST);
     for (uint32_t input = 0, at = 0; input < request->n_in; input++) {
         const fold__operand *operand = &request->in[input];
-        if (!(operand->kind & FOLD__ELEM)) {
+        if (!(operand->kind & FOLD__IS_LIST)) {
             made->operand[at++] = *operand;
             continue;
         }
@@ -14904,7 +14904,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
             return 1;
         f->edge_source[edge] = f->source[id];
         f->edge_offset[edge] = f->offset[id];
-        differ |= (f->shape[id] ^ *shape) | (f->kind[id] & (FOLD__SHARED | FOLD__ELEM));
+        differ |= (f->shape[id] ^ *shape) | (f->kind[id] & (FOLD__IS_SHARED | FOLD__IS_LIST));
     }
     return differ;
 }
@@ -15234,7 +15234,7 @@ static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shap
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
     if (index == FOLD__NONE || !fold__room(f, 1, 0))
         return fold__null;
-    const int list = rows < 0 ? 0 : FOLD__ELEM;
+    const int list = rows < 0 ? 0 : FOLD__IS_LIST;
     const uint32_t id = fold__append(f, (uint8_t)(kind | list), 0, 0, 0, index, data);
     if (list)
         f->length[id] = (uint32_t)rows;
@@ -15245,7 +15245,7 @@ static fold_node fold__append_input(fold_ctx *f, const float *values, const fold
 {
     const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
     const uint32_t place = fold__place_input(f, values, fold__max_size(size, 1));
-    const fold_node input = fold__append_leaf(f, FOLD__INPUT, shape, rows, 0);
+    const fold_node input = fold__append_leaf(f, FOLD__NODE_INPUT, shape, rows, 0);
     if (input.id)
         f->place[input.id] = place;
     return input;
@@ -15270,7 +15270,7 @@ static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *val
     if (fold__own_place(f, values) != FOLD__ELSEWHERE)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the context's own values move: %s copies them", who,
                                rows < 0 ? "fold_input" : "fold_list_input");
-    return fold__append_leaf(f, FOLD__REF, shape, rows, (uint64_t)(uintptr_t)values);
+    return fold__append_leaf(f, FOLD__NODE_INPUT_REF, shape, rows, (uint64_t)(uintptr_t)values);
 }
 
 static int fold__input_fits(fold_ctx *f, const char *who, const fold_shape *shape)
@@ -15396,7 +15396,7 @@ static void fold__refresh_tables(fold_ctx *f)
     if (f->tables_version == f->model->version && !f->n_index_refs)
         return;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (fold__kind_of(f, id) == FOLD__LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
+        if (fold__kind_of(f, id) == FOLD__NODE_LOOKUP && !fold__has_floats(fold__lookup_table(f, id)))
             fold__read_table_rows(f, id);
     f->tables_version = f->model->version;
 }
@@ -15428,7 +15428,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__room(f, 1, 0))
         return fold__null;
     const uint32_t id =
-        fold__append(f, FOLD__LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
+        fold__append(f, FOLD__NODE_LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
     const uint32_t duplicate = fold__merges(f) ? fold__find_duplicate(f, id) : 0;
     return duplicate                               ? fold__found_duplicate(f, id, duplicate)
            : FOLD__LIKELY(fold__has_floats(param)) ? fold__handle(f, id)
@@ -15454,7 +15454,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
                f->arrays[FOLD__ARRAY_PARAM_NODES].capacity - old_capacity);
     uint32_t *node = fold__use_node(f, param.id - 1);
     if (!*node)
-        *node = fold__append(f, FOLD__PARAM | FOLD__SHARED, 0, 0, 0, shape, param.id - 1);
+        *node = fold__append(f, FOLD__NODE_PARAM | FOLD__IS_SHARED, 0, 0, 0, shape, param.id - 1);
     return fold__handle(f, *node);
 }
 
@@ -15465,10 +15465,10 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
         return fold__null;
     if (fold__is_list_operand(f, &operand))
         return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
-    if (f->frame.cell || (operand.kind & FOLD__SHARED))
+    if (f->frame.cell || (operand.kind & FOLD__IS_SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    return fold__record_view(f, &operand, 0, &shape, FOLD__SHARED);
+    return fold__record_view(f, &operand, 0, &shape, FOLD__IS_SHARED);
 }
 
 /* -- products -------------------------------------------------------------------------------- */
@@ -15506,7 +15506,8 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__ELEMS; /* a list's elements: it has their signature */
+    /* a list's elements: it has their signature */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER;
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
@@ -15515,10 +15516,10 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
-    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__SHARED) ||
+    if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__IS_SHARED) ||
         whole.source < f->frame.first) /* it was joined outside of the body */
         return count;
-    if (((f->kind[whole.source] ^ whole.kind) & FOLD__ELEM) && !f->frame.tracing)
+    if (((f->kind[whole.source] ^ whole.kind) & FOLD__IS_LIST) && !f->frame.tracing)
         return count; /* one row of a concatenated list */
     const fold__sig *sig = fold__node_sig(f, whole.source);
     if (sig->shared || sig->out_shape[0] != whole.shape || f->shapes[whole.shape].shape.rank != 1)
@@ -15535,9 +15536,9 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
             continue;
         operand[part].source = f->edge_source[edge];
         operand[part].offset = fold__edge_offset(f, edge);
-        operand[part].kind = (uint8_t)(f->kind[operand[part].source] & ~(FOLD__SHARED | FOLD__ELEM));
+        operand[part].kind = (uint8_t)(f->kind[operand[part].source] & ~(FOLD__IS_SHARED | FOLD__IS_LIST));
         if (fold__edge_is_list(f, edge) || f->frame.tracing)
-            operand[part].kind |= f->kind[operand[part].source] & FOLD__ELEM;
+            operand[part].kind |= f->kind[operand[part].source] & FOLD__IS_LIST;
     }
     return parts;
 }
@@ -15561,7 +15562,7 @@ static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
         const uint32_t id = f->calls[call], whole = fold__node_whole(f, id);
-        if (whole && fold__node_sig(f, id)->op == FOLD__OP_linear && (f->kind[whole] & FOLD__KEEP_GRAD))
+        if (whole && fold__node_sig(f, id)->op == FOLD__OP_linear && (f->kind[whole] & FOLD__IS_GRAD_KEPT))
             fold__read_whole(f, id, whole);
     }
 }
@@ -15572,15 +15573,15 @@ static int fold__copy_operand(fold_ctx *f, fold__operand *operand)
 }
 static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
 {
-    operand->kind |= FOLD__SHARED;
+    operand->kind |= FOLD__IS_SHARED;
     return fold__copy_operand(f, operand);
 }
 
 /* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
-    operand->kind = (uint8_t)(operand->kind & ~FOLD__SHARED);
-    return fold__kind_of(f, operand->source) != FOLD__PARAM || fold__copy_shared(f, operand);
+    operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
+    return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
 /* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
@@ -15668,7 +15669,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     if (!fold__input_of(f, in, 0, "matmul", &operand) || !fold__input_of(f, in, 1, "matmul", &operand))
         return fold__null;
     const int whole = operand.shape == f->shape[operand.source]; /* as it is packed */
-    if (fold__kind_of(f, operand.source) == FOLD__PARAM && whole) {
+    if (fold__kind_of(f, operand.source) == FOLD__NODE_PARAM && whole) {
         const fold_param weight = { fold__node_param(f, operand.source) + 1, f->model->salt },
                          none = { 0, 0 };
         const fold__param_data *param = fold__param_of(f->model, weight);
@@ -15687,7 +15688,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, cons
     request.rows = rows < 0 ? 1 : (uint32_t)rows;
     request.list_mode = rows < 0 ? FOLD__WHOLE_IN : FOLD__WHOLE_IN | FOLD__WHOLE_OUT;
     for (uint32_t input = 0; input < n_in; input++)
-        request.lists |= (uint32_t)((in[input].kind & FOLD__ELEM) != 0) << input;
+        request.lists |= (uint32_t)((in[input].kind & FOLD__IS_LIST) != 0) << input;
     return fold__record(f, &request);
 }
 
@@ -15753,7 +15754,8 @@ static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int ra
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
-    return (is_whole && fold__kind_of(f, operand->source) != FOLD__LOOKUP) || fold__copy_operand(f, operand);
+    return (is_whole && fold__kind_of(f, operand->source) != FOLD__NODE_LOOKUP) ||
+           fold__copy_operand(f, operand);
 }
 
 /* Stands for a list of any length where attributes are checked: every window fits. */
@@ -16271,7 +16273,7 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
                               "%s: it takes nodes, and element %d is a list: see fold_list_join, "
                               "fold_list_sum and fold_call_list",
                               who, (int)at);
-        if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source))
+        if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
             *shape = operand.shape;
@@ -16411,7 +16413,7 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
                                wrong, rows[wrong], param->name, end);
     const uint32_t place = fold__place_indices(f, rows, first, count);
     const fold_node list =
-        fold__append_leaf(f, FOLD__LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+        fold__append_leaf(f, FOLD__NODE_LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
     return list.id ? fold__looked_up(f, list.id) : list;
 }
 
@@ -16454,7 +16456,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x ? x : f->steps, i, "list_join", &operand) ||
-            ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM && !fold__copy_param(f, operand.source)))
+            ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM && !fold__copy_param(f, operand.source)))
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
         row_shape = i ? row_shape : operand.shape;
@@ -16493,7 +16495,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     if (at < 0 || at >= rows)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %d rows", i, rows);
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
+    operand.kind = (uint8_t)(operand.kind & ~FOLD__IS_LIST);
     return fold__record_view(f, &operand, (uint32_t)at * width, &shape, 0);
 }
 
@@ -16509,7 +16511,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
-           (fold__kind_of(f, operand->source) != FOLD__LOOKUP || fold__copy_operand(f, operand));
+           (fold__kind_of(f, operand->source) != FOLD__NODE_LOOKUP || fold__copy_operand(f, operand));
 }
 
 static int fold__whole_or_own(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
@@ -16532,7 +16534,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
     const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
     if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
         return fold__null;
-    operand.kind = (uint8_t)(operand.kind & ~FOLD__ELEM);
+    operand.kind = (uint8_t)(operand.kind & ~FOLD__IS_LIST);
     return fold__record_view(f, &operand, 0, &all, 0);
 }
 
@@ -17214,12 +17216,12 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
     switch (fold__kind_of(f, source)) {
-    case FOLD__OP: return fold__node_sig(f, source)->tag_op;
-    case FOLD__EXTRA:
+    case FOLD__NODE_OP: return fold__node_sig(f, source)->tag_op;
+    case FOLD__NODE_OUTPUT:
         return fold__node_sig(f, fold__node_call(f, source))->tag_op +
                ((source - fold__node_call(f, source)) << 20);
-    case FOLD__INPUT: return FOLD__TAG_IN + 1 + fold__node_ordinal(f, source);
-    case FOLD__PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
+    case FOLD__NODE_INPUT: return FOLD__TAG_IN + 1 + fold__node_ordinal(f, source);
+    case FOLD__NODE_PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
     default: return f->element_tag[source]; /* elements */
     }
 }
@@ -17377,9 +17379,9 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             copy |= f->source[out[earlier].id] == operand.source;
         if (!copy)
             continue;
-        operand.kind = (uint8_t)(operand.kind & ~FOLD__SHARED);
-        if (fold__kind_of(f, operand.source) == FOLD__PARAM)
-            operand.kind |= FOLD__SHARED;
+        operand.kind = (uint8_t)(operand.kind & ~FOLD__IS_SHARED);
+        if (fold__kind_of(f, operand.source) == FOLD__NODE_PARAM)
+            operand.kind |= FOLD__IS_SHARED;
         out[output] = fold__record_copy(f, &operand, 0);
         if (!out[output].id)
             return 0;
@@ -17406,15 +17408,15 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__PARAM) /* eager contexts read what no op does, too */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read what no op does, too */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
-        if (fold__kind_of(tracer, id) == FOLD__EXTRA) {
+        if (fold__kind_of(tracer, id) == FOLD__NODE_OUTPUT) {
             trace->live[fold__node_call(tracer, id)] = 1;
             continue;
         }
-        if (fold__kind_of(tracer, id) != FOLD__OP)
+        if (fold__kind_of(tracer, id) != FOLD__NODE_OP)
             continue;
         for (uint32_t edge = tracer->first_edge[id]; edge < tracer->first_edge[id + 1]; edge++)
             trace->live[tracer->edge_source[edge]] = 1;
@@ -17427,11 +17429,11 @@ static void fold__trace_ref(const fold__trace *trace, uint32_t edge, fold__ref *
     const uint32_t source = tracer->edge_source[edge], n_in = (uint32_t)trace->cell->program.n_in;
     ref->offset = fold__edge_offset(tracer, edge);
     switch (fold__kind_of(tracer, source)) {
-    case FOLD__INPUT:
+    case FOLD__NODE_INPUT:
         ref->kind = fold__node_ordinal(tracer, source) < n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
         ref->index = fold__node_ordinal(tracer, source) - (ref->kind == FOLD__FROM_LIST ? n_in : 0);
         break;
-    case FOLD__PARAM:
+    case FOLD__NODE_PARAM:
         ref->kind = FOLD__FROM_PARAM;
         ref->index = fold__node_param(tracer, source);
         break;
@@ -17490,7 +17492,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     const fold_ctx *tracer = trace->tracer;
     fold__live_count count = { 0, 0, 0, 0, 0 };
     for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
-        if (fold__kind_of(tracer, id) != FOLD__OP)
+        if (fold__kind_of(tracer, id) != FOLD__NODE_OP)
             continue;
         const fold__sig *sig = fold__node_sig(tracer, id);
         count.traced++;
@@ -17514,7 +17516,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     uint32_t n_refs = 0;
     int n_trace = 0;
     for (uint32_t id = 1; id <= tracer->n_nodes; id++) {
-        if (fold__kind_of(tracer, id) != FOLD__OP)
+        if (fold__kind_of(tracer, id) != FOLD__NODE_OP)
             continue;
         const fold__sig *sig = fold__node_sig(tracer, id);
         const int live = fold__trace_keeps(trace, id, sig);
@@ -17530,7 +17532,7 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
         op->first_shape =
             fold__shared_shapes(trace->shapes, &program->n_shapes, one.shape, op->n_in + op->n_out);
         op->first_value = (uint32_t)program->n_values;
-        op->elem = (tracer->kind[id] & FOLD__ELEM) != 0;
+        op->elem = (tracer->kind[id] & FOLD__IS_LIST) != 0;
         op->data = fold__node_op_data(tracer, id);
         for (uint32_t edge = tracer->first_edge[id]; edge < tracer->first_edge[id + 1]; edge++)
             fold__trace_ref(trace, edge, &refs[n_refs++]);
@@ -17683,7 +17685,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
         const uint32_t shape = fold__intern_shape(tracer, given);
         if (shape == FOLD__NONE || !fold__room(tracer, 1, 0))
             break;
-        const uint8_t kind = (uint8_t)(FOLD__INPUT | (input < desc->n_in ? 0 : FOLD__ELEM));
+        const uint8_t kind = (uint8_t)(FOLD__NODE_INPUT | (input < desc->n_in ? 0 : FOLD__IS_LIST));
         in[input] = fold__handle(tracer, fold__append(tracer, kind, 0, 0, 0, shape, (uint64_t)input));
     }
     if (!fold__broken(tracer))
@@ -17823,7 +17825,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
         return fold__null;
     for (int output = 0; output < count; output++) {
         const uint32_t made = out[output].id, source = f->source[made];
-        const uint8_t kind = (uint8_t)(FOLD__NODE_VIEW | (f->kind[made] & (FOLD__SHARED | FOLD__ELEM)));
+        const uint8_t kind = (uint8_t)(FOLD__NODE_VIEW | (f->kind[made] & (FOLD__IS_SHARED | FOLD__IS_LIST)));
         const uint64_t data = (uint64_t)(output ? 0 : body) << 32 | (uint32_t)count;
         f->length[fold__append(f, kind, 0, source, f->offset[made], f->shape[made], data)] =
             f->length[source];
@@ -17964,7 +17966,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
     if (!fold__operand_of(f, call, "out", &operand))
         return fold__null;
     const uint32_t kind = fold__kind_of(f, call.id);
-    const int count = kind == FOLD__OP ? fold__node_sig(f, call.id)->n_out
+    const int count = kind == FOLD__NODE_OP ? fold__node_sig(f, call.id)->n_out
                       : kind == FOLD__NODE_VIEW && fold__node_outputs(f, call.id)
                           ? fold__node_outputs(f, call.id)
                           : 1;
@@ -18373,7 +18375,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
 /* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
-    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__EXTRA ? fold__node_call(f, id) : id;
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
 }
 
 /* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
@@ -18533,7 +18535,7 @@ static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 
 static int fold__makes_value(uint8_t kind)
 {
-    return (kind & FOLD__KIND_MASK) == FOLD__OP || (kind & FOLD__KIND_MASK) == FOLD__EXTRA;
+    return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
 /* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
@@ -18553,7 +18555,7 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
    run looks at are not marked either. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
-    if ((f->kind[source] & FOLD__DONE) && !f->run->recompute)
+    if ((f->kind[source] & FOLD__IS_STORED) && !f->run->recompute)
         return 0;
     if (source < f->run->plan.first_node) {
         if (!fold__makes_value(f->kind[source]))
@@ -18628,11 +18630,12 @@ static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 
 static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
 {
-    if (f->kind[id] & FOLD__KEEP_GRAD)
+    if (f->kind[id] & FOLD__IS_GRAD_KEPT)
         return 1;
     switch (f->kind[id] & FOLD__KIND_MASK) {
-    case FOLD__LOOKUP: return fold__trainable(f->model, &fold__params(f->model)[fold__node_table(f, id)]);
-    case FOLD__PARAM: return fold__trainable(f->model, &fold__params(f->model)[fold__node_param(f, id)]);
+    case FOLD__NODE_LOOKUP:
+        return fold__trainable(f->model, &fold__params(f->model)[fold__node_table(f, id)]);
+    case FOLD__NODE_PARAM: return fold__trainable(f->model, &fold__params(f->model)[fold__node_param(f, id)]);
     default: return 0;
     }
 }
@@ -18656,7 +18659,7 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     const fold__run *run = f->run;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
-        const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__DONE));
+        const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__IS_STORED));
         const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
         const int is_long = FOLD__IN_STRIPS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
@@ -18771,7 +18774,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.edge_source = f->edge_source;
     marker.sig_cache = run->sig_cache;
     marker.n_nodes = f->n_nodes;
-    marker.there = run->recompute ? 0 : FOLD__DONE;
+    marker.there = run->recompute ? 0 : FOLD__IS_STORED;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->plan.first_node;
     marker.backward = fold__goes_back(run);
     return marker;
@@ -18821,7 +18824,8 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     uint8_t marks = marker->state[id];
     uint32_t reach = marker->reach[id];
     for (uint32_t out_id = id + 1;
-         out_id <= marker->n_nodes && (marker->kind[out_id] & FOLD__KIND_MASK) == FOLD__EXTRA; out_id++) {
+         out_id <= marker->n_nodes && (marker->kind[out_id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
+         out_id++) {
         marks |= marker->state[out_id];
         reach = reach > marker->reach[out_id] ? reach : marker->reach[out_id];
     }
@@ -18888,14 +18892,14 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         fold__need_value(f, f->source[roots[root].id], FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
     /* kept nodes run too, but bear on no root */
     for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
-        if ((f->kind[source] & FOLD__KEEP) && (!(f->kind[source] & FOLD__DONE) || run->changed))
+        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || run->changed))
             fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
     run->plan.has_prefix = fold__prefix_runs(f);
     for (size_t root = 0; root < n_roots; root++)
         fold__persist(f, f->source[roots[root].id]);
     for (uint32_t id = run->plan.first_node; id <= f->n_nodes && (f->n_keeps || f->any_done); id++)
-        if (f->kind[id] & (FOLD__KEEP | FOLD__DONE))
+        if (f->kind[id] & (FOLD__IS_KEPT | FOLD__IS_STORED))
             fold__persist(f, id);
 }
 
@@ -18922,7 +18926,7 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     const uint32_t first = f->first_edge[id], edges = f->first_edge[id + 1] - first;
     int grad = 0;
     for (uint32_t output = 0; output < sig->n_out; output++)
-        grad |= (f->kind[id + output] & FOLD__KEEP_GRAD) != 0;
+        grad |= (f->kind[id + output] & FOLD__IS_GRAD_KEPT) != 0;
     for (uint32_t nth = 0; nth < edges && !grad; nth++)
         grad = f->run->grad[f->edge_source[first + nth]] &&
                (sig->differentiable >> fold__slot_of_edge(sig, nth, edges) & 1);
@@ -18945,15 +18949,15 @@ static void fold__mark_grads(fold_ctx *f)
         const uint32_t kind = kinds[id] & FOLD__KIND_MASK;
         if (eager && kind == FOLD__NODE_VIEW && fold__body_first(f, id))
             fold__mark_body_grads(f, id);
-        if (kind == FOLD__EXTRA)
+        if (kind == FOLD__NODE_OUTPUT)
             grad[id] = grad[id - 1];
         else if (!(state[id] & FOLD__BEARS))
             continue;
-        else if (kind == FOLD__OP)
+        else if (kind == FOLD__NODE_OP)
             grad[id] = (uint8_t)(sig_cache[sigs[id]].trains || fold__passes_grad(f, id));
         else {
             grad[id] = (uint8_t)fold__leaf_grad(f, id);
-            run->grad_leaves |= grad[id] && kind != FOLD__PARAM;
+            run->grad_leaves |= grad[id] && kind != FOLD__NODE_PARAM;
         }
     }
 }
@@ -19114,7 +19118,7 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
-                                   fold__kind_of(f, f->edge_source[edge]) == FOLD__PARAM);
+                                   fold__kind_of(f, f->edge_source[edge]) == FOLD__NODE_PARAM);
     return of_rows ? f->length[id] : fold__edge_rows(f, edge);
 }
 
@@ -19587,7 +19591,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
         const uint32_t source = f->edge_source[edge];
         const uint8_t kind = f->kind[source];
         const int own = run->grad[source] && !fold__makes_value(kind) &&
-                        !(run->state[source] & FOLD__PREFIX) && (kind & FOLD__KIND_MASK) != FOLD__PARAM;
+                        !(run->state[source] & FOLD__PREFIX) && (kind & FOLD__KIND_MASK) != FOLD__NODE_PARAM;
         if (own && run->reach[source] > last)
             last = run->reach[source];
     }
@@ -19792,7 +19796,7 @@ static int fold__tie_lookups(fold_ctx *f)
     uint32_t *last = (uint32_t *)(void *)f->planning; /* for each table, how far its lookups so far reach */
     memset(last, 0, f->model->n_params * sizeof *last);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__LOOKUP || !run->grad[id] ||
+        if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__NODE_LOOKUP || !run->grad[id] ||
             (run->state[id] & FOLD__PREFIX))
             continue;
         uint32_t *reach = &last[fold__node_table(f, id)];
@@ -19820,7 +19824,8 @@ static int fold__fits_strips(const fold_ctx *f, const fold__group *group, uint32
         fits &= list == fold__edge_is_list(f, edge) && (!backward || !run->grad[source] || (list && made));
     }
     for (uint32_t output = 0; output < sig->n_out && backward; output++)
-        fits &= !(f->kind[id + output] & FOLD__KEEP_GRAD) && run->mode[id + output] != FOLD__GRAD_SOME_PARTS;
+        fits &=
+            !(f->kind[id + output] & FOLD__IS_GRAD_KEPT) && run->mode[id + output] != FOLD__GRAD_SOME_PARTS;
     for (uint32_t at = group->first_call; at < call && backward && run->sig_cache[f->sig[id]].trains; at++)
         fits &= f->sig[calls[at]] != f->sig[id];
     return fits;
@@ -19914,8 +19919,9 @@ static void fold__list_leaves(fold_ctx *f)
     fold__run *run = f->run;
     for (uint32_t id = 1; id <= f->n_nodes && run->grad_leaves; id++) {
         const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-        const int leaf = (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF) &&
-                         run->grad[id] && (run->state[id] & FOLD__RUNS);
+        const int leaf =
+            (kind == FOLD__NODE_LOOKUP || kind == FOLD__NODE_INPUT || kind == FOLD__NODE_INPUT_REF) &&
+            run->grad[id] && (run->state[id] & FOLD__RUNS);
         if (fold__makes_value(f->kind[id]))
             continue;
         if (!leaf) {
@@ -21946,7 +21952,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
         if (slots.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
             return 0;
         const uint32_t source = f->edge_source[edge];
-        if (fold__kind_of(f, source) == FOLD__LOOKUP)
+        if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
             return 0;
         uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
         if (!count)
@@ -22385,7 +22391,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     }
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
-    if (!(f->kind[id] & FOLD__KEEP_GRAD) || !run->grad[id])
+    if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
         return; /* kept gradients stay where the root's does not reach */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
@@ -22549,7 +22555,7 @@ typedef struct fold__sums {
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place = f->run->mode[id] >= FOLD__GRAD_WHOLE && f->run->mode[id] <= FOLD__GRAD_SOME_PARTS;
-    return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__KEEP_GRAD);
+    return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
 /* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
@@ -22557,7 +22563,7 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
-    if (run->shared_grads || (f->kind[id] & FOLD__KEEP_GRAD) || run->mode[id] != FOLD__GRAD_SUM)
+    if (run->shared_grads || (f->kind[id] & FOLD__IS_GRAD_KEPT) || run->mode[id] != FOLD__GRAD_SUM)
         return 0;
     for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
         if (run->contribution_floats[edge] != sums->width)
@@ -22827,7 +22833,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
         const uint32_t source = f->edge_source[f->first_edge[call] + use.ref];
         if (!(sig.shared & sig.differentiable & 1ull << use.ref) || !run->grad[source])
             continue;
-        use.is_node = fold__kind_of(f, source) != FOLD__PARAM;
+        use.is_node = fold__kind_of(f, source) != FOLD__NODE_PARAM;
         use.target = use.is_node ? source : fold__node_param(f, source);
         if (!fold__add_use(f, use, !use.is_node && fold__is_of_rows(&sig)))
             return 0;
@@ -23234,7 +23240,7 @@ static void fold__commit_lookups(fold_ctx *f)
 {
     for (uint32_t leaf = 0; leaf < f->run->plan.leaves; leaf++) {
         const uint32_t id = f->run->leaves[leaf];
-        const int is_lookup = fold__kind_of(f, id) == FOLD__LOOKUP;
+        const int is_lookup = fold__kind_of(f, id) == FOLD__NODE_LOOKUP;
         for (uint32_t row = 0, rows = is_lookup ? fold__rows_of(f, id) : 0; row < rows; row++)
             fold__commit_row(f, fold__lookup_table(f, id), fold__table_row(f, id, row),
                              fold__row_size(f, id));
@@ -23256,7 +23262,8 @@ static int fold__reserve_sums(fold_ctx *f)
     }
     const size_t had = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__LOOKUP && run->grad[id] && (run->state[id] & FOLD__RUNS))
+        if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_LOOKUP && run->grad[id] &&
+            (run->state[id] & FOLD__RUNS))
             floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
@@ -23296,8 +23303,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     const int inputs = cell->program.n_in;
     uint32_t shared = 0, lists = (uint32_t)cell->program.n_list, copied = cell->border_in;
     for (int input = 0; input < inputs; input++) {
-        shared |= (uint32_t)((in[input].kind & FOLD__SHARED) != 0) << input;
-        lists |= in[input].kind & FOLD__ELEM;
+        shared |= (uint32_t)((in[input].kind & FOLD__IS_SHARED) != 0) << input;
+        lists |= in[input].kind & FOLD__IS_LIST;
         for (int other = 0; other < input; other++)
             if (in[other].source == in[input].source &&
                 (!cell->in_order || ((copied >> input | copied >> other) & 1)))
@@ -23316,11 +23323,11 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     fold__request one = *request;
     memcpy(in, request->in, request->n_in * sizeof *in);
     for (uint32_t input = 0; input < request->n_in && fold__in_training(f); input++) {
-        if ((in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS || (in[input].kind & FOLD__SHARED))
+        if ((in[input].kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER || (in[input].kind & FOLD__IS_SHARED))
             continue;
         in[input].source = fold__border(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input]).id;
         in[input].offset = 0;
-        in[input].kind = FOLD__OP;
+        in[input].kind = FOLD__NODE_OP;
         if (!in[input].source)
             return fold__null;
     }
@@ -23336,12 +23343,12 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     if (!sig)
         return fold__null;
     fold__add_edges(f, request); /* for fold__expand_concat */
-    const uint32_t marker = fold__append(f, FOLD__ELEMS, sig, 0, 0, f->sigs[sig].out_shape[0], count);
+    const uint32_t marker = fold__append(f, FOLD__NODE_MARKER, sig, 0, 0, f->sigs[sig].out_shape[0], count);
     f->element_tag[marker] = ordinal + 1;
     const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
     for (uint32_t element = 0; element < count; element++) {
         for (uint32_t input = 0; input < request->n_in; input++) {
-            const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__ELEMS;
+            const int per_element = (in[input].kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER;
             const uint32_t from = in[input].source + (per_element ? 1 + element : 0);
             f->edge_source[f->n_edges] = f->source[from];
             f->edge_offset[f->n_edges++] = f->offset[from] + in[input].offset;
@@ -23370,7 +23377,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
         }
         if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__room(f, 1, 0))
             return 0;
-        const uint32_t marker = fold__append(f, FOLD__ELEMS, 0, 0, 0, shape, list->elements);
+        const uint32_t marker = fold__append(f, FOLD__NODE_MARKER, 0, 0, 0, shape, list->elements);
         f->element_tag[marker] = tag + 1;
         seen[component] = fold__handle(f, marker);
         for (uint32_t element = 0; element < list->elements; element++) {
@@ -23379,7 +23386,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
                 one.offset += element * fold__row_size(f, whole.source);
             else
                 fold__list_operand(f, list, component, element, &one.source, &one.offset);
-            one.kind = (uint8_t)(f->kind[one.source] & ~(FOLD__SHARED | FOLD__ELEM));
+            one.kind = (uint8_t)(f->kind[one.source] & ~(FOLD__IS_SHARED | FOLD__IS_LIST));
             if (fold__in_training(f) ? !fold__border(f, tag, &one).id : !fold__room(f, 1, 0))
                 return 0;
             if (!fold__in_training(f))
@@ -23411,7 +23418,7 @@ static uint32_t fold__call_sig(fold_ctx *f, const fold__request *request)
     uint32_t kinds = 0;
     for (uint32_t input = 0; input < request->n_in; input++)
         kinds |= request->in[input].kind;
-    if (!(kinds & FOLD__ELEM))
+    if (!(kinds & FOLD__IS_LIST))
         return fold__request_sig(f, request);
     return fold__by_rows(f, request, &made) ? fold__request_sig(f, &made.request) : 0;
 }
@@ -23487,11 +23494,11 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
     switch (fold__kind_of(f, id)) {
-    case FOLD__REF: return fold__node_address(f, id);
-    case FOLD__PARAM: return fold__param_values(m, &fold__params(m)[fold__node_param(f, id)]);
-    case FOLD__LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
+    case FOLD__NODE_INPUT_REF: return fold__node_address(f, id);
+    case FOLD__NODE_PARAM: return fold__param_values(m, &fold__params(m)[fold__node_param(f, id)]);
+    case FOLD__NODE_LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
     case FOLD__NODE_VIEW:
-    case FOLD__ELEMS: return NULL;
+    case FOLD__NODE_MARKER: return NULL;
     default: return fold__at_place(f, f->place[id]);
     }
 }
@@ -23597,7 +23604,7 @@ static int fold__eager_place(fold_ctx *f, uint32_t id)
         if (place == FOLD__NONE)
             return 0;
         f->place[id + output] = place;
-        f->kind[id + output] |= FOLD__DONE;
+        f->kind[id + output] |= FOLD__IS_STORED;
     }
     if (!f->any_done) {
         f->any_done = 1;
@@ -23846,7 +23853,7 @@ static int fold__eager_reserve(fold_ctx *f)
         if (run->mode[id] == FOLD__GRAD_SOME_PARTS)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
         const uint32_t kind = fold__kind_of(f, id);
-        if (kind == FOLD__LOOKUP || kind == FOLD__INPUT || kind == FOLD__REF)
+        if (kind == FOLD__NODE_LOOKUP || kind == FOLD__NODE_INPUT || kind == FOLD__NODE_INPUT_REF)
             run->leaves[run->plan.leaves++] = id;
     }
     return 1;
@@ -23877,7 +23884,7 @@ static int fold__eager_backward(fold_ctx *f)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
     for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
         for (uint32_t i = 0; i < run->plan.leaves; i++)
-            if (fold__kind_of(f, run->leaves[i]) == FOLD__LOOKUP &&
+            if (fold__kind_of(f, run->leaves[i]) == FOLD__NODE_LOOKUP &&
                 (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
                 fold__accumulate_lookup(f, run->leaves[i]);
     fold__commit_uses(f);
@@ -23984,12 +23991,13 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     uint32_t *const words = (uint32_t *)(void *)f->planning, *to = words;
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
-        *to = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        to += (kind == FOLD__LOOKUP) | (kind == FOLD__PARAM); /* no branch: nobody could predict it */
+        *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
+        /* no branch: nobody could predict it */
+        to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
         *to++ = f->length[id];
-        if (kind == FOLD__OP)
+        if (kind == FOLD__NODE_OP)
             *to++ = (uint32_t)(fold__whole_bytes(f, id) / FOLD__ALIGN);
     }
     for (size_t root = 0; root < n_roots; root++)
@@ -24258,7 +24266,7 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
-    const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__DONE);
+    const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
@@ -24750,7 +24758,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__add_to_total(f, use);
     }
     for (uint32_t leaf = run->group[first].first_leaf; leaf < run->group[last - 1].end_leaf && !from; leaf++)
-        if ((f->kind[run->leaves[leaf]] & FOLD__KIND_MASK) == FOLD__LOOKUP)
+        if ((f->kind[run->leaves[leaf]] & FOLD__KIND_MASK) == FOLD__NODE_LOOKUP)
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
@@ -25127,17 +25135,17 @@ static fold_status fold__run_status(const fold_ctx *f)
 
 static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
-    return fold__kind_of(f, id) == FOLD__OP && (fold__node_sig(f, id)->list_mode & FOLD__ROW_DATA);
+    return fold__kind_of(f, id) == FOLD__NODE_OP && (fold__node_sig(f, id)->list_mode & FOLD__ROW_DATA);
 }
 static int fold__is_choice(const fold_ctx *f, uint32_t id)
 {
-    return fold__kind_of(f, id) == FOLD__OP && !fold__is_list(f, id) &&
+    return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
 /* Counts one for each row, unless one index is that of all rows of a list; none of edges. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
-    const int each = fold__kind_of(f, ref->node) == FOLD__LOOKUP || fold__has_row_data(f, ref->node);
+    const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
     return ref->edges ? 0 : each ? fold__rows_of(f, ref->node) : 1;
 }
 
@@ -25166,7 +25174,7 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
     } else if (fold__is_choice(f, id)) {
         int *own = (int *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
         own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* as fold__write_choices has it */
-    } else if (fold__kind_of(f, id) != FOLD__LOOKUP) {
+    } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
         f->node_data[id] = (uint64_t)index;
     } else if (fold__is_list(f, id)) {
         ((int *)(void *)fold__at_place(f, fold__node_table_row(f, id)))[row] = index;
@@ -25197,9 +25205,9 @@ static int fold__is_stale(const fold_ctx *f)
 /* Forgets a value; where it was named to be kept, the next run computes it. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
-    if ((f->kind[id] & FOLD__KEEP) && fold__makes_value(f->kind[id]) && id < f->first_keep)
+    if ((f->kind[id] & FOLD__IS_KEPT) && fold__makes_value(f->kind[id]) && id < f->first_keep)
         f->first_keep = id;
-    f->kind[id] &= (uint8_t)~FOLD__DONE;
+    f->kind[id] &= (uint8_t)~FOLD__IS_STORED;
 }
 
 /* Marks the values that stay readable as computed, and those of other parameters as not computed. */
@@ -25211,7 +25219,7 @@ static void fold__mark_done(fold_ctx *f)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
             fold__forget_value(f, id);
     for (uint32_t i = 0; i < run->plan.kept; i++)
-        f->kind[run->kept[i]] |= FOLD__DONE;
+        f->kind[run->kept[i]] |= FOLD__IS_STORED;
     if (run->plan.kept)
         f->any_done = 1;
     f->done_version = f->model->version;
@@ -25525,7 +25533,7 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
         return 0;
     for (size_t root = 0; root < n_roots; root++) {
         const uint8_t kind = f->kind[f->source[roots[root].id]];
-        if (fold__makes_value(kind) && !(kind & FOLD__DONE))
+        if (fold__makes_value(kind) && !(kind & FOLD__IS_STORED))
             return 0;
     }
     return 1;
@@ -25613,13 +25621,13 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "backward", &operand) || (operand.kind & FOLD__KIND_MASK) != FOLD__PARAM)
+    if (!fold__operand_of(f, x, "backward", &operand) || (operand.kind & FOLD__KIND_MASK) != FOLD__NODE_PARAM)
         return x;
     if (!fold__copy_param(f, operand.source))
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.source = fold__use_node(f, fold__node_param(f, operand.source))[1];
-    operand.kind = FOLD__OP;
+    operand.kind = FOLD__NODE_OP;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
 #endif /* FOLD_INFERENCE */
@@ -25909,9 +25917,9 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
     fold__operand operand;
     if (!fold__operand_of(f, x, "keep", &operand) || fold__in_body(f, "keep"))
         return;
-    f->kind[operand.source] |= FOLD__KEEP;
+    f->kind[operand.source] |= FOLD__IS_KEPT;
     f->n_keeps++;
-    if (!fold__makes_value(operand.kind) || (operand.kind & FOLD__DONE))
+    if (!fold__makes_value(operand.kind) || (operand.kind & FOLD__IS_STORED))
         return;
     f->n_wanted++;
     if (operand.source < f->first_keep)
@@ -25934,9 +25942,9 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
 
 static int fold__index_end(const fold_ctx *f, uint32_t id)
 {
-    if (fold__kind_of(f, id) == FOLD__LOOKUP)
+    if (fold__kind_of(f, id) == FOLD__NODE_LOOKUP)
         return fold__lookup_table(f, id)->shape.dim[0];
-    if (fold__kind_of(f, id) != FOLD__OP)
+    if (fold__kind_of(f, id) != FOLD__NODE_OP)
         return 0;
     const fold__sig *sig = fold__node_sig(f, id);
     if (fold__is_choice(f, id))
@@ -25970,7 +25978,7 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
 
 static int fold__has_edges(const fold_ctx *f, uint32_t id)
 {
-    const fold__sig *sig = fold__kind_of(f, id) == FOLD__OP ? fold__node_sig(f, id) : NULL;
+    const fold__sig *sig = fold__kind_of(f, id) == FOLD__NODE_OP ? fold__node_sig(f, id) : NULL;
     return sig && sig->op == FOLD__OP_list_attention &&
            fold__program_of(f, sig).op->attr[1] == FOLD__MASK_EDGES;
 }
@@ -26051,9 +26059,9 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
     if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") ||
-        !fold__in_training(f) || (f->kind[operand.source] & FOLD__KEEP_GRAD))
+        !fold__in_training(f) || (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
-    if ((operand.kind & FOLD__KIND_MASK) == FOLD__PARAM)
+    if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)
         fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
     else if (fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) {
         fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
@@ -26061,7 +26069,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
         kept->place = FOLD__NONE;
         kept->filled = 0;
         f->n_wanted++;
-        f->kind[operand.source] |= FOLD__KEEP_GRAD;
+        f->kind[operand.source] |= FOLD__IS_GRAD_KEPT;
         f->kept_concats |= fold__is_concat(f, operand.source);
     }
 }
@@ -26104,7 +26112,7 @@ static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *op
     const float *first = fold__address(f, source);
     if (first)
         return first + (size_t)row * width + operand->offset;
-    return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__ELEM) != 0, row);
+    return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__IS_LIST) != 0, row);
 }
 
 static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
@@ -26140,7 +26148,7 @@ static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char 
 
 static int fold__is_there(const fold_ctx *f, uint32_t source)
 {
-    return !fold__makes_value(f->kind[source]) || (!fold__is_torn(f) && (f->kind[source] & FOLD__DONE));
+    return !fold__makes_value(f->kind[source]) || (!fold__is_torn(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
 static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
@@ -26150,10 +26158,10 @@ static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__ope
     const uint8_t kind = f->kind[operand->source];
     if (!fold__is_there(f, operand->source))
         return fold__not_made(f, x, who,
-                              kind & FOLD__KEEP
+                              kind & FOLD__IS_KEPT
                                   ? "is kept, but the last run or replay did not compute it: run again"
                                   : "was not kept: make it a root, or fold_keep it before the run");
-    if ((kind & FOLD__KIND_MASK) == FOLD__ELEMS)
+    if ((kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER)
         return fold__refuse_node(f, x, who, "stands for all elements of a list");
     f->values_shown = 1;
     return 1;
@@ -27215,7 +27223,7 @@ static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_
     if (!callee->projection.id || !x.id || x.id > f->n_nodes ||
         !fold__shape_same(&f->shapes[f->shape[x.id]].shape, &callee->shape[0]))
         return NULL;
-    if (fold__kind_of(f, f->source[x.id]) == FOLD__LOOKUP)
+    if (fold__kind_of(f, f->source[x.id]) == FOLD__NODE_LOOKUP)
         f->word_cells |= bit;
     if (!(f->word_cells & bit))
         return NULL;
@@ -28200,9 +28208,9 @@ static const fold_shape *fold__sig_in_shape(const fold_ctx *f, const fold__sig *
 static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 {
     const uint32_t kind = f->kind[id] & FOLD__KIND_MASK;
-    if (kind != FOLD__LOOKUP && kind != FOLD__PARAM)
+    if (kind != FOLD__NODE_LOOKUP && kind != FOLD__NODE_PARAM)
         return 0;
-    *param = kind == FOLD__LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
+    *param = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
     return 1;
 }
 
@@ -28359,7 +28367,7 @@ static void fold__put_leaves(fold__text *text, const fold__snapshot *snapshot)
     const char *before = "leaves: ";
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
-        inputs += kind == FOLD__INPUT || kind == FOLD__REF;
+        inputs += kind == FOLD__NODE_INPUT || kind == FOLD__NODE_INPUT_REF;
     }
     if (inputs) {
         fold__put_count(text, before, inputs, "input");
@@ -28369,7 +28377,7 @@ static void fold__put_leaves(fold__text *text, const fold__snapshot *snapshot)
         const fold__param_data *param = &fold__params(f->model)[param_index];
         size_t rows = 0;
         for (uint32_t id = 1; id <= f->n_nodes && (param->uses & FOLD_FOR_LOOKUP); id++)
-            if (fold__kind_of(f, id) == FOLD__LOOKUP && fold__node_table(f, id) == param_index)
+            if (fold__kind_of(f, id) == FOLD__NODE_LOOKUP && fold__node_table(f, id) == param_index)
                 rows += fold__rows_of(f, id);
         if (!rows)
             continue;
@@ -28675,7 +28683,7 @@ static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_see
     if (fold__leaf_param(f, id, &param))
         seen->param[0] = fold_param_at(f->model, (int)param);
     seen->row = -1;
-    if (fold__kind_of(f, id) == FOLD__LOOKUP)
+    if (fold__kind_of(f, id) == FOLD__NODE_LOOKUP)
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
@@ -28693,7 +28701,7 @@ static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, f
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)
-                             : !fold__is_eager(f) || fold__kind_of(f, id) != FOLD__REF)
+                             : !fold__is_eager(f) || fold__kind_of(f, id) != FOLD__NODE_INPUT_REF)
             continue;
         fold__see_leaf(snapshot, id, &seen);
         stopped = visit(&seen, user);
