@@ -1942,7 +1942,7 @@ FOLD_API int fold_finite(const float *values, int n);
                                                signatures that feed each other fold__priority_of
      memory is used again                      fold__place, called for every group by fold__plan_group
      large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
-     long lists run in strips                  fold__find_strips says which, fold__enter_strip takes the next
+     long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
      bytes are read in place                   fold__take_bytes; in products `as_saved` of their kernels
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
@@ -2032,8 +2032,8 @@ FOLD_API int fold_finite(const float *values, int n);
      batch       calls of one signature (and one stage) that run together
      sample      calls that no value ties to other samples
      group       samples that run together, forward and backward, before the next group begins
-     strip       some rows of all lists of a group, which run forward and backward before the next strip. A
-                 group has strips if it is one sample of long lists that are taken row by row
+     chunk       some rows of all lists of a group, which run forward and backward before the next chunk. A
+                 group has chunks if it is one sample of long lists that are taken row by row
      tape        the flat list of kernel calls, with their pointers, that a replay runs
      head, tail  the groups before and behind the samples': what samples share by merging; what only combines
                  their scalars, such as the sum of losses
@@ -2240,9 +2240,9 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__NOT_PLAIN(value) (value)
 #endif
 #if defined(FOLD_PLAIN_CONTEXTS) || (defined(FOLD_INFERENCE) && defined(FOLD_ONLY_PORTABLE))
-#define FOLD__IN_STRIPS(value) (0 && (value)) /* small builds do without: they are for short lists */
+#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds do without: they are for short lists */
 #else
-#define FOLD__IN_STRIPS(value) (value)
+#define FOLD__IN_CHUNKS(value) (value)
 #endif
 
 #define FOLD__NONE 0xffffffffu
@@ -11707,7 +11707,7 @@ enum {
 #define FOLD__MODEL_ARRAY(name, type, array) FOLD__M_##name,
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
-enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_CHUNK = 1024, FOLD__STEP_ROWS = 32 };
+enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
 enum { FOLD__MOST_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
 
 struct fold__cell_data;
@@ -18029,9 +18029,9 @@ typedef struct fold__batch {
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;  /* rows of contributions, in 16 floats */
-    uint32_t strip;  /* rows of lists that run at a time, forward and backward; 0: all do */
+    uint32_t chunk;  /* rows of lists that run at a time, forward and backward; 0: all do */
     uint32_t length; /* rows of all its lists */
-    uint32_t row;    /* while it runs: the first of the strip */
+    uint32_t row;    /* while it runs: the first of the chunk */
     size_t floats;  /* floats that its slabs take */
     size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
 } fold__group;
@@ -18392,24 +18392,24 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
 /* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
-   first row of a list lies before its slab while a later strip runs: its number is wrapped round. */
+   first row of a list lies before its slab while a later chunk runs: its number is wrapped round. */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
 }
-/* Returns the group of a signature in a group; its strip, and how many rows that has which runs. */
+/* Returns the group of a signature in a group; its chunk, and how many rows that has which runs. */
 FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     return &f->run->group[group_sig->group];
 }
-FOLD__INLINE uint32_t fold__strip_of(const fold__group *group)
+FOLD__INLINE uint32_t fold__chunk_of(const fold__group *group)
 {
-    return FOLD__IN_STRIPS(group->strip != 0) ? group->strip : 0;
+    return FOLD__IN_CHUNKS(group->chunk != 0) ? group->chunk : 0;
 }
-static uint32_t fold__strip_rows(const fold__group *group)
+static uint32_t fold__chunk_rows(const fold__group *group)
 {
     const uint32_t left = group->length - group->row;
-    return left < group->strip ? left : group->strip;
+    return left < group->chunk ? left : group->chunk;
 }
 
 /* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
@@ -18661,7 +18661,7 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
         const uint8_t kind = f->kind[f->edge_source[edge]];
         const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__IS_STORED));
         const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
-        const int is_long = FOLD__IN_STRIPS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
+        const int is_long = FOLD__IN_CHUNKS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
             return 0;
     }
@@ -19807,9 +19807,9 @@ static int fold__tie_lookups(fold_ctx *f)
 
 /* Tells whether a call of a group can run on some rows of its lists, whatever happens to the others. It works
    row by row, on lists of one length, and reads no single row. It gives gradients to nothing but lists of the
-   group, and its own is not cleared or kept as a whole. Weights sum their rows strip by strip, so no other
+   group, and its own is not cleared or kept as a whole. Weights sum their rows chunk by chunk, so no other
    call of the group has rows of the same sums. */
-static int fold__fits_strips(const fold_ctx *f, const fold__group *group, uint32_t call)
+static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
     const uint32_t *const calls = run->calls, id = calls[call], backward = (uint32_t)fold__goes_back(run);
@@ -19833,20 +19833,20 @@ static int fold__fits_strips(const fold_ctx *f, const fold__group *group, uint32
 
 /* Finds whether a group, one sample, can take some rows of its long lists at a time, and how many: as fit the
    budget of each thread. */
-static void fold__find_strips(const fold_ctx *f, fold__group *group, uint32_t threads)
+static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
-    if (!FOLD__IN_STRIPS(fold__is_by_rows(fold__node_sig(f, f->run->calls[first]))) ||
+    if (!FOLD__IN_CHUNKS(fold__is_by_rows(fold__node_sig(f, f->run->calls[first]))) ||
         length < FOLD__LONG_LIST || fold__merges(f) || fold__end_of_unit(f, first, end) < end)
         return;
     for (uint32_t call = first; call < end; call++)
-        if (!fold__fits_strips(f, group, call))
+        if (!fold__fits_chunks(f, group, call))
             return;
     const size_t row_bytes = fold__bytes_of_calls(f, first, end) / length + 1;
     const size_t least = fold__max_size(fold__rows_wanted(f), FOLD__LONG_LIST / 8 + 1);
     const size_t fit = fold__max_size(fold__size(f->group_bytes / row_bytes, threads, 0), least);
-    const size_t strips = (length - 1) / fit + 1;
-    group->strip = (uint32_t)((length + strips - 1) / strips);
+    const size_t chunks = (length - 1) / fit + 1;
+    group->chunk = (uint32_t)((length + chunks - 1) / chunks);
     group->length = length;
 }
 
@@ -19869,14 +19869,14 @@ static int fold__form_groups(fold_ctx *f)
     const uint32_t samples = run->plan.groups - prefix;
     const int alone = samples == 1 || fold__goes_back(run);
     for (uint32_t which = prefix; which < run->plan.groups; which++)
-        fold__find_strips(f, &run->group[which], alone ? (uint32_t)fold__threads_of(f) : 1);
+        fold__find_chunks(f, &run->group[which], alone ? (uint32_t)fold__threads_of(f) : 1);
     run->plan.one_group = "";
     if (samples <= 1)
         run->plan.one_group =
             units > 1          ? "the budget holds all samples"
             : units || !prefix ? "the samples share nodes that need a gradient, or are recorded interleaved"
                                : "all calls are shared by samples";
-    if (ends.suffix && (samples > 1 || (samples && fold__strip_of(&run->group[prefix]))))
+    if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
     if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
         run->plan.has_suffix = 0;
@@ -19977,7 +19977,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
     fold__run *run = f->run;
     const uint32_t first_call = run->group[group].first_call;
     const uint32_t end_call = run->group[group].end_call;
-    const uint32_t first_sig = run->plan.group_sigs, strip = fold__strip_of(&run->group[group]);
+    const uint32_t first_sig = run->plan.group_sigs, chunk = fold__chunk_of(&run->group[group]);
     for (uint32_t call = first_call; call < end_call; call++) {
         const uint32_t id = run->calls[call], run_sig = run->sig_cache[f->sig[id]].run_sig;
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
@@ -19987,7 +19987,7 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         fold__group_sig *group_sig = &run->group_sig[index];
         group_sig->calls++;
         if (group_sig->has_elements)
-            group_sig->elems += strip ? strip : f->length[id];
+            group_sig->elems += chunk ? chunk : f->length[id];
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             maker[id + output] = index;
     }
@@ -20240,7 +20240,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
-    const uint32_t strip = fold__strip_of(fold__group_of(f, group_sig));
+    const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
     uint32_t *const slot = run->slot, *const elem_slot = run->elem_slot, elems = group_sig->max_elems;
     batch->count = count;
     batch->first_slot = rows;
@@ -20249,7 +20249,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
         slot[calls[call]] = rows + call;
         elem_slot[calls[call]] = elems;
         if (group_sig->has_elements)
-            elems += strip ? strip : f->length[calls[call]];
+            elems += chunk ? chunk : f->length[calls[call]];
     }
     group_sig->max_rows += count;
     group_sig->max_elems = elems;
@@ -20313,7 +20313,7 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
     const size_t calls = group_sig->calls, elems = group_sig->elems, most = fold__transient_floats(f);
     const size_t floats = calls * found->row_floats + elems * found->elem_floats;
-    if (fold__goes_back(f->run) || fold__strip_of(fold__group_of(f, group_sig)) || floats <= most)
+    if (fold__goes_back(f->run) || fold__chunk_of(fold__group_of(f, group_sig)) || floats <= most)
         return group_sig->calls;
     const size_t least = f->group_rows ? FOLD__MOST_ROWS : FOLD__PART_ROWS;
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
@@ -20710,8 +20710,8 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch: a strip of its list has rows enough. */
-static int fold__schedule_strips(fold_ctx *f, const fold__group *group)
+/* Makes each call a batch: a chunk of its list has rows enough. */
+static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
@@ -20731,7 +20731,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
     const fold__group of = run->group[group]; /* which moves */
-    if (!(fold__strip_of(&of)              ? fold__schedule_strips(f, &of)
+    if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
                                            : fold__schedule_ratio(f, group)))
@@ -21212,20 +21212,20 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 /* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
    cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
    few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
-   strips, whose rows are those of lists. */
+   chunks, whose rows are those of lists. */
 static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
-    const int strips = fold__strip_of(fold__group_of(f, group_sig)) != 0;
-    const size_t rows = strips ? group_sig->max_elems : group_sig->max_rows, most = fold__transient_floats(f);
+    const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
+    const size_t rows = chunks ? group_sig->max_elems : group_sig->max_rows, most = fold__transient_floats(f);
     group_sig->part = (uint32_t)rows;
     fold__assign_transient(f, group_sig, program);
-    if (fold__goes_back(f->run) || (group_sig->has_elements && !strips) || group_sig->op_at <= most)
+    if (fold__goes_back(f->run) || (group_sig->has_elements && !chunks) || group_sig->op_at <= most)
         return;
     const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
     const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
     const size_t parts = (rows + fit - 1) / fit;
     group_sig->part = (uint32_t)((rows + parts - 1) / parts);
-    if (strips)
+    if (chunks)
         group_sig->max_elems = group_sig->part;
     fold__assign_transient(f, group_sig, program);
 }
@@ -21851,8 +21851,8 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__group *group = fold__group_of(f, &f->run->group_sig[batch->group_sig]);
-    if (fold__strip_of(group))
-        return fold__strip_rows(group);
+    if (fold__chunk_of(group))
+        return fold__chunk_rows(group);
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
@@ -21876,7 +21876,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     const fold__run *run = f->run;
     const uint32_t *const ids = run->order + batch->first;
     uint32_t begin = batch->first_elem, end = begin + batch->elems;
-    if (fold__strip_of(fold__group_of(f, &run->group_sig[batch->group_sig]))) { /* it has one call */
+    if (fold__chunk_of(fold__group_of(f, &run->group_sig[batch->group_sig]))) { /* it has one call */
         batch->count = to > from;
         batch->first_elem += from;
         batch->elems = to - from;
@@ -21908,7 +21908,7 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
     worker->batch = run->batch[batch];
     const fold__group_sig *group_sig = &run->group_sig[worker->batch.group_sig];
     const uint32_t rows = fold__rows_to_cut(f, &worker->batch);
-    if (from || to < rows || fold__strip_of(fold__group_of(f, group_sig)))
+    if (from || to < rows || fold__chunk_of(fold__group_of(f, group_sig)))
         fold__take_part(f, &worker->batch, from, to < rows ? to : rows);
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
@@ -22224,8 +22224,8 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
     const uint32_t most = worker->group_sig->part;
-    const int strips = fold__strip_of(fold__group_of(f, worker->group_sig)) != 0;
-    const uint32_t rows = strips ? batch.elems : batch.count;
+    const int chunks = fold__chunk_of(fold__group_of(f, worker->group_sig)) != 0;
+    const uint32_t rows = chunks ? batch.elems : batch.count;
     if (FOLD__LIKELY(rows <= most)) {
         fold__forward_part(f, worker);
         return;
@@ -22898,7 +22898,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
             return 0;
         const uint32_t its = run->group_sig[run->group_sig[run_sig->first_by_sig].by_sig].group;
         if ((group != FOLD__NONE && group != its) ||
-            fold__strip_of(&run->group[its]) < run->group[its].length)
+            fold__chunk_of(&run->group[its]) < run->group[its].length)
             return 0;
         group = its;
     }
@@ -23017,7 +23017,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     const int for_elements = fold__for_elements(program, info, op);
     const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
     const fold__group *group = fold__group_of(f, group_sig);
-    const uint32_t skip = group->row; /* the rows of a list before the strip */
+    const uint32_t skip = group->row; /* the rows of a list before the chunk */
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
@@ -23035,7 +23035,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
          call++, begin = end) {
         const uint32_t id = ids[call];
         const fold__slots slots = fold__slots_of(f, id);
-        const uint32_t elements = fold__strip_of(group) ? fold__strip_rows(group) : fold__elements_of(f, id);
+        const uint32_t elements = fold__chunk_of(group) ? fold__chunk_rows(group) : fold__elements_of(f, id);
         uint32_t edge = source->input ? fold__slot_first(&slots, fold__ref_slot(program, source->input)) : 0;
         uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
         end = begin + (op->elem ? elements : 1);
@@ -24504,23 +24504,23 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
     }
 }
 
-/* Begins a group, or its strip from a row of lists on: they begin so far before their rows of slabs. */
-static void fold__enter_strip(fold_ctx *f, fold__group *group, uint32_t row)
+/* Begins a group, or its chunk from a row of lists on: they begin so far before their rows of slabs. */
+static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
     group->row = row;
-    for (uint32_t call = group->first_call; call < group->end_call && fold__strip_of(group); call++)
-        run->elem_slot[run->calls[call]] = run->slot[run->calls[call]] * group->strip - row;
+    for (uint32_t call = group->first_call; call < group->end_call && fold__chunk_of(group); call++)
+        run->elem_slot[run->calls[call]] = run->slot[run->calls[call]] * group->chunk - row;
     if (fold__goes_back(run))
         fold__resolve_gradients(f, group);
 }
 
-static int fold__next_strip(fold_ctx *f, uint32_t which)
+static int fold__next_chunk(fold_ctx *f, uint32_t which)
 {
     fold__group *group = &f->run->group[which];
-    if (!fold__strip_of(group) || group->length - group->row <= group->strip)
+    if (!fold__chunk_of(group) || group->length - group->row <= group->chunk)
         return 0;
-    fold__enter_strip(f, group, group->row + group->strip);
+    fold__enter_chunk(f, group, group->row + group->chunk);
     return 1;
 }
 
@@ -24721,7 +24721,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
             fold__adds_up(run, use, group) ? fold__sig_in_group(f, use->run_sig, group) : FOLD__NONE;
         if (sig != FOLD__NONE)
             use->rows += !elem                                ? run->group_sig[sig].calls
-                         : fold__strip_of(&run->group[group]) ? fold__strip_rows(&run->group[group])
+                         : fold__chunk_of(&run->group[group]) ? fold__chunk_rows(&run->group[group])
                                                               : run->group_sig[sig].elems;
     }
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
@@ -24762,12 +24762,12 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, all its strips, or forward and backward, one strip. */
+/* Runs a group of samples forward, all its chunks, or forward and backward, one chunk. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
         fold__run_group(f, worker, group, FOLD__EVENT_FORWARD, alone);
-    while (!fold__goes_back(f->run) && fold__next_strip(f, group));
+    while (!fold__goes_back(f->run) && fold__next_chunk(f, group));
     if (fold__goes_back(f->run))
         fold__backward_group(f, worker, group, alone);
 }
@@ -24850,7 +24850,7 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__strip_of(&run->group[first + nth])) /* its strips have sums of their own */
+        if (fold__chunk_of(&run->group[first + nth])) /* its chunks have sums of their own */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -24861,7 +24861,7 @@ static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
             fold__run_sample(f, run->worker, first, 1);
         if (fold__goes_back(run))
             fold__sum_groups(f, first, job.last);
-    } while (fold__next_strip(f, first));
+    } while (fold__next_chunk(f, first));
     return job.last;
 }
 
@@ -24874,7 +24874,7 @@ static void fold__start_run(fold_ctx *f)
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
     for (uint32_t group = 0; group < run->plan.groups; group++) {
-        fold__enter_strip(f, &run->group[group], 0);
+        fold__enter_chunk(f, &run->group[group], 0);
         if (fold__goes_back(run))
             fold__clear_partial(f, &run->group[group], 1);
     }
@@ -25099,7 +25099,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     progress->done = 0;
     if (++progress->at < fold__phase_steps(run, progress))
         return;
-    if (progress->backward == fold__goes_back(run) && fold__next_strip(f, progress->group))
+    if (progress->backward == fold__goes_back(run) && fold__next_chunk(f, progress->group))
         progress->phase -= (uint32_t)progress->backward; /* forward again */
     else
         progress->phase++;
@@ -25796,10 +25796,10 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 
 /* -- slices of time -------------------------------------------------------------------------- */
 
-static uint32_t fold__strips_left(const fold__run *run, uint32_t which)
+static uint32_t fold__chunks_left(const fold__run *run, uint32_t which)
 {
     const fold__group *group = &run->group[which];
-    return fold__strip_of(group) ? (group->length - (run->begun ? group->row : 0) - 1) / group->strip + 1 : 1;
+    return fold__chunk_of(group) ? (group->length - (run->begun ? group->row : 0) - 1) / group->chunk + 1 : 1;
 }
 
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
@@ -25812,15 +25812,15 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
         return 0;
     if (!run->begun)
         fold__first_phase(run, &progress);
-    else if (progress.phase != FOLD__NONE && fold__strips_left(run, progress.group) > 1) {
-        progress.phase -= (uint32_t)progress.backward; /* the whole strip counts until it is done */
+    else if (progress.phase != FOLD__NONE && fold__chunks_left(run, progress.group) > 1) {
+        progress.phase -= (uint32_t)progress.backward; /* the whole chunk counts until it is done */
         fold__find_phase(run, &progress);
     }
     double ns = 0;
     for (; progress.phase != FOLD__NONE; progress.phase++, fold__find_phase(run, &progress))
         for (const uint32_t steps = fold__phase_steps(run, &progress); progress.at < steps; progress.at++) {
             ns += fold__estimate_rows(f, &progress, fold__rows_of_step(f, &progress) - progress.done) *
-                  fold__strips_left(run, progress.group);
+                  fold__chunks_left(run, progress.group);
             progress.done = 0;
         }
     return (uint64_t)ns;
@@ -26664,7 +26664,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
 {
     double sum = 0;
     for (size_t at = 0, chunk; at < count; at += chunk) {
-        chunk = fold__min_size(count - at, FOLD__NORM_CHUNK);
+        chunk = fold__min_size(count - at, FOLD__NORM_BLOCK);
         const float part = fold__reducer_of(kernels)->dot(grads + at, grads + at, chunk);
         if (part > 1e-20f && part <= FLT_MAX) {
             sum += (double)part;
