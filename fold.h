@@ -2047,7 +2047,7 @@ FOLD_API int fold_finite(const float *values, int n);
      turn        one op as a stage runs it: its function, and the places of its operands
      binding        the place of the rows of one operand, for all batches of a stage (fold__binding)
      tile        some rows of a batch that run through several ops, or a product, while they are in the cache
-     span        the work that a product's tiles do in one go (fold__span)
+     span        the work that a product's tiles do in one go (fold__tile_args)
      contribution  the part that one consumer adds to a value's gradient
      use         one place where a parameter or a shared node is read; each sums its rows on its own
      sight       tells who sees whom in attention by edges, both from queries and from keys (fold__adjacency)
@@ -3641,7 +3641,7 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
    `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
    of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
    from is zeros. Scattered: inputs are to be fetched. Distant: so are the rows that chains go on from. */
-typedef struct fold__span {
+typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
     const float *const *from;
@@ -3651,11 +3651,11 @@ typedef struct fold__span {
         const float *weights;
         int inner;
     } seg[FOLD__TILE_SEGMENTS];
-} fold__span;
-typedef void (*fold__tile_fn)(const fold__span *at);
+} fold__tile_args;
+typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
 /* A command is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
-   call, a fold__prepared, fold__span or fold__map_call. */
+   call, a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
@@ -3843,8 +3843,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 
 /* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
    They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
-static void fold__tiles_aside(fold__tile_fn tile, fold__span *at, int height, int first, int last, int start,
-                              int end, float *buffer)
+static void fold__tiles_aside(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
+                              int start, int end, float *buffer)
 {
     const int low = start > first ? start : first, high = end < last ? end : last, count = at->count;
     const float *const *from = at->from;
@@ -3897,7 +3897,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
 
 /* Runs tiles of `height` rows, panel after panel, without the vectors of a panel that nobody wants. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
-                            const fold__layout *layout, fold__span *at, int height, float *buffer)
+                            const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
     const int first = product->col, last = product->col + product->columns, vector = tiles->vector,
               narrowest = tiles->least * vector;
@@ -3931,7 +3931,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
         if (product->commands) {
             product->commands->opaque |= aside;
             fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
-                       offsetof(fold__span, seg) + (size_t)at->n_seg * sizeof *at->seg);
+                       offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
@@ -3964,7 +3964,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     const fold_rows zeros = { (float *)(uintptr_t)fold__zeros, 0, NULL };
     const int rows = height * count;
     float **made = (float **)(void *)(scratch + fold__aside_floats((size_t)product->rows));
-    fold__span at;
+    fold__tile_args at;
     int segment = 0, chained;
     if (product->commands) {
         const int arrays = product->n_seg < FOLD__TILE_SEGMENTS ? 2 + product->n_seg : FOLD__TILE_ARRAYS;
@@ -4724,7 +4724,7 @@ typedef struct fold__int8_weight {
 /* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
    Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
    them, from from_col and to_col on. */
-typedef struct fold__int8_span {
+typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
@@ -4734,8 +4734,8 @@ typedef struct fold__int8_span {
     const float *const *from;
     float *const *to;
     size_t from_col, to_col;
-} fold__int8_span;
-typedef void (*fold__int8_tile_fn)(const fold__int8_span *at);
+} fold__int8_tile_args;
+typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
 /* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
    `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
@@ -4867,7 +4867,7 @@ static void fold__int8_read(const fold__int8_block *block)
     }
 }
 
-static void fold__int8_tiles(fold__int8_block *block, fold__int8_span *at, int wide)
+static void fold__int8_tiles(fold__int8_block *block, fold__int8_tile_args *at, int wide)
 {
     for (int line = 0, height; line < block->count; line += height) {
         height = fold__tile_height(block->kernels->tallest, block->count - line, 0);
@@ -4888,7 +4888,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     const int groups = fold__int8_groups(columns), started = block->init->base || block->init->rows;
     const int as_saved = block->kernels->as_saved;
     const size_t row = as_saved ? (size_t)seg->row * weight->row : (size_t)(seg->row / 4) * FOLD__INT8_LINE;
-    fold__int8_span at;
+    fold__int8_tile_args at;
     block->stride = fold__int8_row(block->kernels, seg->inner);
     fold__int8_read(block);
     for (int line = 0; line < block->count; line++) {
@@ -6683,21 +6683,21 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     }
 
 /* Six chains do not fill the time of a multiply-add, so two tiles of six rows and one vector go together. */
-#define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                               \
-    FOLD__TARGET static void FOLD__ISA(name)(const fold__span *at)                                       \
-    {                                                                                                    \
-        const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col,        \
-                     to_col = at->to_col;                                                                \
-        const float *const *from = at->from, *const * inputs;                                            \
-        float *const *to = at->to;                                                                       \
-        enum { vectors = of_all, end_apart = FOLD__W > 4 };                                              \
-        const int last = at->last, lines = at->count * ROWS;                                             \
-        const FOLD__MASK tail = FOLD__SOME(last);                                                        \
-        int line = 0, segment, element;                                                                  \
-        (void)panel_stride;                                                                              \
-        if (ROWS == 6 && vectors == 1)                                                                   \
-            FOLD__TILE_LOOP(12, 1, FOLD__FROM_ROW, FOLD__STEP_12, FOLD__TO_ROW)                          \
-        FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                           \
+#define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                        \
+    FOLD__TARGET static void FOLD__ISA(name)(const fold__tile_args *at)                           \
+    {                                                                                             \
+        const size_t width = at->width, panel_stride = at->panel_stride, from_col = at->from_col, \
+                     to_col = at->to_col;                                                         \
+        const float *const *from = at->from, *const * inputs;                                     \
+        float *const *to = at->to;                                                                \
+        enum { vectors = of_all, end_apart = FOLD__W > 4 };                                       \
+        const int last = at->last, lines = at->count * ROWS;                                      \
+        const FOLD__MASK tail = FOLD__SOME(last);                                                 \
+        int line = 0, segment, element;                                                           \
+        (void)panel_stride;                                                                       \
+        if (ROWS == 6 && vectors == 1)                                                            \
+            FOLD__TILE_LOOP(12, 1, FOLD__FROM_ROW, FOLD__STEP_12, FOLD__TO_ROW)                   \
+        FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                    \
     }
 #define FOLD__TILE(ROWS, VECTORS)                                                                        \
     FOLD__TILE_OF(tile_##ROWS##_by_##VECTORS, ROWS, VECTORS, VECTORS, FOLD__FROM_ROW, FOLD__STEP_##ROWS, \
@@ -7892,19 +7892,19 @@ FOLD__INLINE __m128i fold__wider__portable(const uint8_t *from)
         float *to##row = at->to[row] + to_col;             \
         FOLD__COLS_##VECTORS(FOLD__INT8_PUT, row)          \
     }
-#define FOLD__INT8_TILE(ROWS, VECTORS)                                                                  \
-    FOLD__INT8_TARGET static void FOLD__INT8_AT(ROWS, VECTORS)(const fold__int8_span *at)               \
-    {                                                                                                   \
-        const uint8_t *weights = at->weights;                                                           \
-        const int end = at->quads * 4 * FOLD__INT8_SIZE, columns = at->columns;                         \
-        const float *scales = at->scales;                                                               \
-        const size_t from_col = at->from_col, to_col = at->to_col;                                      \
-        int step;                                                                                       \
-        FOLD__ROWS_##ROWS(FOLD__INT8_STARTS, VECTORS);                                                  \
-        for (step = 0; step < end; step += 4, weights += FOLD__INT8_LINE / FOLD__INT8_SIZE) {           \
-            FOLD__COLS_##VECTORS(FOLD__INT8_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__INT8_ROW, VECTORS)    \
-        }                                                                                               \
-        FOLD__ROWS_##ROWS(FOLD__INT8_PUTS, VECTORS)                                                     \
+#define FOLD__INT8_TILE(ROWS, VECTORS)                                                               \
+    FOLD__INT8_TARGET static void FOLD__INT8_AT(ROWS, VECTORS)(const fold__int8_tile_args *at)       \
+    {                                                                                                \
+        const uint8_t *weights = at->weights;                                                        \
+        const int end = at->quads * 4 * FOLD__INT8_SIZE, columns = at->columns;                      \
+        const float *scales = at->scales;                                                            \
+        const size_t from_col = at->from_col, to_col = at->to_col;                                   \
+        int step;                                                                                    \
+        FOLD__ROWS_##ROWS(FOLD__INT8_STARTS, VECTORS);                                               \
+        for (step = 0; step < end; step += 4, weights += FOLD__INT8_LINE / FOLD__INT8_SIZE) {        \
+            FOLD__COLS_##VECTORS(FOLD__INT8_WEIGHT, ROWS) FOLD__ROWS_##ROWS(FOLD__INT8_ROW, VECTORS) \
+        }                                                                                            \
+        FOLD__ROWS_##ROWS(FOLD__INT8_PUTS, VECTORS)                                                  \
     }
 #define FOLD__INT8_AT(ROWS, VECTORS) FOLD__ISA(int8_tile_##ROWS##_by_##VECTORS)
 #if FOLD__SIMD_PASS == 512
@@ -7931,7 +7931,8 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 
 #else
 /* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
-FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_span *at, int column, int32_t *sums)
+FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
+                                                     int32_t *sums)
 {
     const int8_t *weights = (const int8_t *)at->weights + (size_t)column * at->group;
     const int8_t *input = (const int8_t *)at->rows, *const end = input + at->quads;
@@ -7951,7 +7952,7 @@ FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_span *at, 
     sums[3] = sum_3;
 }
 
-static void fold__int8_tile__portable(const fold__int8_span *at)
+static void fold__int8_tile__portable(const fold__int8_tile_args *at)
 {
     int32_t sums[FOLD__INT8_GROUP];
     for (int column = 0; column < at->columns; column += 4)
@@ -19285,7 +19286,7 @@ static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
 }
-static int fold__same_span(const fold_ctx *f, const fold__body_op *one, const fold__body_op *other)
+static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fold__body_op *other)
 {
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
@@ -19296,7 +19297,7 @@ static void fold__mark_places(const fold_ctx *f, const fold__program *program, f
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
-        if (op_index && !fold__same_span(f, op - 1, op))
+        if (op_index && !fold__same_ops(f, op - 1, op))
             span = op_index;
         for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++) {
             info[value].out = -1;
@@ -20295,8 +20296,8 @@ static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *grou
     return count;
 }
 
-static int fold__spans_stages(const fold_ctx *f, const fold__group_sig *group_sig,
-                              const fold__program *program, uint32_t value)
+static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_sig,
+                                const fold__program *program, uint32_t value)
 {
     const fold__body_op *op = &program->op[program->value[value].op];
     return group_sig->has_prologue &&
@@ -20812,7 +20813,7 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     const int is_value = ref->kind == FOLD__FROM_VALUE;
     const int from_elem = ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
     const int spans =
-        is_value ? fold__spans_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
+        is_value ? fold__crosses_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
     const int outlives = spans || (fold__is_by_rows(&f->sigs[run_sig->sig]) && !from_elem);
     const fold__value_info *target =
         is_value ? &info[ref->index] : &info[program->n_values + fold__ref_slot(program, ref)];
@@ -20835,7 +20836,8 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
     memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
-        const int transient = info[value].transient, spans = fold__spans_stages(f, group_sig, program, value);
+        const int transient = info[value].transient,
+                  spans = fold__crosses_stages(f, group_sig, program, value);
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
                          program->value[value].elem,
                          fold__outlives(&info[value]) || spans ? FOLD__SLAB : transient);
@@ -21158,7 +21160,7 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     uint32_t span = 0;
     for (uint32_t op_index = 0; op_index < (uint32_t)program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
-        if (op_index && !fold__same_span(f, op - 1, op))
+        if (op_index && !fold__same_ops(f, op - 1, op))
             span = op_index;
         for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++)
             if (buffer[value].place > FOLD__SLAB) {
@@ -21168,7 +21170,7 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
     for (uint32_t op_index = (uint32_t)program->n_ops; op_index-- > 0;) {
         const fold__body_op *op = &program->op[op_index];
-        if (op_index + 1 == (uint32_t)program->n_ops || !fold__same_span(f, op, op + 1))
+        if (op_index + 1 == (uint32_t)program->n_ops || !fold__same_ops(f, op, op + 1))
             span = op_index;
         for (uint32_t at = op->first_ref; at < op->first_ref + op->n_in; at++) {
             if (program->ref[at].kind != FOLD__FROM_VALUE)
@@ -21688,7 +21690,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
 }
 
 /* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
-static void fold__forward_span(fold_ctx *f, fold__worker *worker, int first, int last)
+static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
     const uint32_t tile = worker->instruction[first].tiled ? worker->tile : rows;
@@ -21817,7 +21819,7 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         const int copies = op->is_random && !fold__in_training(f);
         instruction->wanted = instruction->spread = 0;
         instruction->finishes = 0;
-        if (!op_index || !fold__same_span(f, op - 1, op))
+        if (!op_index || !fold__same_ops(f, op - 1, op))
             first = op_index;
         instruction->first = first;
         instruction->op = op_row;
@@ -22213,7 +22215,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__forward_whole(f, worker);
     for (int op_index = 0, end; op_index < worker->program.n_ops && !whole; op_index = end) {
         end = worker->instruction[op_index].end;
-        fold__forward_span(f, worker, op_index, end);
+        fold__forward_ops(f, worker, op_index, end);
     }
     for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
         fold__note_output(f, worker, output);
@@ -22528,7 +22530,7 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
     worker->free = free;
 }
 
-static void fold__backward_span(fold_ctx *f, fold__worker *worker, int first, int last)
+static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
     const uint32_t tile = worker->instruction[first].tiled ? worker->tile : rows;
@@ -22733,7 +22735,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
         fold__backward_whole(f, worker, group);
     for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
         first = worker->instruction[last - 1].first;
-        fold__backward_span(f, worker, first, last);
+        fold__backward_ops(f, worker, first, last);
         for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
             for (int operand = 0;
                  operand < worker->program.op[op_index].n_in && worker->instruction[op_index].spread;
@@ -24898,7 +24900,7 @@ static void fold__run_commands(fold_ctx *f)
         if (step->op)
             step->op((const fold_op_call *)(const void *)map);
         else if (step->tile)
-            step->tile((const fold__span *)(const void *)map);
+            step->tile((const fold__tile_args *)(const void *)map);
         else if (map->map)
             map->map(map->out, map->in_a, map->in_b, map->in_c, map->scalar, map->count, 1, NULL);
         else if (map->out)
