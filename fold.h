@@ -1950,7 +1950,7 @@ FOLD_API int fold_finite(const float *values, int n);
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
      a node becomes one with its duplicate          fold__find_duplicate
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
-     lists are taken row by row                fold__by_rows makes the request of it, fold__spread_program the
+     lists are taken row by row                fold__by_rows makes the request of it, fold__lift_program the
                                                program of a cell; whole: fold__record_whole, fold__run_whole
      attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
                                                fold__edge_attention_forward and fold__edge_attention_backward
@@ -4460,8 +4460,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
 
 /* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
    causal block the last keys are seen from its first row on, its second row on and so forth. */
-static void fold__attention_spread(const fold__attention_head *at, const float *weights,
-                                   const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
+static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
+                                    const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
     const int seen = fold__attention_seen(at->call, at->row), all = at->call->causal ? seen - 1 : seen;
     fold__strided product = FOLD__ALL_ZERO;
@@ -4582,13 +4582,13 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
                                at.block.slopes);
         fold__attention_slopes(&at, head);
         if (call->d_value.base)
-            fold__attention_spread(&at, at.block.scores, &call->d_out, at.v_col, call->value_width,
-                                   &call->d_value);
+            fold__attention_scatter(&at, at.block.scores, &call->d_out, at.v_col, call->value_width,
+                                    &call->d_value);
         if (call->d_query.base)
             fold__attention_sums(&at, at.block.slopes, &call->key, at.q_col, call->width, &call->d_query,
                                  NULL);
         if (call->d_key.base)
-            fold__attention_spread(&at, at.block.slopes, &call->query, at.q_col, call->width, &call->d_key);
+            fold__attention_scatter(&at, at.block.slopes, &call->query, at.q_col, call->width, &call->d_key);
     }
 }
 
@@ -8344,14 +8344,14 @@ static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)
 
 /* Tells how operands repeat to the shape of an output. Its axes are in groups. Along each, an operand has all
    values one behind the other, or (a bit of `repeats`) one that repeats. */
-typedef struct fold__spread {
+typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
-} fold__spread;
+} fold__broadcast;
 /* Operands without a shape are of the output's. Shapes are compared from the last axis on. */
-static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *const shape[3])
+static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
-    fold__spread spread = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
+    fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
     for (int axis = 0; axis < out->rank; axis++) {
         unsigned repeats = 0;
         if (out->dim[axis] == 1)
@@ -8363,12 +8363,12 @@ static fold__spread fold__spread_to(const fold_shape *out, const fold_shape *con
             if (at < 0 || shape[input]->dim[at] == 1)
                 repeats |= 1u << input;
         }
-        spread.groups += !spread.groups || spread.repeats[spread.groups - 1] != repeats;
-        spread.repeats[spread.groups - 1] = repeats;
-        spread.length[spread.groups - 1] *= out->dim[axis];
+        broadcast.groups += !broadcast.groups || broadcast.repeats[broadcast.groups - 1] != repeats;
+        broadcast.repeats[broadcast.groups - 1] = repeats;
+        broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    spread.groups += !spread.groups; /* it is one value */
-    return spread;
+    broadcast.groups += !broadcast.groups; /* it is one value */
+    return broadcast;
 }
 
 /* Runs the last group of a row's map, where an operand is a line or one value. */
@@ -8396,26 +8396,27 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
 
 /* Runs one row of a map whose operands may repeat. If none does in the last group, that and the one before it
    are one call. */
-static void fold__map_spread(fold__map_fn map, float *out, const float *const in[3],
-                             const fold__spread *spread, float scalar)
+static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
+                                const fold__broadcast *broadcast, float scalar)
 {
-    const int last = spread->groups - 1, length = spread->length[last],
-              two = last > 0 && !spread->repeats[last], rows = two ? spread->length[last - 1] : 1;
+    const int last = broadcast->groups - 1, length = broadcast->length[last],
+              two = last > 0 && !broadcast->repeats[last], rows = two ? broadcast->length[last - 1] : 1;
     int blocks = 1;
     for (int group = 0; group < last - two; group++)
-        blocks *= spread->length[group];
+        blocks *= broadcast->length[group];
     for (int block = 0; block < blocks; block++, out += rows * length) {
         const float *from[3];
         fold_rows all[4] = {
             { out, length, NULL }, { out, length, NULL }, { out, length, NULL }, { out, length, NULL }
         };
         for (int input = 0; input < 3; input++) {
-            const int moves = two && !(spread->repeats[last - 1] >> input & 1);
-            ptrdiff_t at = 0, step = (spread->repeats[last] >> input & 1 ? 1 : length) * (moves ? rows : 1);
-            for (int group = last - two - 1, rest = block; group >= 0; rest /= spread->length[group--])
-                if (!(spread->repeats[group] >> input & 1)) {
-                    at += rest % spread->length[group] * step;
-                    step *= spread->length[group];
+            const int moves = two && !(broadcast->repeats[last - 1] >> input & 1);
+            ptrdiff_t at = 0,
+                      step = (broadcast->repeats[last] >> input & 1 ? 1 : length) * (moves ? rows : 1);
+            for (int group = last - two - 1, rest = block; group >= 0; rest /= broadcast->length[group--])
+                if (!(broadcast->repeats[group] >> input & 1)) {
+                    at += rest % broadcast->length[group] * step;
+                    step *= broadcast->length[group];
                 }
             from[input] = in[input] ? in[input] + at : NULL;
             all[input + 1].stride = in[input] && !moves ? 0 : length;
@@ -8423,7 +8424,7 @@ static void fold__map_spread(fold__map_fn map, float *out, const float *const in
         if (two)
             map(out, from[0], from[1], from[2], scalar, (size_t)length, (size_t)rows, all);
         else
-            fold__map_line(map, out, length, from, spread->repeats[last], scalar);
+            fold__map_line(map, out, length, from, broadcast->repeats[last], scalar);
     }
 }
 
@@ -8475,12 +8476,12 @@ static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fol
         fold__map_alike(call, map, output, first, second, third, scalar);
         return;
     }
-    const fold__spread spread = fold__spread_to(&call->out_shape[0], shape);
+    const fold__broadcast broadcast = fold__broadcast_to(&call->out_shape[0], shape);
     for (int row = 0; row < call->rows; row++) {
         const float *const from[3] = { in[0] ? fold__row(first, row) : NULL,
                                        in[1] ? fold__row(second, row) : NULL,
                                        in[2] ? fold__row(third, row) : NULL };
-        fold__map_spread(map, fold__row(output, row), from, &spread, scalar);
+        fold__map_broadcast(map, fold__row(output, row), from, &broadcast, scalar);
     }
 }
 
@@ -8588,13 +8589,13 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 /* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
    first. There are two at most: of four axes, every other one. `full` has as much room behind it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
-                              const fold__spread *spread)
+                              const fold__broadcast *broadcast)
 {
     size_t outer = size, inner = 1;
-    for (int group = spread->groups - 1; group >= 0; group--) {
-        const size_t length = (size_t)spread->length[group];
+    for (int group = broadcast->groups - 1; group >= 0; group--) {
+        const size_t length = (size_t)broadcast->length[group];
         outer /= length;
-        if (!spread->repeats[group]) {
+        if (!broadcast->repeats[group]) {
             inner *= length;
             continue;
         }
@@ -8628,12 +8629,13 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
             continue;
         }
         const fold_shape *const alone[3] = { own, NULL, NULL };
-        const fold__spread spread = fold__spread_to(out, shape), repeats = fold__spread_to(out, alone);
+        const fold__broadcast broadcast = fold__broadcast_to(out, shape),
+                              repeats = fold__broadcast_to(out, alone);
         for (int row = 0; row < call->rows; row++) {
             const float *from[3];
             for (int operand = 0; operand < 3; operand++)
                 from[operand] = operands[operand] ? fold__row(operands[operand], row) : NULL;
-            fold__map_spread(map, call->scratch, from, &spread, scalar);
+            fold__map_broadcast(map, call->scratch, from, &broadcast, scalar);
             fold__sum_repeats(kernels, fold__row(&call->din[input], row), (size_t)fold__shape_size(own),
                               call->scratch, (size_t)fold__shape_size(out), &repeats);
         }
@@ -9462,7 +9464,7 @@ static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, line
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
 /* Gives every value of the lines the gradient of their sum, times a factor. */
-static void fold__spread_lines(const fold__lines *lines, float factor)
+static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
                     all[4] = { { lines->din, lines->axis.inner, NULL }, dout, dout, dout };
@@ -9474,10 +9476,10 @@ static void fold__spread_lines(const fold__lines *lines, float factor)
         (lines->din, lines->dout, NULL, NULL, factor, lines->inner, (size_t)lines->axis.length, all);
 }
 
-static void fold__sum_lines_grad(const fold__lines *lines) { fold__spread_lines(lines, 1.0f); }
+static void fold__sum_lines_grad(const fold__lines *lines) { fold__broadcast_lines(lines, 1.0f); }
 static void fold__mean_lines_grad(const fold__lines *lines)
 {
-    fold__spread_lines(lines, 1.0f / (float)lines->axis.length);
+    fold__broadcast_lines(lines, 1.0f / (float)lines->axis.length);
 }
 
 FOLD__OVER_AXIS(sum)
@@ -13969,7 +13971,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 }
 
 /* Makes the program of a cell's call by lists: the cell's, with what depends on a list made for every row. */
-static int fold__spread_program(fold_ctx *f, fold__sig *sig)
+static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
     if (!fold__place_program(f, sig, body->n_ops, body->n_refs, body->n_shapes, body->n_values))
@@ -14089,7 +14091,7 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold_
         if (!fold__check_cell_shape(f, cell, input,
                                     &f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape))
             return 0;
-    if (cell ? fold__is_by_rows(sig) && !fold__spread_program(f, sig)
+    if (cell ? fold__is_by_rows(sig) && !fold__lift_program(f, sig)
              : !fold__infer_op(f, sig, request, in_shape))
         return 0;
     sig->differentiable = fold__differentiable_inputs(f, sig);
@@ -18180,13 +18182,13 @@ typedef struct fold__binding {
     const fold_rows *from; /* rows outside, or NULL */
     uint32_t offset;       /* begins so many floats into each row of those */
     uint8_t indexed_by;
-    uint8_t spread; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
+    uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__binding;
 
 /* Tells what a stage of a signature does with an op. */
 typedef struct fold__instruction {
     uint32_t wanted; /* mask of operands that get a gradient from it, */
-    uint32_t spread; /* and of those that get it by list elements first */
+    uint32_t per_element; /* and of those that get it by list elements first */
     int first, end;  /* the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
     uint8_t for_elements; /* only list elements need it */
@@ -20763,7 +20765,7 @@ static uint32_t fold__buffer_outer(const fold__program *program, uint32_t out)
 {
     return 2u * (uint32_t)program->n_values + (uint32_t)program->n_refs + out;
 }
-static uint32_t fold__buffer_spread(const fold__program *program, uint32_t ref)
+static uint32_t fold__buffer_per_element(const fold__program *program, uint32_t ref)
 {
     return fold__buffer_outer(program, (uint32_t)program->n_out) + ref;
 }
@@ -20771,7 +20773,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
 {
     const fold__program program = fold__program_in_run(f, f->run->group_sig[sig].run_sig);
     if (fold__goes_back(f->run))
-        return fold__buffer_spread(&program, program.n_list ? (uint32_t)program.n_refs : 0);
+        return fold__buffer_per_element(&program, program.n_list ? (uint32_t)program.n_refs : 0);
     return (uint32_t)program.n_values;
 }
 
@@ -20823,7 +20825,7 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
                          : is_value ? (int)target->transient
                                     : (int)FOLD__PER_BATCH);
     if (op->elem && !from_elem)
-        fold__set_buffer(&buffer[fold__buffer_spread(program, at)], wanted->part, 1, FOLD__PER_BATCH);
+        fold__set_buffer(&buffer[fold__buffer_per_element(program, at)], wanted->part, 1, FOLD__PER_BATCH);
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
@@ -21444,12 +21446,12 @@ static void fold__bind_external(fold__binding *binding, const fold_rows *from)
 {
     binding->from = from;
     binding->offset = 0;
-    binding->spread = 0;
+    binding->per_element = 0;
     binding->indexed_by = FOLD__BIND_EXTERNAL;
 }
 
 /* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
-static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
+static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
     if (!rows->rows && rows->stride == 0) {
@@ -21470,13 +21472,13 @@ static void fold__spread_rows(fold__worker *worker, fold_rows *rows, uint32_t of
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
-    const ptrdiff_t first = worker->at[binding->spread] - worker->at[FOLD__BIND_BATCH_ROW];
+    const ptrdiff_t first = worker->at[binding->per_element] - worker->at[FOLD__BIND_BATCH_ROW];
     if (binding->from)
         *rows = *binding->from;
     else /* a value of calls, from the batch's first on */
         fold__set_rows(rows, binding->base + first * binding->stride, binding->stride);
-    if (binding->spread)
-        fold__spread_rows(worker, rows, binding->offset, worker->row, count);
+    if (binding->per_element)
+        fold__repeat_rows(worker, rows, binding->offset, worker->row, count);
     else
         fold__shift_rows(worker, rows, worker->row, binding->offset, count);
 }
@@ -21527,7 +21529,7 @@ static void fold__bind_operand(const fold_ctx *f, const fold__worker *worker, co
     }
     binding->offset = ref->offset;
     if (op->elem && ref->kind != FOLD__FROM_LIST)
-        binding->spread = indexed_by;
+        binding->per_element = indexed_by;
 }
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
@@ -21739,11 +21741,12 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
         if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
             continue;
         instruction->wanted |= 1u << operand;
-        if (op->elem && f->run
-                            ->buffer[worker->group_sig->first_buffer +
-                                     fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand)]
-                            .place)
-            instruction->spread |= 1u << operand;
+        if (op->elem &&
+            f->run
+                ->buffer[worker->group_sig->first_buffer +
+                         fold__buffer_per_element(&worker->program, op->first_ref + (uint32_t)operand)]
+                .place)
+            instruction->per_element |= 1u << operand;
     }
 }
 
@@ -21795,9 +21798,9 @@ static void fold__bind_operands(const fold_ctx *f, const fold__worker *worker, c
     for (int output = 0; output < op->n_out; output++)
         fold__bind_grad(f, worker, op->first_value + (uint32_t)output, &instruction->dout[output]);
     for (int operand = 0; operand < op->n_in; operand++) {
-        if (instruction->spread >> operand & 1)
+        if (instruction->per_element >> operand & 1)
             fold__bind_buffer(f, worker,
-                              fold__buffer_spread(&worker->program, op->first_ref + (uint32_t)operand),
+                              fold__buffer_per_element(&worker->program, op->first_ref + (uint32_t)operand),
                               &instruction->din[operand]);
         else if (instruction->wanted >> operand & 1)
             fold__bind_dest(f, worker, op, operand, &instruction->din[operand]);
@@ -21817,7 +21820,7 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         fold__instruction *instruction = &worker->instruction[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
-        instruction->wanted = instruction->spread = 0;
+        instruction->wanted = instruction->per_element = 0;
         instruction->finishes = 0;
         if (!op_index || !fold__same_ops(f, op - 1, op))
             first = op_index;
@@ -22471,7 +22474,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
 }
 
 /* Sums contributions of list elements to a call's operand in the order of the list, from part to part. */
-static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
+static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
     const uint32_t at = op->first_ref + (uint32_t)operand;
@@ -22480,7 +22483,7 @@ static void fold__sum_spread(fold_ctx *f, fold__worker *worker, const fold__body
     fold_rows to, from;
     fold__bind_dest(f, worker, op, operand, &dest);
     fold__binding_rows(worker, &dest, worker->batch.count, &to);
-    fold__buffer_rows(f, worker, fold__buffer_spread(&worker->program, at), &from);
+    fold__buffer_rows(f, worker, fold__buffer_per_element(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
         uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
@@ -22738,10 +22741,10 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
         fold__backward_ops(f, worker, first, last);
         for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
             for (int operand = 0;
-                 operand < worker->program.op[op_index].n_in && worker->instruction[op_index].spread;
+                 operand < worker->program.op[op_index].n_in && worker->instruction[op_index].per_element;
                  operand++)
-                if (worker->instruction[op_index].spread >> operand & 1)
-                    fold__sum_spread(f, worker, &worker->program.op[op_index], operand);
+                if (worker->instruction[op_index].per_element >> operand & 1)
+                    fold__sum_per_element(f, worker, &worker->program.op[op_index], operand);
     }
     fold__finish_inputs(f, worker);
 }
@@ -24250,11 +24253,11 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
     if (!(cost->count > 0))
         return fold__batch_work(f, batch) * fold__unit_ns(&f->run->batch_unit);
     const double mean_rows = cost->rows / cost->count, mean_ns = cost->ns / cost->count;
-    const double spread = cost->squares / cost->count - mean_rows * mean_rows;
+    const double variance = cost->squares / cost->count - mean_rows * mean_rows;
     const double proportional = mean_ns / mean_rows;
     double slope = proportional;
-    if (spread > 0.05 * mean_rows * mean_rows && rows < 4 * mean_rows)
-        slope = (cost->products / cost->count - mean_rows * mean_ns) / spread;
+    if (variance > 0.05 * mean_rows * mean_rows && rows < 4 * mean_rows)
+        slope = (cost->products / cost->count - mean_rows * mean_ns) / variance;
     slope = slope < 0 ? 0 : slope > proportional ? proportional : slope;
     return mean_ns + slope * (rows - mean_rows);
 }
