@@ -9080,10 +9080,10 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
 }
 
 /* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
-typedef struct fold__share {
+typedef struct fold__extent {
     int from, to;
-} fold__share;
-static const fold__share fold__all_rows = { 0, INT_MAX };
+} fold__extent;
+static const fold__extent fold__all_rows = { 0, INT_MAX };
 
 static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, int segment, size_t ldw)
 {
@@ -9096,14 +9096,14 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Rows come in order and continue
    the chains of acc (the segment's rows of W). dy begins at the first of the columns. */
 static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int segment,
-                                     const fold_rows *input, const fold_rows *dy, fold__share share,
+                                     const fold_rows *input, const fold_rows *dy, fold__extent extent,
                                      float *acc)
 {
     const fold__engine *engine = fold__engine_of(call);
-    const int width = fold__shape_last(&call->in_shape[segment]), length = share.to - share.from,
+    const int width = fold__shape_last(&call->in_shape[segment]), length = extent.to - extent.from,
               lines = fold__shape_lines(&call->in_shape[0]);
     const size_t ldw = (size_t)fold__matrix_columns(engine->param[0]), groups = lines == 1 ? 1 : rows;
-    acc += (size_t)share.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
+    acc += (size_t)extent.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
     for (size_t row = 0; row < groups; row++) {
         fold_rows xr = *input, dyr = *dy;
         if (lines > 1) {
@@ -9149,13 +9149,13 @@ static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, fl
 }
 
 static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
-                           int count, fold__share share, float *acc)
+                           int count, fold__extent extent, float *acc)
 {
     for (size_t row = 0; row < rows; row++)
         for (int line = 0; line < lines; line++) {
-            float *to = acc + share.from;
+            float *to = acc + extent.from;
             FOLD__RUN_MAP(kernels, add, to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
-                          0, (size_t)(share.to - share.from));
+                          0, (size_t)(extent.to - extent.from));
         }
 }
 
@@ -10490,18 +10490,18 @@ static void fold__depthwise_dx(const fold_op_call *call, const fold__filter *fil
 }
 
 static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
-                                        const float *dout, fold__share share, float *sum)
+                                        const float *dout, fold__extent extent, float *sum)
 {
     for (int line = 0; line < filter->lines; line++)
         for (int tap = 0; tap < filter->tall * filter->wide; tap++) {
             const fold__tap at = fold__tap_of(filter, line, 0, filter->columns, tap);
             fold_rows inputs = fold__tap_in(filter, in, &at);
             const fold_rows grads = fold__tap_out(filter, dout, line, at.first);
-            inputs.base += share.from;
+            inputs.base += extent.from;
             if (at.count > 0)
                 fold__engine_of(call)->kernels->add_products(at.count, &inputs, &grads,
-                                                             sum + tap * filter->channels + share.from,
-                                                             (size_t)(share.to - share.from));
+                                                             sum + tap * filter->channels + extent.from,
+                                                             (size_t)(extent.to - extent.from));
         }
 }
 
@@ -10730,7 +10730,7 @@ static void fold__dense_dx(const fold_op_call *call, const fold__filter *filter,
 }
 
 static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter *filter, const float *in,
-                                    const float *dout, fold__share share, float *sum)
+                                    const float *dout, fold__extent extent, float *sum)
 {
     const fold__runs runs = fold__runs_of(filter);
     const fold__filter_scratch scratch = fold__filter_scratch_of(filter, call->scratch);
@@ -10743,9 +10743,10 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
         for (int run = 0; run < runs.count; run++) {
             const fold_rows inputs =
                 fold__point_at_run(filter, &runs, &padded, first, count, run, scratch.pointers);
-            float *to = sum + (size_t)run * (size_t)runs.length * outputs + share.from;
+            float *to = sum + (size_t)run * (size_t)runs.length * outputs + extent.from;
             fold__engine_of(call)->kernels->weight_grad(count, &inputs, runs.length, &grads,
-                                                        share.to - share.from, to, outputs, scratch.product);
+                                                        extent.to - extent.from, to, outputs,
+                                                        scratch.product);
         }
     }
 }
@@ -10773,14 +10774,15 @@ static void fold__conv_backward(const fold_op_call *call)
 
 /* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
-                                   const fold_rows *dy, fold__share share, float *acc)
+                                   const fold_rows *dy, fold__extent extent, float *acc)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
     for (int row = 0; (size_t)row < rows; row++)
         if (call->attr[FOLD__FILTER_OUT])
-            fold__dense_weight_grad(call, &filter, fold__row(input, row), fold__row(dy, row), share, acc);
+            fold__dense_weight_grad(call, &filter, fold__row(input, row), fold__row(dy, row), extent, acc);
         else
-            fold__depthwise_weight_grad(call, &filter, fold__row(input, row), fold__row(dy, row), share, acc);
+            fold__depthwise_weight_grad(call, &filter, fold__row(input, row), fold__row(dy, row), extent,
+                                        acc);
 }
 
 /* -- pools */
@@ -22334,7 +22336,7 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
 /* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
    the same place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
-                                   int first, fold__share some)
+                                   int first, fold__extent some)
 {
     const uint32_t width = fold__row_size(f, id), offset = fold__edge_offset(f, edge);
     const uint32_t at = (uint32_t)some.from * width, end = (uint32_t)some.to * width;
@@ -22370,7 +22372,7 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
 
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
-                                  fold__share some)
+                                  fold__extent some)
 {
     fold__run *run = f->run;
     const int rows = (int)fold__rows_of(f, id);
@@ -22614,7 +22616,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
         if (fold__is_complete(f, id))
             continue;
         uint32_t first, of_call = fold__rows_in_part(worker, value->elem, call, &first);
-        const fold__share some = { (int)first, (int)(first + of_call) };
+        const fold__extent some = { (int)first, (int)(first + of_call) };
         if (!fold__join_sums(f, &sums, id))
             fold__finish_gradient(f, worker, id, group, some);
         if (sums.n == 32)
@@ -23012,7 +23014,7 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
 /* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
    a gradient and the op. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
-                                 const fold__body_op *op, const fold__source *source, fold__share some,
+                                 const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
 {
     fold__run *run = f->run;
@@ -23067,14 +23069,14 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
 
 static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
                              const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
-                             const fold_rows *dy, fold__share share, float *sum)
+                             const fold_rows *dy, fold__extent extent, float *sum)
 {
     fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     worker->kernel_calls++;
     if (op->op == FOLD__OP_conv)
-        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, share, sum);
+        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, extent, sum);
     else
-        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, share, sum);
+        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, extent, sum);
 }
 
 static void fold__eager_use(fold_ctx *f, const fold__use *use);
@@ -23092,7 +23094,7 @@ static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 /* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
    is rows where there are more of those. */
 typedef struct fold__use_part {
-    fold__share columns, rows;
+    fold__extent columns, rows;
 } fold__use_part;
 static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
 {
@@ -23114,7 +23116,7 @@ static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use,
 
 static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                   const fold__group *group, const fold__group_sig *group_sig,
-                                  fold__share some)
+                                  fold__extent some)
 {
     const fold__run *run = f->run;
     const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
@@ -23784,7 +23786,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = program.op;
     const fold_shape *made = fold__made_shape(program.shape, op);
-    const fold__share whole = { 0, fold__shape_last(made) };
+    const fold__extent whole = { 0, fold__shape_last(made) };
     const fold__sig *sig = fold__node_sig(f, id);
     float *total = fold__use_sum(f, use);
     const uint32_t edge = f->first_edge[id] + use->ref;
