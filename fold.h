@@ -14568,7 +14568,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
 }
 
 /* In a body: tells whether an operand stands for a value of every list element of the call. */
-static int fold__stands_for_elements(const fold_ctx *f, const fold__operand *operand)
+static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
            (f->frame.tracing && (operand->kind & FOLD__IS_LIST));
@@ -15490,8 +15490,8 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
     request.has_params = 1;
     memcpy(request.param, param, sizeof request.param);
     for (int i = 0; i < count; i++)
-        mixed |= fold__stands_for_elements(f, &operand[i]);
-    while (mixed && leading < count && !fold__stands_for_elements(f, &operand[leading]))
+        mixed |= fold__is_element_marker(f, &operand[i]);
+    while (mixed && leading < count && !fold__is_element_marker(f, &operand[leading]))
         leading++;
     if (leading && !attr[FOLD__LINEAR_STARTS]) {
         request.n_in = (uint32_t)leading;
@@ -17298,7 +17298,7 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
 {
     const int whole = fold__is_list_operand(f, operand);
     const uint32_t rows = whole ? f->length[operand->source] : f->frame.tracing ? 1 : f->frame.elements;
-    if (!whole && !fold__stands_for_elements(f, operand))
+    if (!whole && !fold__is_element_marker(f, operand))
         return fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
                           "%s: it takes a list or, in the body of a cell with a list, "
                           "values of the list's elements",
@@ -17373,7 +17373,7 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
         fold__operand operand;
         if (!fold__output_of(f, name, out, output, &operand))
             return 0;
-        if (fold__stands_for_elements(f, &operand))
+        if (fold__is_element_marker(f, &operand))
             return fold__fail(f, FOLD_BAD_CELL,
                               "cell '%s': output %d is one value per list element: reduce it first", name,
                               output);
@@ -18009,16 +18009,16 @@ enum {
 /* Tells what a run does with a node. */
 enum {
     FOLD__RUNS = 1,
-    FOLD__BEARS = 2,   /* a root's gradient reaches it */
+    FOLD__ON_GRAD_PATH = 2,   /* a root's gradient reaches it */
     FOLD__PERSIST = 4, /* its value is readable afterwards */
     /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
     FOLD__BOUNDARY = 8,
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__STANDS = 128, /* eager: more than the elements of an empty list needs it */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: more than the elements of an empty list needs it */
     /* a call passes these on to what it reads */
-    FOLD__PASSED = FOLD__RUNS | FOLD__BEARS | FOLD__PREFIX | FOLD__STANDS
+    FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
 
 /* Calls of one signature that run together. */
@@ -18094,7 +18094,7 @@ typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
-    uint32_t first, first_elem; /* its first call that bears on the root, and the first with a list element */
+    uint32_t first, first_elem; /* its first call that reaches the root, and the first with a list element */
     uint32_t calls;             /* how many run */
     size_t elems;               /* list elements of the calls that run */
     uint8_t partly;             /* some call needs no gradient */
@@ -18109,7 +18109,7 @@ typedef struct fold__value_info {
     uint8_t grad;       /* it gets a gradient */
     uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
     uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
-    uint8_t stands;     /* it is needed even by a call whose list is empty */
+    uint8_t needed_if_empty;     /* it is needed even by a call whose list is empty */
     uint8_t grad_late;  /* weight gradients read its gradient */
     uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
@@ -18598,16 +18598,16 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
         const uint32_t tag = fold__is_op(f, node) ? f->sigs[f->sig[node]].tag_op : 0;
         const uint32_t input = fold__copied_input(call, tag);
         if (input != FOLD__NONE)
-            state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__BEARS;
+            state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__ON_GRAD_PATH;
         const int copied = tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM;
         const uint32_t copy = copied ? tag - 1 - FOLD__TAG_SPREAD : 0;
         const int live = copied ? cell->trace[copy / FOLD_MAX_IN].live : 0,
                   operand = (int)(copy % FOLD_MAX_IN);
         const fold__body_op *op = &cell->program.op[live ? live - 1 : 0];
         if (live)
-            state[node] |= how & (uint8_t)~FOLD__STANDS;
+            state[node] |= how & (uint8_t)~FOLD__NEEDED_IF_EMPTY;
         if (live && !fold__passed_operand(f->model, &cell->program, op, operand))
-            state[node] &= (uint8_t)~FOLD__BEARS;
+            state[node] &= (uint8_t)~FOLD__ON_GRAD_PATH;
     }
 }
 
@@ -18751,7 +18751,7 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
     const uint32_t first = f->first_edge[id], edges = f->first_edge[id + 1] - first;
     for (uint32_t nth = 0; nth < edges; nth++)
         if (sig->differentiable >> fold__slot_of_edge(sig, nth, edges) & 1)
-            fold__need_value(f, f->edge_source[first + nth], FOLD__BEARS);
+            fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
 /* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
@@ -18793,9 +18793,9 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     uint32_t edge = marker->first_edge[id], reader = id;
     const uint32_t end = marker->first_edge[id + 1];
     uint8_t marks = (state & FOLD__PASSED) | FOLD__INNER;
-    if (sig_cache->stops && marker->backward && (state & FOLD__BEARS)) {
+    if (sig_cache->stops && marker->backward && (state & FOLD__ON_GRAD_PATH)) {
         fold__mark_passed(f, id);
-        marks &= (uint8_t)~FOLD__BEARS;
+        marks &= (uint8_t)~FOLD__ON_GRAD_PATH;
     }
     if (suffix) {
         marker->state[id] |= FOLD__SUFFIX;
@@ -18856,7 +18856,7 @@ static void fold__mark_calls(fold_ctx *f)
         if (marks & FOLD__PREFIX)
             fold__mark_prefix(f, id);
         if (eager && fold__makes_no_rows(f, id))
-            marker.state[id] &= (uint8_t)~FOLD__STANDS;
+            marker.state[id] &= (uint8_t)~FOLD__NEEDED_IF_EMPTY;
         if (marks & FOLD__RUNS)
             fold__mark_inputs(f, &marker, id, marker.state[id]);
     }
@@ -18894,7 +18894,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     fold__look_from(f, fold__first_to_see(f));
     fold__mark_merged(f);
     for (size_t root = 0; root < n_roots; root++)
-        fold__need_value(f, f->source[roots[root].id], FOLD__RUNS | FOLD__BEARS | FOLD__STANDS);
+        fold__need_value(f, f->source[roots[root].id],
+                         FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
     /* kept nodes run too, but bear on no root */
     for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || run->changed))
@@ -18919,7 +18920,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
         grad |= run->grad[node];
     for (uint32_t output = view; output < end && grad; output++) {
         const uint32_t made = fold__call_of(f, f->source[output]);
-        if (run->state[made] & FOLD__BEARS)
+        if (run->state[made] & FOLD__ON_GRAD_PATH)
             memset(run->grad + made, 1, fold__node_sig(f, made)->n_out);
     }
 }
@@ -18956,7 +18957,7 @@ static void fold__mark_grads(fold_ctx *f)
             fold__mark_body_grads(f, id);
         if (kind == FOLD__NODE_OUTPUT)
             grad[id] = grad[id - 1];
-        else if (!(state[id] & FOLD__BEARS))
+        else if (!(state[id] & FOLD__ON_GRAD_PATH))
             continue;
         else if (kind == FOLD__NODE_OP)
             grad[id] = (uint8_t)(sig_cache[sigs[id]].trains || fold__passes_grad(f, id));
@@ -19321,18 +19322,18 @@ static void fold__mark_places(const fold_ctx *f, const fold__program *program, f
 }
 
 /* Marks the values that lead to outputs by other ways than through the elements of a list. */
-static void fold__mark_standing(const fold__program *program, fold__value_info *info)
+static void fold__mark_needed_if_empty(const fold__program *program, fold__value_info *info)
 {
     for (int output = 0; output < program->n_out; output++)
-        info[program->out[output].index].stands = 1;
+        info[program->out[output].index].needed_if_empty = 1;
     for (int op_index = program->n_ops; op_index-- > 0;) {
         const fold__body_op *op = &program->op[op_index];
-        int stands = 0;
+        int needed_if_empty = 0;
         for (int output = 0; output < op->n_out && !op->elem; output++)
-            stands |= info[op->first_value + (uint32_t)output].stands;
-        for (int operand = 0; operand < op->n_in && stands; operand++)
+            needed_if_empty |= info[op->first_value + (uint32_t)output].needed_if_empty;
+        for (int operand = 0; operand < op->n_in && needed_if_empty; operand++)
             if (program->ref[op->first_ref + (uint32_t)operand].kind == FOLD__FROM_VALUE)
-                info[program->ref[op->first_ref + (uint32_t)operand].index].stands = 1;
+                info[program->ref[op->first_ref + (uint32_t)operand].index].needed_if_empty = 1;
     }
 }
 
@@ -19340,10 +19341,10 @@ static void fold__mark_standing(const fold__program *program, fold__value_info *
 static int fold__for_elements(const fold__program *program, const fold__value_info *info,
                               const fold__body_op *op)
 {
-    int stands = !program->n_list || op->elem;
-    for (int output = 0; output < op->n_out && !stands; output++)
-        stands = info[op->first_value + (uint32_t)output].stands;
-    return !stands;
+    int needed_if_empty = !program->n_list || op->elem;
+    for (int output = 0; output < op->n_out && !needed_if_empty; output++)
+        needed_if_empty = info[op->first_value + (uint32_t)output].needed_if_empty;
+    return !needed_if_empty;
 }
 
 /* Finds which inputs each value depends on and whether it gets a gradient. */
@@ -19423,7 +19424,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__value_info *info = f->run->info + run_sig->found.first_info, *inputs = info + program.n_values;
     memset(info, 0, fold__n_info_of(&program) * sizeof *info);
     run_sig->found.slot_back = run_sig->found.slot_late = 0;
-    fold__mark_standing(&program, info);
+    fold__mark_needed_if_empty(&program, info);
     fold__mark_places(f, &program, info);
     fold__mark_gradients(f, run_sig, &program, info);
     if (FOLD__TRAINING(1))
@@ -19523,16 +19524,16 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
             sig_cache = run->sig_cache; /* arrays may have moved */
         }
         fold__run_sig *run_sig = &run->run_sig[sig_cache[sig].run_sig];
-        const int bears = run->state[id] & FOLD__BEARS;
+        const int on_grad_path = run->state[id] & FOLD__ON_GRAD_PATH;
         run->calls[count++] = id;
         run_sig->calls++;
-        if (bears && !run_sig->first)
+        if (on_grad_path && !run_sig->first)
             run_sig->first = id;
         if (!fold__has_elements(&f->sigs[sig]))
             continue;
         const uint32_t elems = fold__elements_of(f, id);
         run_sig->elems += elems;
-        if (bears && elems && !run_sig->first_elem)
+        if (on_grad_path && elems && !run_sig->first_elem)
             run_sig->first_elem = id;
     }
     run->plan.calls = count;
@@ -23771,11 +23772,11 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         any |= fold__eager_dest(f, id, slot, &pointers);
     if (!any)
         return;
-    const int stands = run->state[id] & FOLD__STANDS;
+    const int needed_if_empty = run->state[id] & FOLD__NEEDED_IF_EMPTY;
     for (int slot = 0; slot < sig->n_in; slot++)
-        if (!fold__absent(&worker->dest[slot]) && (!stands || fold__eager_sums(f, id, slot)))
+        if (!fold__absent(&worker->dest[slot]) && (!needed_if_empty || fold__eager_sums(f, id, slot)))
             fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
-    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times && stands; row++)
+    for (uint32_t row = 0, times = fold__eager_times(f, id); row < times && needed_if_empty; row++)
         fold__eager_backward_row(f, id, &program, row);
 }
 
@@ -23817,7 +23818,7 @@ static void fold__eager_use(fold_ctx *f, const fold__use *use)
         for (uint32_t call = 0; call < run->plan.calls; call++) {
             const uint32_t id = run->calls[call];
             if (f->sig[id] == run->run_sig[use->run_sig].sig && run->grad[id] &&
-                (run->state[id] & FOLD__STANDS) && ((run->state[id] & FOLD__PREFIX) != 0) == prefix)
+                (run->state[id] & FOLD__NEEDED_IF_EMPTY) && ((run->state[id] & FOLD__PREFIX) != 0) == prefix)
                 fold__eager_use_call(f, use, id);
         }
 }
