@@ -14308,9 +14308,9 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
 /* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
    at outputs, copies of what elements read, parameters. */
 enum {
-    FOLD__TAG_IN = 0x10000,
-    FOLD__TAG_OUT = 0x18000,
-    FOLD__TAG_SPREAD = 0x20000,
+    FOLD__TAG_ARGUMENT = 0x10000,
+    FOLD__TAG_RESULT = 0x18000,
+    FOLD__TAG_BROADCAST = 0x20000,
     FOLD__TAG_PARAM = 0x40000
 };
 
@@ -17225,7 +17225,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     case FOLD__NODE_OUTPUT:
         return fold__node_sig(f, fold__node_call(f, source))->tag_op +
                ((source - fold__node_call(f, source)) << 20);
-    case FOLD__NODE_INPUT: return FOLD__TAG_IN + 1 + fold__node_ordinal(f, source);
+    case FOLD__NODE_INPUT: return FOLD__TAG_ARGUMENT + 1 + fold__node_ordinal(f, source);
     case FOLD__NODE_PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
     default: return f->element_tag[source]; /* elements */
     }
@@ -17244,7 +17244,7 @@ static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cel
     if (operand->offset != ref->offset || ref->kind == FOLD__FROM_PARAM)
         return operand->offset == ref->offset && tag == FOLD__TAG_PARAM + ref->index;
     if (ref->kind == FOLD__FROM_LIST)
-        return tag == FOLD__TAG_IN + 1 + (uint32_t)program->n_in + ref->index;
+        return tag == FOLD__TAG_ARGUMENT + 1 + (uint32_t)program->n_in + ref->index;
     const uint32_t made_by = program->value[ref->index].op;
     return at < (uint32_t)cell->n_trace && cell->trace[at].live == made_by + 1 &&
            tag >> 20 == ref->index - program->op[made_by].first_value;
@@ -17275,7 +17275,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_IN || fold__broken(f) || /* a copy */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
@@ -17378,7 +17378,7 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
                               "cell '%s': output %d is one value per list element: reduce it first", name,
                               output);
         int copy = operand.source < f->frame.first ||
-                   fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_IN ||
+                   fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_ARGUMENT ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
         for (int earlier = 0; earlier < output; earlier++)
             copy |= f->source[out[earlier].id] == operand.source;
@@ -18535,7 +18535,7 @@ static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
-    return tag > FOLD__TAG_IN && tag <= FOLD__TAG_OUT;
+    return tag > FOLD__TAG_ARGUMENT && tag <= FOLD__TAG_RESULT;
 }
 
 static int fold__makes_value(uint8_t kind)
@@ -18576,9 +18576,10 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
 /* Eager: tells which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
-    const uint32_t input = tag - 1 - FOLD__TAG_IN;
-    return tag > FOLD__TAG_IN && input < (uint32_t)call->n_in + call->n_list ? fold__slot_of(call, input)
-                                                                             : FOLD__NONE;
+    const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
+    return tag > FOLD__TAG_ARGUMENT && input < (uint32_t)call->n_in + call->n_list
+               ? fold__slot_of(call, input)
+               : FOLD__NONE;
 }
 
 /* Eager: returns the signature of the call whose outputs begin with this window. */
@@ -18599,8 +18600,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
         const uint32_t input = fold__copied_input(call, tag);
         if (input != FOLD__NONE)
             state[node] |= call->differentiable >> input & 1 ? how : how & (uint8_t)~FOLD__ON_GRAD_PATH;
-        const int copied = tag > FOLD__TAG_SPREAD && tag < FOLD__TAG_PARAM;
-        const uint32_t copy = copied ? tag - 1 - FOLD__TAG_SPREAD : 0;
+        const int copied = tag > FOLD__TAG_BROADCAST && tag < FOLD__TAG_PARAM;
+        const uint32_t copy = copied ? tag - 1 - FOLD__TAG_BROADCAST : 0;
         const int live = copied ? cell->trace[copy / FOLD_MAX_IN].live : 0,
                   operand = (int)(copy % FOLD_MAX_IN);
         const fold__body_op *op = &cell->program.op[live ? live - 1 : 0];
@@ -23333,7 +23334,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     for (uint32_t input = 0; input < request->n_in && fold__in_training(f); input++) {
         if ((in[input].kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER || (in[input].kind & FOLD__IS_SHARED))
             continue;
-        in[input].source = fold__border(f, FOLD__TAG_SPREAD + ordinal * FOLD_MAX_IN + input, &in[input]).id;
+        in[input].source =
+            fold__border(f, FOLD__TAG_BROADCAST + ordinal * FOLD_MAX_IN + input, &in[input]).id;
         in[input].offset = 0;
         in[input].kind = FOLD__NODE_OP;
         if (!in[input].source)
@@ -23375,7 +23377,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
 {
     for (int component = 0; component < cell->program.n_list; component++) {
         const uint32_t shape = fold__intern_shape(f, &cell->shape[cell->program.n_in + component]);
-        const uint32_t tag = FOLD__TAG_IN + (uint32_t)(cell->program.n_in + component);
+        const uint32_t tag = FOLD__TAG_ARGUMENT + (uint32_t)(cell->program.n_in + component);
         fold__operand whole = { 0, 0, shape, 0 };
         if (list->whole)
             whole = list->whole[component];
@@ -23413,7 +23415,7 @@ static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t
         for (int input = 0; input < cell->program.n_in; input++) {
             if (fold__is_list_operand(f, &in[input]) != lists || !(copied >> input & 1))
                 continue;
-            seen[input] = fold__border(f, FOLD__TAG_IN + (uint32_t)input, &in[input]);
+            seen[input] = fold__border(f, FOLD__TAG_ARGUMENT + (uint32_t)input, &in[input]);
             if (!fold__operand_of(f, seen[input], cell->name, &in[input]))
                 return 0;
         }
@@ -23460,7 +23462,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
     for (int output = 0; output < n_out && fine; output++)
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
-            out[output] = fold__border(f, FOLD__TAG_OUT + (uint32_t)output, &made);
+            out[output] = fold__border(f, FOLD__TAG_RESULT + (uint32_t)output, &made);
     memset(&f->frame, 0, sizeof f->frame);
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
