@@ -3175,7 +3175,7 @@ enum {
     FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
     FOLD__WEIGHED_ROWS = 4,                         /* rows that attention weighs at once; a block has room */
     FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
-    FOLD__QUERY_LEAST = 12,                         /* the fewest, where there are many keys */
+    FOLD__MIN_QUERIES = 12,                         /* the fewest, where there are many keys */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
     FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
     FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
@@ -4258,7 +4258,7 @@ static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
     const int most = fit > FOLD__QUERY_BLOCK   ? FOLD__QUERY_BLOCK
-                     : fit < FOLD__QUERY_LEAST ? FOLD__QUERY_LEAST
+                     : fit < FOLD__MIN_QUERIES ? FOLD__MIN_QUERIES
                                                : fit;
     const int blocks = (left - 1) / most + 1, even = (left - 1) / blocks + 1;
     const int whole = (even + FOLD__TILE_ROWS - 1) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -10338,7 +10338,7 @@ enum {
     FOLD__FILTER_PADDING, /* on lines none above */
     FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
 };
-enum { FOLD__FILTER_MOST = 32767 }; /* no number is larger */
+enum { FOLD__MAX_FILTER = 32767 }; /* no number is larger */
 /* Tells how many values a window makes of `size`, and what it reaches over. */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
@@ -10354,9 +10354,9 @@ static fold__filter fold__filter_of(const fold_shape *in, const int32_t *attr)
     filter.height = grid ? in->dim[0] : 1;
     filter.width = in->dim[in->rank - 2];
     filter.channels = in->dim[in->rank - 1];
-    filter.tall = attr[FOLD__FILTER_SIZE] & FOLD__FILTER_MOST;
+    filter.tall = attr[FOLD__FILTER_SIZE] & FOLD__MAX_FILTER;
     filter.wide = attr[FOLD__FILTER_SIZE] >> 16;
-    filter.stride = attr[FOLD__FILTER_STEPS] & FOLD__FILTER_MOST;
+    filter.stride = attr[FOLD__FILTER_STEPS] & FOLD__MAX_FILTER;
     filter.dilation = attr[FOLD__FILTER_STEPS] >> 16;
     filter.above = grid ? attr[FOLD__FILTER_PADDING] : 0;
     filter.left = attr[FOLD__FILTER_PADDING];
@@ -11713,7 +11713,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MOST_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11780,27 +11780,27 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* All settings and their ranges. OF and AND are members of fold_<owner> that are checked together, ONE is a
    number that a call is given. */
-#define FOLD__SETTINGS(OF, AND, ONE)                                                                      \
-    OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, least, FROM(0))              \
-    OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                 \
-    AND(param_desc, uses, UP_TO(15)) AND(param_desc, rate_set, UP_TO(FOLD__RATE_SETS - 1))                \
-    OF(op_desc, n_in, WITHIN(-1, FOLD_MAX_IN)) AND(op_desc, n_out, WITHIN(1, FOLD_MAX_OUT))               \
-    AND(op_desc, n_attr, UP_TO(4)) AND(op_desc, needs, UP_TO(3)) AND(op_desc, scratch, FROM(0))           \
-    OF(cell_desc, n_in, UP_TO(FOLD_MAX_CELL_IN)) AND(cell_desc, n_list, UP_TO(FOLD_MAX_LIST))             \
-    AND(cell_desc, n_out, WITHIN(1, FOLD_MAX_OUT)) OF(norm, kind, UP_TO(FOLD_NORM_FIXED))                 \
-    AND(norm, epsilon, AMOUNT) OF(conv_desc, stride, UP_TO(FOLD__FILTER_MOST))                            \
-    AND(conv_desc, padding, UP_TO(FOLD__FILTER_MOST)) AND(conv_desc, dilation, UP_TO(FOLD__FILTER_MOST))  \
-    OF(transformer_desc, inner, UP_TO(FOLD__MOST_WIDTH)) AND(transformer_desc, epsilon, AMOUNT)           \
-    AND(transformer_desc, activation, UP_TO(FOLD_ACT_SILU)) AND(transformer_desc, dropout, BELOW_1)       \
-    AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                 \
-    OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))         \
-    AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))      \
-    ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU))                                                \
-    ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))       \
-    ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__FILTER_MOST)) ONE(factor, float, FINITE) \
-    ONE(slope, float, FINITE) ONE(alpha, float, FINITE) ONE(exponent, float, FINITE)                      \
-    ONE(low, float, FLOATS(0, -FLT_MAX, FLT_MAX)) ONE(high, float, FLOATS(0, -FLT_MAX, FLT_MAX))          \
-    ONE(epsilon, float, AMOUNT) ONE(delta, float, FLOATS(FOLD__OPEN_LOW, 0, FLT_MAX))                     \
+#define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
+    OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, least, FROM(0))             \
+    OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
+    AND(param_desc, uses, UP_TO(15)) AND(param_desc, rate_set, UP_TO(FOLD__RATE_SETS - 1))               \
+    OF(op_desc, n_in, WITHIN(-1, FOLD_MAX_IN)) AND(op_desc, n_out, WITHIN(1, FOLD_MAX_OUT))              \
+    AND(op_desc, n_attr, UP_TO(4)) AND(op_desc, needs, UP_TO(3)) AND(op_desc, scratch, FROM(0))          \
+    OF(cell_desc, n_in, UP_TO(FOLD_MAX_CELL_IN)) AND(cell_desc, n_list, UP_TO(FOLD_MAX_LIST))            \
+    AND(cell_desc, n_out, WITHIN(1, FOLD_MAX_OUT)) OF(norm, kind, UP_TO(FOLD_NORM_FIXED))                \
+    AND(norm, epsilon, AMOUNT) OF(conv_desc, stride, UP_TO(FOLD__MAX_FILTER))                            \
+    AND(conv_desc, padding, UP_TO(FOLD__MAX_FILTER)) AND(conv_desc, dilation, UP_TO(FOLD__MAX_FILTER))   \
+    OF(transformer_desc, inner, UP_TO(FOLD__MAX_WIDTH)) AND(transformer_desc, epsilon, AMOUNT)           \
+    AND(transformer_desc, activation, UP_TO(FOLD_ACT_SILU)) AND(transformer_desc, dropout, BELOW_1)      \
+    AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                \
+    OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))        \
+    AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))     \
+    ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU))                                               \
+    ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))      \
+    ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__MAX_FILTER)) ONE(factor, float, FINITE) \
+    ONE(slope, float, FINITE) ONE(alpha, float, FINITE) ONE(exponent, float, FINITE)                     \
+    ONE(low, float, FLOATS(0, -FLT_MAX, FLT_MAX)) ONE(high, float, FLOATS(0, -FLT_MAX, FLT_MAX))         \
+    ONE(epsilon, float, AMOUNT) ONE(delta, float, FLOATS(FOLD__OPEN_LOW, 0, FLT_MAX))                    \
     ONE(rate, float, BELOW_1) FOLD__STEP_SETTINGS(OF, AND, ONE)
 #ifdef FOLD_INFERENCE
 #define FOLD__STEP_SETTINGS(OF, AND, ONE)
@@ -12739,7 +12739,7 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 
 FOLD__BY_DEFAULT(fold_quantize_desc, FOLD__ALL_ZERO)
 
-enum { FOLD__QUANTIZE_LEAST = 1024 };
+enum { FOLD__MIN_QUANTIZED = 1024 };
 
 static int fold__take_bytes(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
 
@@ -12901,7 +12901,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
 {
     fold_quantize_desc settings = desc ? *desc : fold_quantize_desc_default();
     if (!settings.least)
-        settings.least = FOLD__QUANTIZE_LEAST;
+        settings.least = FOLD__MIN_QUANTIZED;
     if (!m || m->error.status)
         return fold_model_status(m);
     if (fold__can_train(m))
@@ -13359,8 +13359,8 @@ enum {
     FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
     FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
     FOLD__TRAIN_ROWS = 20, /* more are worth no more memory in training */
-    FOLD__MOST_ROWS = 64,
-    FOLD__MOST_BUDGETS = 3 /* of bytes that a group takes to have those */
+    FOLD__MAX_ROWS = 64,
+    FOLD__MAX_BUDGETS = 3 /* of bytes that a group takes to have those */
 };
 
 struct fold_ctx {
@@ -13402,8 +13402,8 @@ struct fold_ctx {
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t most_nodes; /* with those that were dropped, as merged calls are */
-    uint32_t most_edges;
+    uint32_t peak_nodes; /* with those that were dropped, as merged calls are */
+    uint32_t peak_edges;
     size_t data_used; /* floats */
     size_t lacking;   /* bytes that this recording was refused */
     /* fold__refresh_tables, for the linker; NULL: there are no such rows */
@@ -13558,9 +13558,9 @@ static size_t fold__array_use(const fold_ctx *f, int which)
     const int node = which - FOLD__ARRAY_SIG;
     size_t use = f->arrays[which].need;
     if (node >= 0 && node < FOLD__NODE_ARRAYS)
-        use = fold__max_size(use, (fold__max_size(f->n_nodes, f->most_nodes) + 2) * fold__node_bytes[node]);
+        use = fold__max_size(use, (fold__max_size(f->n_nodes, f->peak_nodes) + 2) * fold__node_bytes[node]);
     if (which == FOLD__ARRAY_EDGE_SOURCE || which == FOLD__ARRAY_EDGE_OFFSET)
-        use = fold__max_size(use, fold__max_size(f->n_edges, f->most_edges) * 4);
+        use = fold__max_size(use, fold__max_size(f->n_edges, f->peak_edges) * 4);
     return use;
 }
 
@@ -14125,7 +14125,7 @@ static void fold__fill_table(fold_ctx *f, uint32_t size)
         fold__enter_sig(f, sig);
 }
 
-enum { FOLD__LEAST_TABLE = 64, FOLD__LEAST_TWINS = 1024 };
+enum { FOLD__MIN_TABLE = 64, FOLD__MIN_DEDUPE = 1024 };
 static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size, uint32_t least,
                                            void (*fill)(fold_ctx *f, uint32_t size))
 {
@@ -14151,7 +14151,7 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
         }
     }
     if ((f->n_sigs + 1) * 2 > f->table_size &&
-        !fold__grow_table(f, FOLD__ARRAY_SIG_TABLE, f->table_size, FOLD__LEAST_TABLE, fold__fill_table))
+        !fold__grow_table(f, FOLD__ARRAY_SIG_TABLE, f->table_size, FOLD__MIN_TABLE, fold__fill_table))
         return 0;
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
         !fold__need(f, FOLD__ARRAY_KEYS, f->pool_used[FOLD__POOL_KEYS] + words, sizeof *key))
@@ -14410,11 +14410,11 @@ static int fold__forget_idle(fold_ctx *f)
         fold__mark_sigs(f);
         fold__number_sigs(f);
         fold__move_sigs(f);
-        fold__fill_table(f, fold__table_for(FOLD__LEAST_TABLE, f->n_sigs));
+        fold__fill_table(f, fold__table_for(FOLD__MIN_TABLE, f->n_sigs));
         f->arrays[FOLD__ARRAY_SIG_TABLE].need = f->table_size * sizeof(uint32_t);
     }
     if (fold__merges(f) && f->dedupe_size) {
-        fold__fill_dedupe_table(f, fold__table_for(FOLD__LEAST_TWINS, f->dedupe_used + 1));
+        fold__fill_dedupe_table(f, fold__table_for(FOLD__MIN_DEDUPE, f->dedupe_used + 1));
         f->arrays[FOLD__ARRAY_DEDUPE_TABLE].need = f->dedupe_size * sizeof(uint32_t);
     }
     fold__forget_runs(f);
@@ -14667,7 +14667,7 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
 {
     const uint32_t old = f->readers_size;
-    const uint32_t size = fold__table_for(FOLD__LEAST_TWINS, f->n_nodes / 2 + 1);
+    const uint32_t size = fold__table_for(FOLD__MIN_DEDUPE, f->n_nodes / 2 + 1);
     if (!fold__need(f, FOLD__ARRAY_READERS, size, sizeof(uint32_t)))
         return 0;
     memset(f->readers + old, 0, (size - old) * sizeof(uint32_t));
@@ -14680,7 +14680,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
            (f->dedupe_used * 2 < f->dedupe_size ||
-            fold__grow_table(f, FOLD__ARRAY_DEDUPE_TABLE, f->dedupe_size, FOLD__LEAST_TWINS,
+            fold__grow_table(f, FOLD__ARRAY_DEDUPE_TABLE, f->dedupe_size, FOLD__MIN_DEDUPE,
                              fold__fill_dedupe_table));
 }
 
@@ -14696,8 +14696,8 @@ static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 
 static void fold__unrecord(fold_ctx *f, uint32_t id)
 {
-    f->most_nodes = f->n_nodes > f->most_nodes ? f->n_nodes : f->most_nodes;
-    f->most_edges = f->n_edges > f->most_edges ? f->n_edges : f->most_edges;
+    f->peak_nodes = f->n_nodes > f->peak_nodes ? f->n_nodes : f->peak_nodes;
+    f->peak_edges = f->n_edges > f->peak_edges ? f->n_edges : f->peak_edges;
     f->n_edges = f->first_edge[id];
     f->n_nodes = id - 1;
     while (f->n_calls && f->calls[f->n_calls - 1] >= id)
@@ -19686,7 +19686,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
         const fold__program program = fold__program_in_run(f, sig);
         most = fold__max_size(most, fold__weight_floats(f, &program));
     }
-    return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MOST_ROWS) : 0;
+    return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
 /* Tells how many calls the prefix and the suffix have. */
@@ -19754,10 +19754,10 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         calls += run_sig->calls;
     }
     const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
-    size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MOST_ROWS);
+    size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
-    few = fold__max_size(few, fold__shares(bytes, FOLD__MOST_BUDGETS * budget));
+    few = fold__max_size(few, fold__shares(bytes, FOLD__MAX_BUDGETS * budget));
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
@@ -20322,7 +20322,7 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     const size_t floats = calls * found->row_floats + elems * found->elem_floats;
     if (fold__goes_back(f->run) || fold__chunk_of(fold__group_of(f, group_sig)) || floats <= most)
         return group_sig->calls;
-    const size_t least = f->group_rows ? FOLD__MOST_ROWS : FOLD__PART_ROWS;
+    const size_t least = f->group_rows ? FOLD__MAX_ROWS : FOLD__PART_ROWS;
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
@@ -24957,7 +24957,7 @@ static void fold__execute(fold_ctx *f)
    them, and cuts what would take too long into parts. Calls: running a plan, what batches take. Must not know
    how a plan is made. */
 
-enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__LEAST_WORK = 1 << 14 };
+enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
 static fold__recorded fold__recorded_now(const fold_ctx *f)
 {
@@ -25059,7 +25059,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
-    const uint64_t least = is_sums ? FOLD__LEAST_WORK : 1;
+    const uint64_t least = is_sums ? FOLD__MIN_WORK : 1;
     while (rows > least && fold__estimate_rows(f, progress, rows) > ns)
         rows -= (rows + 4) / 5;
     return rows;
@@ -26773,12 +26773,12 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
 
 static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int inputs, int outputs)
 {
-    const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MOST_WIDTH && outputs <= FOLD__MOST_WIDTH;
+    const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MAX_WIDTH && outputs <= FOLD__MAX_WIDTH;
     if (!name)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: a layer needs a name", kind);
     else if (!fine)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': from %d to %d values, each is 1 to %d", kind,
-                         name, inputs, outputs, (int)FOLD__MOST_WIDTH);
+                         name, inputs, outputs, (int)FOLD__MAX_WIDTH);
     return m && name && fine;
 }
 
@@ -28860,7 +28860,7 @@ enum {
     FOLD__DTYPES_READ = 4,
     FOLD__DTYPE_I8 = 6, /* which are read with their scales */
     FOLD__HEADER_LIMIT = 100000000, /* bytes */
-    FOLD__LEAST_TENSOR = 48         /* bytes that a tensor's entry takes in the header, at least */
+    FOLD__MIN_TENSOR = 48         /* bytes that a tensor's entry takes in the header, at least */
 };
 
 /* The format's types, first those that can be read. Others, and those of less than a byte, have no size. */
@@ -29761,7 +29761,7 @@ static int fold__load_header(fold__file *file)
     if (!file->read && length > file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early");
     char *header = fold__read_array(file, FOLD__F_HEADER, (size_t)length);
-    const size_t most = (size_t)length / FOLD__LEAST_TENSOR + 1;
+    const size_t most = (size_t)length / FOLD__MIN_TENSOR + 1;
     if (!header || !fold__file_need(file, FOLD__F_TENSORS, most * sizeof *file->tensor) ||
         !fold__file_need(file, FOLD__F_ORDER, most * sizeof *file->order))
         return 0;
