@@ -23911,18 +23911,18 @@ static int fold__eager_backward(fold_ctx *f)
 /* A kept plan is one blob of parts: the arrays of nodes, then the structure, then the other arrays. A run
    uses the arrays of nodes where they are kept. */
 enum {
-    FOLD__PART_OF_NODES = 0,
-    FOLD__PARTS_OF_STRUCTURE,
-    FOLD__PARTS_NOT_HASHED = FOLD__PARTS_OF_STRUCTURE + 3,
-    FOLD__PARTS_OF_ARRAYS = FOLD__PARTS_OF_STRUCTURE + 8,
-    FOLD__PLAN_PARTS = FOLD__PARTS_OF_ARRAYS + 5
+    FOLD__SECTION_OF_NODES = 0,
+    FOLD__SECTIONS_OF_STRUCTURE,
+    FOLD__SECTIONS_NOT_HASHED = FOLD__SECTIONS_OF_STRUCTURE + 3,
+    FOLD__SECTIONS_OF_ARRAYS = FOLD__SECTIONS_OF_STRUCTURE + 8,
+    FOLD__PLAN_SECTIONS = FOLD__SECTIONS_OF_ARRAYS + 5
 };
 static const int fold__plan_array[] = { FOLD__ARRAY_RUN_SIGS, FOLD__ARRAY_BATCHES, FOLD__ARRAY_GROUPS,
                                         FOLD__ARRAY_GROUP_SIGS, FOLD__ARRAY_BUFFERS };
-typedef struct fold__plan_part {
+typedef struct fold__plan_section {
     void *data;
     size_t bytes, at; /* at: where it is in the blob */
-} fold__plan_part;
+} fold__plan_section;
 /* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
@@ -24016,11 +24016,11 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     return 1;
 }
 
-static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__plan *plan,
-                               fold__plan_part part[FOLD__PLAN_PARTS])
+static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fold__plan *plan,
+                                  fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
     const size_t nodes = (size_t)f->n_nodes * 4, edges = (size_t)f->n_edges * 4;
-    const fold__plan_part all[FOLD__PLAN_PARTS] = {
+    const fold__plan_section all[FOLD__PLAN_SECTIONS] = {
         { f->run->node_arrays, f->run->node_bytes, 0 },
         { f->planning, (size_t)n_words * 4, 0 },
         { f->sig + 1, nodes, 0 },
@@ -24037,9 +24037,9 @@ static size_t fold__list_parts(const fold_ctx *f, uint32_t n_words, const fold__
         { f->run->buffer, plan->buffers * sizeof(fold__buffer), 0 }
     };
     size_t at = 0;
-    memcpy(part, all, sizeof all);
-    for (int i = 0; i < FOLD__PLAN_PARTS; at += fold__round_up(part[i].bytes, 8), i++)
-        part[i].at = at;
+    memcpy(section, all, sizeof all);
+    for (int i = 0; i < FOLD__PLAN_SECTIONS; at += fold__round_up(section[i].bytes, 8), i++)
+        section[i].at = at;
     return fold__round_up(at, FOLD__ALIGN);
 }
 
@@ -24063,37 +24063,38 @@ static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes
 
 static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t n_words)
 {
-    fold__plan_part part[FOLD__PLAN_PARTS];
+    fold__plan_section section[FOLD__PLAN_SECTIONS];
     const fold__run *run = f->run;
     const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
     fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_merged, (uint32_t)n_roots,
                            n_words, f->model->layout, mode };
-    fold__list_parts(f, n_words, &run->plan, part);
+    fold__list_sections(f, n_words, &run->plan, section);
     key.hash = fold__hash_bytes(0, &key, sizeof key);
-    for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_NOT_HASHED; i++)
-        key.hash = fold__hash_bytes(key.hash, part[i].data, part[i].bytes);
+    for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_NOT_HASHED; i++)
+        key.hash = fold__hash_bytes(key.hash, section[i].data, section[i].bytes);
     return key;
 }
 
 static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32_t n_words,
-                          fold__plan_part part[FOLD__PLAN_PARTS])
+                          fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
     const char *blob = (const char *)kept + fold__plan_header();
     if (memcmp(&kept->of, &f->run->key, sizeof kept->of))
         return 0;
-    fold__list_parts(f, n_words, &kept->plan, part);
-    for (int i = FOLD__PARTS_OF_STRUCTURE; i < FOLD__PARTS_OF_ARRAYS; i++)
-        if (part[i].bytes && memcmp(blob + part[i].at, part[i].data, part[i].bytes))
+    fold__list_sections(f, n_words, &kept->plan, section);
+    for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
+        if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
             return 0; /* an array without bytes may not be there */
     return 1;
 }
 
 /* Returns where the plan of the run's structure is kept, and lists its parts; 0: nowhere. */
-static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words, fold__plan_part part[FOLD__PLAN_PARTS])
+static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
+                              fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
     fold__plans *plans = fold__plans_of(f);
     size_t at = *fold__plan_bucket(plans, f->run->key.hash);
-    while (at && !fold__fits_run(f, fold__plan_at(plans, at), n_words, part))
+    while (at && !fold__fits_run(f, fold__plan_at(plans, at), n_words, section))
         at = fold__plan_at(plans, at)->next;
     return at;
 }
@@ -24102,26 +24103,26 @@ static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words, fold__plan_pa
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    fold__plan_part part[FOLD__PLAN_PARTS];
+    fold__plan_section section[FOLD__PLAN_SECTIONS];
     uint32_t n_words;
     if (!fold__plans_of(f) || !fold__list_words(f, roots, n_roots, &n_words))
         return 0;
     run->key = fold__identify(f, n_roots, n_words);
-    const size_t at = fold__find_plan(f, n_words, part);
+    const size_t at = fold__find_plan(f, n_words, section);
     if (!at) {
         f->stats.plan_misses += f->stats.plan_misses < INT_MAX;
         return 0;
     }
     run->plan = fold__plan_at(fold__plans_of(f), at)->plan;
-    for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
-        if (!fold__need(f, fold__plan_array[i - FOLD__PARTS_OF_ARRAYS], part[i].bytes, 1))
+    for (int i = FOLD__SECTIONS_OF_ARRAYS; i < FOLD__PLAN_SECTIONS; i++)
+        if (!fold__need(f, fold__plan_array[i - FOLD__SECTIONS_OF_ARRAYS], section[i].bytes, 1))
             return 0;
     fold__plans *plans = fold__plans_of(f);
-    fold__list_parts(f, n_words, &run->plan, part);
+    fold__list_sections(f, n_words, &run->plan, section);
     run->replayed = at + fold__plan_header();
-    for (int i = FOLD__PARTS_OF_ARRAYS; i < FOLD__PLAN_PARTS; i++)
-        if (part[i].bytes)
-            memcpy(part[i].data, f->plans + run->replayed + part[i].at, part[i].bytes);
+    for (int i = FOLD__SECTIONS_OF_ARRAYS; i < FOLD__PLAN_SECTIONS; i++)
+        if (section[i].bytes)
+            memcpy(section[i].data, f->plans + run->replayed + section[i].at, section[i].bytes);
     fold__plan_at(plans, at)->used = ++plans->runs;
     fold__refresh_pointers(f); /* the run's arrays of nodes are the kept ones */
     f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
@@ -24189,22 +24190,22 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
-    fold__plan_part part[FOLD__PLAN_PARTS];
+    fold__plan_section section[FOLD__PLAN_SECTIONS];
     uint32_t n_words;
     if (!fold__plans_of(f) || !fold__seen_before(fold__plans_of(f), run->key.hash) ||
         !fold__list_words(f, roots, n_roots, &n_words))
         return;
     fold__plans *plans = fold__plans_of(f);
-    const size_t bytes = fold__plan_header() + fold__list_parts(f, n_words, &run->plan, part);
+    const size_t bytes = fold__plan_header() + fold__list_sections(f, n_words, &run->plan, section);
     const size_t room = f->arrays[FOLD__ARRAY_PLANS].need;
     if (bytes > room - plans->begin)
         return;
     const size_t at = fold__room_for_plan(plans, bytes, room);
     const fold__kept_plan kept = { run->key, ++plans->runs, bytes, 0, run->plan };
     *fold__plan_at(plans, at) = kept;
-    for (int i = 0; i < FOLD__PLAN_PARTS; i++)
-        if (part[i].bytes)
-            memcpy(f->plans + at + fold__plan_header() + part[i].at, part[i].data, part[i].bytes);
+    for (int i = 0; i < FOLD__PLAN_SECTIONS; i++)
+        if (section[i].bytes)
+            memcpy(f->plans + at + fold__plan_header() + section[i].at, section[i].data, section[i].bytes);
     plans->end += bytes;
     fold__file_plans(plans, at);
 }
