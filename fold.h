@@ -28877,19 +28877,19 @@ enum { FOLD__PART_STEPS = 3 };
 
 /* Returns a span of the model: part 0 is the values, 1 and 2 the optimiser's state. Part 3, of Adam, is no
    span: how many steps a parameter made, where they are not the model's. */
-static float *fold__part(const fold_model *m, int part)
+static float *fold__state_array(const fold_model *m, int part)
 {
     static const int which[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
     return (float *)(void *)m->arrays[which[part]].data;
 }
-static int fold__parts_of(int rule) { return rule == FOLD__RULE_adam ? 4 : 1 + fold__states_of(rule); }
+static int fold__state_arrays(int rule) { return rule == FOLD__RULE_adam ? 4 : 1 + fold__states_of(rule); }
 static const char *fold__rule_name(int rule)
 {
     static const char *const name[] = { "none", "momentum", "squares", "adam" };
     return name[rule];
 }
 
-static const char *fold__part_name(int rule, int part)
+static const char *fold__state_name(int rule, int part)
 {
     static const char *const name[] = { "",
                                         "optimizer.momentum.",
@@ -29004,7 +29004,7 @@ static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__
         shape.dim[shape.rank - 1] = 1;
     else if (format == FOLD__AS_SCALES)
         shape = fold_shape1(fold__matrix_columns(param));
-    fold__put(text, ",\"%s", fold__part_name(m->rule, part));
+    fold__put(text, ",\"%s", fold__state_name(m->rule, part));
     fold__put_name(text, param->name);
     fold__put(text, "%s\":{\"dtype\":\"%s\",\"shape\":", format == FOLD__AS_SCALES ? FOLD__SCALES : "",
               type[format]);
@@ -29030,7 +29030,7 @@ static void fold__put_header(fold__text *text, const fold_model *m, const fold_s
     }
     fold__put(text, "}");
     for (int format = 0; format < FOLD__FORMS; format++)
-        for (int part = 0; part < (desc->state ? fold__parts_of(m->rule) : 1); part++)
+        for (int part = 0; part < (desc->state ? fold__state_arrays(m->rule) : 1); part++)
             for (uint32_t index = 0; index < m->n_params; index++)
                 if (fold__is_saved(m, &fold__params(m)[index], part, format))
                     fold__put_tensor(text, m, &fold__params(m)[index], part, format, &at);
@@ -29091,7 +29091,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
     else if (part == FOLD__PART_STEPS)
         fold__put_floats(text, &steps, 1);
     else
-        fold__put_floats(text, part ? fold__part(m, part) + param->at : fold__param_values(m, param),
+        fold__put_floats(text, part ? fold__state_array(m, part) + param->at : fold__param_values(m, param),
                          param->size);
 }
 
@@ -29100,7 +29100,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
                                     fold__error *error)
 {
     const fold_save_desc options = desc ? *desc : fold_save_desc_default();
-    const int parts = options.state ? fold__parts_of(m->rule) : 1;
+    const int parts = options.state ? fold__state_arrays(m->rule) : 1;
     fold__text text;
     size_t length = 0;
     if (!fold__can_save(m, &options, error) ||
@@ -29473,7 +29473,7 @@ static int fold__json_number(fold__json *json, uint64_t *number)
 typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
-    int part;            /* the parameter's: see fold__part */
+    int part;            /* the parameter's: see fold__state_array */
     int taken;           /* see fold_tensors_take */
     fold_shape shape;    /* has four dimensions at most; those above INT_MAX are INT_MAX */
     char *dims;          /* all of them, in the header */
@@ -29896,11 +29896,11 @@ static int fold__match_scales(fold__file *file, fold__tensor *tensor, const fold
     return 1;
 }
 
-static int fold__match_part(fold__file *file, uint32_t index, int part)
+static int fold__match_state(fold__file *file, uint32_t index, int part)
 {
     const fold__param_data *param = &fold__params(file->model)[index];
     const fold_shape shape = part == FOLD__PART_STEPS ? fold_shape1(1) : param->shape;
-    const char *const joined[3] = { fold__part_name(file->rule, part),
+    const char *const joined[3] = { fold__state_name(file->rule, part),
                                     file->desc.prefix ? file->desc.prefix : "", param->name };
     fold__tensor *tensor = fold__find_tensor(file, joined);
     char name[FOLD__SHORT];
@@ -29959,9 +29959,9 @@ static int fold__load_match(fold__file *file)
     char shown[FOLD__SHORT];
     if (file->desc.state && !fold__load_rule(file))
         return 0;
-    for (int part = 0; part < (file->desc.state ? fold__parts_of(file->rule) : 1); part++)
+    for (int part = 0; part < (file->desc.state ? fold__state_arrays(file->rule) : 1); part++)
         for (uint32_t index = 0; index < file->model->n_params; index++)
-            if (!fold__match_part(file, index, part))
+            if (!fold__match_state(file, index, part))
                 return 0;
     for (uint32_t i = 0; i < file->count && !file->desc.allow_unknown; i++) {
         const fold__tensor *tensor = &file->tensor[i];
@@ -30169,8 +30169,8 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
     fold_model *m = file->model;
     fold__param_data *param = &fold__params(m)[tensor->param - 1];
     const int as_they_are = fold__has_its_bytes(tensor, param), keeps = fold__keeps_values(param);
-    float *values =
-        keeps ? fold__part(m, tensor->part) + param->at : (float *)(void *)file->arrays[FOLD__F_FLOATS].data;
+    float *values = keeps ? fold__state_array(m, tensor->part) + param->at
+                          : (float *)(void *)file->arrays[FOLD__F_FLOATS].data;
     if (keeps || !as_they_are)
         fold__read_values(values, tensor, 0, param->size);
     if (as_they_are)
