@@ -1935,7 +1935,7 @@ FOLD_API int fold_finite(const float *values, int n);
      the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
      its rows are put in order                 fold__record_rows takes them in record order, whatever batches
                                                there are. Groups follow each other (fold__accumulate_groups),
-                                               and threads share its columns out (fold__part_of_use)
+                                               and threads share its columns out (fold__share_of_use)
      the order of a run is decided             fold__find_phase, called by fold__execute
      a slice of time ends                      fold__run_slice
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
@@ -23095,25 +23095,25 @@ static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 
 /* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
    is rows where there are more of those. */
-typedef struct fold__use_part {
+typedef struct fold__use_share {
     fold__extent columns, rows;
-} fold__use_part;
-static fold__use_part fold__part_of_use(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
+} fold__use_share;
+static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
 {
     const fold_shape shape = fold__shape_of_use(f, use);
     const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
     const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
-    fold__use_part part = { { 0, (int)count }, { 0, (int)use->rows } };
+    fold__use_share share = { { 0, (int)count }, { 0, (int)use->rows } };
     if (f->run->begun && use->rows > steps) {
-        part.rows.from = (int)(from / row_work);
-        part.rows.to = (int)(to / row_work);
-        return part;
+        share.rows.from = (int)(from / row_work);
+        share.rows.to = (int)(to / row_work);
+        return share;
     }
     const uint64_t from_step = steps * from / use->work * FOLD__LANES;
     const uint64_t to_step = steps * to / use->work * FOLD__LANES;
-    part.columns.from = (int)(from_step < count ? from_step : count);
-    part.columns.to = (int)(to_step < count ? to_step : count);
-    return part;
+    share.columns.from = (int)(from_step < count ? from_step : count);
+    share.columns.to = (int)(to_step < count ? to_step : count);
+    return share;
 }
 
 static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
@@ -23133,14 +23133,14 @@ static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold_
 }
 
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                 const fold__group *group, fold__use_part part)
+                                 const fold__group *group, fold__use_share share)
 {
     const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
     if (which == FOLD__NONE)
         return;
     const fold__group_sig *group_sig = &f->run->group_sig[which];
     if (use->kind == FOLD__USE_SLOT) {
-        fold__accumulate_slot(f, worker, use, group, group_sig, part.rows);
+        fold__accumulate_slot(f, worker, use, group, group_sig, share.rows);
         return;
     }
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -23148,20 +23148,20 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     const fold_shape made = fold__shape_of_use(f, use);
     const fold__run *run = f->run;
     fold__source source =
-        fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)part.columns.from);
+        fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)share.columns.from);
     float *region = run->region + group->base, *sum = fold__use_sum(f, use);
     char *scratch =
         (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
     size_t rows;
-    float **dy = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
+    float **dy = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
     const fold_rows dy_rows = { NULL, 0, dy };
     if (use->kind != FOLD__USE_WEIGHT) {
         fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
-                       part.columns, sum);
+                       share.columns, sum);
         return;
     }
     source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
-    float **in = fold__record_rows(f, group_sig, &program, op, &source, part.rows, region, &scratch, &rows);
+    float **in = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
     if (use->sum == FOLD__SUM_BY_BLOCKS) {
         const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
         const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
@@ -23170,13 +23170,13 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
         return;
     }
     const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, part.columns, sum);
+    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share.columns, sum);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_part whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -24760,8 +24760,8 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         const int by_blocks = use->sum == FOLD__SUM_BY_BLOCKS;
         if (begin == end || from >= end || to <= begin || (by_blocks && from > begin))
             continue; /* work by blocks is whole in the part in which it begins */
-        const fold__use_part share = fold__part_of_use(f, use, from > begin ? from - begin : 0,
-                                                       (to < end && !by_blocks ? to : end) - begin);
+        const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
+                                                         (to < end && !by_blocks ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share);
@@ -24795,7 +24795,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts what threads can share of the sums that were measured: see fold__part_of_use. */
+/* Counts what threads can share of the sums that were measured: see fold__share_of_use. */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
