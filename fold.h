@@ -2022,7 +2022,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  in one run, fold__group_sig one in a group of that run
      known       all that a context remembers of a signature from run to run (fold__sig_cache): its analyses
      analysis    everything that a program needs when certain inputs get gradients (fold__analysis)
-     info        all that a run knows of one value, input or operand of a program (fold__value_info)
+     info        all that a run knows of one value, input or operand of a program (fold__value_facts)
      list        the elements that a call takes in any number; elements of all calls lie end to end. A value
                  of n rows, too: taken row by row its rows are the elements of the call
      whole       an operand is whole when all rows of a list are read, at one address and stride, by one edge
@@ -13128,7 +13128,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(INFO, fold__value_info, info)         /* values, inputs and operands that their programs have */     \
+    RUN(FACTS, fold__value_facts, facts)         /* values, inputs and operands that their programs have */  \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the prefix first, the suffix last */ \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
@@ -14993,7 +14993,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
     static const uint8_t lasting[] = {
         FOLD__ARRAY_SIGS,         FOLD__ARRAY_SIG_TABLE, FOLD__ARRAY_KEYS,      FOLD__ARRAY_SHAPES,
         FOLD__ARRAY_OPS,          FOLD__ARRAY_REFS,      FOLD__ARRAY_OP_SHAPES, FOLD__ARRAY_VALUES,
-        FOLD__ARRAY_DEDUPE_TABLE, FOLD__ARRAY_SIG_CACHE, FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_INFO,
+        FOLD__ARRAY_DEDUPE_TABLE, FOLD__ARRAY_SIG_CACHE, FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_FACTS,
         FOLD__ARRAY_PLANS,        FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,     FOLD__ARRAY_TABLE_ROWS,
         FOLD__ARRAY_COSTS
     };
@@ -17990,7 +17990,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
      fold__sig         the context's: the key, the program and the shapes of equal calls
      fold__sig_cache       the context's, one for each fold__sig: finds the next three
      fold__analysis    all that its program needs when certain inputs get gradients; for many runs
-     fold__value_info  a value, input or operand of its program, as an analysis found it
+     fold__value_facts  a value, input or operand of its program, as an analysis found it
      fold__run_sig     the signature in a run: how many calls, which inputs get gradients
      fold__group_sig   the signature in a group of a run: its calls there, what feeds it, its buffers */
 
@@ -18080,7 +18080,7 @@ typedef struct fold__buffer {
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
     uint32_t next; /* 1 + the analysis that the same signature has next */
-    uint32_t first_info;
+    uint32_t first_facts;
     uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
     uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
@@ -18102,7 +18102,7 @@ typedef struct fold__run_sig {
 } fold__run_sig;
 /* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
    those). An operand has only part, its size, and grad. */
-typedef struct fold__value_info {
+typedef struct fold__value_facts {
     uint64_t deps;      /* mask of inputs it depends on */
     uint64_t cover;     /* mask of parts that got a contribution */
     uint32_t part;      /* floats of such a part */
@@ -18113,7 +18113,7 @@ typedef struct fold__value_info {
     uint8_t grad_late;  /* weight gradients read its gradient */
     uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;         /* which output it is; -1: none */
-} fold__value_info;
+} fold__value_facts;
 /* What a run found out about a signature, kept since parameters were added or frozen. */
 typedef struct fold__sig_cache {
     uint32_t run, run_sig; /* the run that met it last, and its number there */
@@ -18314,7 +18314,7 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_sig_caches, n_analyses, n_info;
+    uint32_t n_sig_caches, n_analyses, n_facts;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -18482,7 +18482,7 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
-        f->arrays[FOLD__ARRAY_INFO].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
+        f->arrays[FOLD__ARRAY_FACTS].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->shown_salt = 0;
@@ -19139,22 +19139,22 @@ static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const
                           const fold__ref *ref)
 {
     switch (ref->kind) {
-    case FOLD__FROM_VALUE: return f->run->info[run_sig->found.first_info + ref->index].grad;
+    case FOLD__FROM_VALUE: return f->run->facts[run_sig->found.first_facts + ref->index].grad;
     case FOLD__FROM_PARAM: return fold__trainable(f->model, &fold__params(f->model)[ref->index]);
     default: return (int)(run_sig->found.slot_grad >> fold__ref_slot(program, ref) & 1);
     }
 }
 
-static fold__value_info *fold__info_of_ref(const fold_ctx *f, const fold__run_sig *run_sig,
-                                           const fold__program *program, uint32_t ref)
+static fold__value_facts *fold__facts_of_ref(const fold_ctx *f, const fold__run_sig *run_sig,
+                                             const fold__program *program, uint32_t ref)
 {
-    return f->run->info + run_sig->found.first_info +
+    return f->run->facts + run_sig->found.first_facts +
            (uint32_t)(program->n_values + program->n_in + program->n_list) + ref;
 }
 static int fold__ref_wanted(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                             const fold__body_op *op, int operand)
 {
-    return fold__info_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand)->grad;
+    return fold__facts_of_ref(f, run_sig, program, op->first_ref + (uint32_t)operand)->grad;
 }
 static int fold__param_trains(const fold_ctx *f, uint32_t id)
 {
@@ -19164,7 +19164,7 @@ static int fold__param_trains(const fold_ctx *f, uint32_t id)
 static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                              const fold__body_op *op)
 {
-    fold__value_info *info = f->run->info + run_sig->found.first_info;
+    fold__value_facts *facts = f->run->facts + run_sig->found.first_facts;
     const fold__op_row *op_row = fold__op_of(f->model, op->op);
     const int late = fold__param_trains(f, op->param[0]);
     const int reads_in = !op->param[0] && (op_row->needs & FOLD_NEEDS_IN);
@@ -19173,8 +19173,8 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (op->param[0] && operand >= fold__segments(op))
             continue; /* the rows it started from */
         if (ref->kind == FOLD__FROM_VALUE) {
-            info[ref->index].back = 1;
-            info[ref->index].late |= (uint8_t)late;
+            facts[ref->index].back = 1;
+            facts[ref->index].late |= (uint8_t)late;
         }
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
@@ -19183,13 +19183,16 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
             run_sig->found.slot_late |= 1ull << fold__ref_slot(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
-        info[op->first_value + (uint32_t)output].back = 1;
+        facts[op->first_value + (uint32_t)output].back = 1;
 }
 
-static int fold__outlives(const fold__value_info *info) { return info->out >= 0 || info->back || info->late; }
-static int fold__grad_is_outer(const fold__value_info *info)
+static int fold__outlives(const fold__value_facts *facts)
 {
-    return info->mode == FOLD__GRAD_WHOLE && info->out >= 0;
+    return facts->out >= 0 || facts->back || facts->late;
+}
+static int fold__grad_is_outer(const fold__value_facts *facts)
+{
+    return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
 /* Counts scratch floats of the product of an op, of at most so many rows of a batch. */
@@ -19269,7 +19272,7 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
 /* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
    pointers that a batch takes: for one op, and for its inputs and outputs. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
-                                  const fold__value_info *info)
+                                  const fold__value_facts *facts)
 {
     uint32_t arrays = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
@@ -19280,9 +19283,9 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
         arrays + 2u * (uint32_t)(program->n_in + program->n_list) + (uint32_t)program->n_out + 1;
     run_sig->found.row_floats = run_sig->found.elem_floats = 0;
     for (int value = 0; value < program->n_values; value++) {
-        const int grads = info[value].grad ? (info[value].out >= 0) + info[value].grad_late : 0;
+        const int grads = facts[value].grad ? (facts[value].out >= 0) + facts[value].grad_late : 0;
         *(program->value[value].elem ? &run_sig->found.elem_floats : &run_sig->found.row_floats) +=
-            program->value[value].size * (uint32_t)(fold__outlives(&info[value]) + grads);
+            program->value[value].size * (uint32_t)(fold__outlives(&facts[value]) + grads);
     }
 }
 
@@ -19299,58 +19302,58 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
 
 /* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
  * gradients that are read late. */
-static void fold__mark_places(const fold_ctx *f, const fold__program *program, fold__value_info *info)
+static void fold__mark_places(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
         if (op_index && !fold__same_ops(f, op - 1, op))
             span = op_index;
         for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++) {
-            info[value].out = -1;
-            info[value].transient = fold__runs_tiled(f, op) ? FOLD__PER_TILE : FOLD__PER_BATCH;
-            info[value].grad_late =
+            facts[value].out = -1;
+            facts[value].transient = fold__runs_tiled(f, op) ? FOLD__PER_TILE : FOLD__PER_BATCH;
+            facts[value].grad_late =
                 fold__param_trains(f, op->param[0]) || fold__param_trains(f, op->param[1]);
         }
         for (uint32_t operand = op->first_ref; operand < op->first_ref + op->n_in; operand++)
             if (program->ref[operand].kind == FOLD__FROM_VALUE &&
                 program->value[program->ref[operand].index].op < (uint32_t)span)
-                info[program->ref[operand].index].transient = FOLD__PER_BATCH;
+                facts[program->ref[operand].index].transient = FOLD__PER_BATCH;
     }
     for (int output = 0; output < program->n_out; output++) {
-        info[program->out[output].index].out = (int8_t)output;
-        info[program->out[output].index].transient = FOLD__PER_BATCH;
+        facts[program->out[output].index].out = (int8_t)output;
+        facts[program->out[output].index].transient = FOLD__PER_BATCH;
     }
 }
 
 /* Marks the values that lead to outputs by other ways than through the elements of a list. */
-static void fold__mark_needed_if_empty(const fold__program *program, fold__value_info *info)
+static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
-        info[program->out[output].index].needed_if_empty = 1;
+        facts[program->out[output].index].needed_if_empty = 1;
     for (int op_index = program->n_ops; op_index-- > 0;) {
         const fold__body_op *op = &program->op[op_index];
         int needed_if_empty = 0;
         for (int output = 0; output < op->n_out && !op->elem; output++)
-            needed_if_empty |= info[op->first_value + (uint32_t)output].needed_if_empty;
+            needed_if_empty |= facts[op->first_value + (uint32_t)output].needed_if_empty;
         for (int operand = 0; operand < op->n_in && needed_if_empty; operand++)
             if (program->ref[op->first_ref + (uint32_t)operand].kind == FOLD__FROM_VALUE)
-                info[program->ref[op->first_ref + (uint32_t)operand].index].needed_if_empty = 1;
+                facts[program->ref[op->first_ref + (uint32_t)operand].index].needed_if_empty = 1;
     }
 }
 
 /* Tells whether only list elements need what an op makes. Calls with an empty list do without it. */
-static int fold__for_elements(const fold__program *program, const fold__value_info *info,
+static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
     int needed_if_empty = !program->n_list || op->elem;
     for (int output = 0; output < op->n_out && !needed_if_empty; output++)
-        needed_if_empty = info[op->first_value + (uint32_t)output].needed_if_empty;
+        needed_if_empty = facts[op->first_value + (uint32_t)output].needed_if_empty;
     return !needed_if_empty;
 }
 
 /* Finds which inputs each value depends on and whether it gets a gradient. */
 static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
-                                 const fold__program *program, fold__value_info *info)
+                                 const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
@@ -19359,59 +19362,59 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
         for (int operand = 0; operand < op->n_in; operand++) {
             const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
             if (ref->kind == FOLD__FROM_VALUE)
-                deps |= info[ref->index].deps;
+                deps |= facts[ref->index].deps;
             else if (ref->kind != FOLD__FROM_PARAM)
                 deps |= 1ull << fold__ref_slot(program, ref);
             grad |= fold__differentiable(fold__op_of(f->model, op->op), operand) &&
                     fold__ref_grad(f, run_sig, program, ref);
         }
         for (int output = 0; output < op->n_out; output++) {
-            info[op->first_value + (uint32_t)output].deps = deps;
-            info[op->first_value + (uint32_t)output].grad =
+            facts[op->first_value + (uint32_t)output].deps = deps;
+            facts[op->first_value + (uint32_t)output].grad =
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
     for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
-        info[program->out[output].index].grad |= run_sig->found.grad;
+        facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
-static void fold__note_info_part(fold__value_info *info, uint32_t offset, uint32_t length)
+static void fold__note_facts_part(fold__value_facts *facts, uint32_t offset, uint32_t length)
 {
-    info->mode = fold__note_part(info->mode, &info->part, &info->cover, offset, length);
+    facts->mode = fold__note_part(facts->mode, &facts->part, &facts->cover, offset, length);
 }
-static void fold__settle_info_parts(fold__value_info *info, uint32_t size)
+static void fold__settle_facts_parts(fold__value_facts *facts, uint32_t size)
 {
-    if (info->mode == FOLD__GRAD_SOME_PARTS)
-        info->mode = fold__settle_parts(info->part, info->cover, size);
+    if (facts->mode == FOLD__GRAD_SOME_PARTS)
+        facts->mode = fold__settle_parts(facts->part, facts->cover, size);
 }
 
 /* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
    contributions that it makes to values and inputs. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
-                                     fold__value_info *info)
+                                     fold__value_facts *facts)
 {
-    fold__value_info *inputs = info + program->n_values;
+    fold__value_facts *inputs = facts + program->n_values;
     for (int op_index = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
-        if (!info[op->first_value].grad)
+        if (!facts[op->first_value].grad)
             continue;
         fold__note_reads(f, run_sig, program, op);
         for (int operand = 0; operand < op->n_in; operand++) {
             const uint32_t at = op->first_ref + (uint32_t)operand;
             const fold__ref *ref = &program->ref[at];
-            fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
+            fold__value_facts *wanted = fold__facts_of_ref(f, run_sig, program, at);
             wanted->part = fold__operand_floats(program, op, operand);
             wanted->grad = fold__differentiable(fold__op_of(f->model, op->op), operand) &&
                            fold__ref_grad(f, run_sig, program, ref);
             if (wanted->grad && ref->kind != FOLD__FROM_PARAM)
-                fold__note_info_part(ref->kind == FOLD__FROM_VALUE ? &info[ref->index]
-                                                                   : &inputs[fold__ref_slot(program, ref)],
-                                     ref->offset, wanted->part);
+                fold__note_facts_part(ref->kind == FOLD__FROM_VALUE ? &facts[ref->index]
+                                                                    : &inputs[fold__ref_slot(program, ref)],
+                                      ref->offset, wanted->part);
         }
     }
 }
 
-static uint32_t fold__n_info_of(const fold__program *program)
+static uint32_t fold__n_facts_of(const fold__program *program)
 {
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
 }
@@ -19422,23 +19425,23 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__sig *sig = &f->sigs[run_sig->sig];
     const fold__program program = fold__program_of(f, sig);
-    fold__value_info *info = f->run->info + run_sig->found.first_info, *inputs = info + program.n_values;
-    memset(info, 0, fold__n_info_of(&program) * sizeof *info);
+    fold__value_facts *facts = f->run->facts + run_sig->found.first_facts, *inputs = facts + program.n_values;
+    memset(facts, 0, fold__n_facts_of(&program) * sizeof *facts);
     run_sig->found.slot_back = run_sig->found.slot_late = 0;
-    fold__mark_needed_if_empty(&program, info);
-    fold__mark_places(f, &program, info);
-    fold__mark_gradients(f, run_sig, &program, info);
+    fold__mark_needed_if_empty(&program, facts);
+    fold__mark_places(f, &program, facts);
+    fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
-        fold__note_contributions(f, run_sig, &program, info);
+        fold__note_contributions(f, run_sig, &program, facts);
     for (int output = 0; output < program.n_out; output++) { /* these come from outside */
         const uint32_t value = program.out[output].index;
-        fold__note_info_part(&info[value], 0, program.value[value].size);
+        fold__note_facts_part(&facts[value], 0, program.value[value].size);
     }
     for (int value = 0; value < program.n_values; value++)
-        fold__settle_info_parts(&info[value], program.value[value].size);
+        fold__settle_facts_parts(&facts[value], program.value[value].size);
     for (int slot = 0; slot < program.n_in + program.n_list; slot++)
-        fold__settle_info_parts(&inputs[slot], fold__input_floats(f, sig, slot));
-    fold__measure_program(run_sig, &program, info);
+        fold__settle_facts_parts(&inputs[slot], fold__input_floats(f, sig, slot));
+    fold__measure_program(run_sig, &program, facts);
 }
 
 static int fold__trains(const fold_ctx *f, const fold__program *program)
@@ -19468,7 +19471,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
-        run->n_sig_caches = run->n_analyses = run->n_info = 0;
+        run->n_sig_caches = run->n_analyses = run->n_facts = 0;
         run->runs = 1;
     }
     run->of_layout = f->model->layout;
@@ -19556,15 +19559,15 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
         return 1;
     }
     const fold__program program = fold__program_of(f, &f->sigs[run_sig->sig]);
-    const uint32_t n_info = fold__n_info_of(&program);
+    const uint32_t n_facts = fold__n_facts_of(&program);
     if (!fold__need(f, FOLD__ARRAY_ANALYSES, run->n_analyses + 1, sizeof(fold__analysis)) ||
-        !fold__need(f, FOLD__ARRAY_INFO, run->n_info + n_info, sizeof(fold__value_info)))
+        !fold__need(f, FOLD__ARRAY_FACTS, run->n_facts + n_facts, sizeof(fold__value_facts)))
         return 0;
     run_sig = &run->run_sig[index];
     run_sig->found.next = run->sig_cache[run_sig->sig].analyses;
     run_sig->found.backward = (uint8_t)fold__goes_back(run);
-    run_sig->found.first_info = run->n_info;
-    run->n_info += n_info;
+    run_sig->found.first_facts = run->n_facts;
+    run->n_facts += n_facts;
     fold__analyse_signature(f, run_sig);
     run->analysis[run->n_analyses++] = run_sig->found;
     run->sig_cache[run_sig->sig].analyses = run->n_analyses;
@@ -20280,7 +20283,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 /* Tells whether an op runs in the prologue: it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
-    return !(f->run->info[f->run->run_sig[group_sig->run_sig].found.first_info + op->first_value].deps &
+    return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
@@ -20288,14 +20291,14 @@ static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
-    const fold__value_info *info = f->run->info + f->run->run_sig[group_sig->run_sig].found.first_info;
+    const fold__value_facts *facts = f->run->facts + f->run->run_sig[group_sig->run_sig].found.first_facts;
     int count = 0;
     if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_STARTS])
         return 0;
     for (; count < op->n_in; count++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)count];
         if (ref->kind == FOLD__FROM_VALUE
-                ? (info[ref->index].deps & group_sig->recurrent) != 0
+                ? (facts[ref->index].deps & group_sig->recurrent) != 0
                 : ref->kind != FOLD__FROM_PARAM && (group_sig->recurrent >> fold__ref_slot(program, ref) & 1))
             break;
     }
@@ -20807,8 +20810,8 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const uint32_t at = op->first_ref + operand;
     const fold__ref *ref = &program->ref[at];
-    const fold__value_info *info = &run->info[run_sig->found.first_info];
-    const fold__value_info *wanted = fold__info_of_ref(f, run_sig, program, at);
+    const fold__value_facts *facts = &run->facts[run_sig->found.first_facts];
+    const fold__value_facts *wanted = fold__facts_of_ref(f, run_sig, program, at);
     fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
     if (!wanted->grad)
         return;
@@ -20821,8 +20824,8 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
     const int spans =
         is_value ? fold__crosses_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
     const int outlives = spans || (fold__is_by_rows(&f->sigs[run_sig->sig]) && !from_elem);
-    const fold__value_info *target =
-        is_value ? &info[ref->index] : &info[program->n_values + fold__ref_slot(program, ref)];
+    const fold__value_facts *target =
+        is_value ? &facts[ref->index] : &facts[program->n_values + fold__ref_slot(program, ref)];
     if (target->mode == FOLD__GRAD_SUM)
         fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
                          outlives   ? FOLD__SLAB
@@ -20838,30 +20841,30 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
-    const fold__value_info *info = run->info + run_sig->found.first_info;
+    const fold__value_facts *facts = run->facts + run_sig->found.first_facts;
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
     memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
-        const int transient = info[value].transient,
+        const int transient = facts[value].transient,
                   spans = fold__crosses_stages(f, group_sig, program, value);
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
                          program->value[value].elem,
-                         fold__outlives(&info[value]) || spans ? FOLD__SLAB : transient);
-        buffer[fold__buffer_value(value)].piece = spans && !fold__outlives(&info[value]);
-        if (!info[value].grad || fold__grad_is_outer(&info[value]))
+                         fold__outlives(&facts[value]) || spans ? FOLD__SLAB : transient);
+        buffer[fold__buffer_value(value)].piece = spans && !fold__outlives(&facts[value]);
+        if (!facts[value].grad || fold__grad_is_outer(&facts[value]))
             continue;
         fold__set_buffer(&buffer[fold__buffer_grad(program, value)], program->value[value].size,
                          program->value[value].elem,
-                         info[value].grad_late || spans || (by_rows && !program->value[value].elem)
+                         facts[value].grad_late || spans || (by_rows && !program->value[value].elem)
                              ? FOLD__SLAB
-                         : info[value].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH
-                                                                     : transient);
+                         : facts[value].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH
+                                                                      : transient);
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
             fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
-        if (info[program->out[output].index].grad)
+        if (facts[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
                              program->value[program->out[output].index].size,
                              program->value[program->out[output].index].elem, FOLD__SLAB);
@@ -20902,22 +20905,22 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     fold__run *run = f->run;
     const uint32_t first = group_sig->first_batch, last = group_sig->last_batch;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
-    const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].found.first_info;
+    const fold__value_facts *facts = run->facts + run->run_sig[group_sig->run_sig].found.first_facts;
     const uint32_t end = 2 * times->count;
     const uint32_t back_begin = fold__time_backward(times, last);
     const uint32_t back_end = fold__time_backward(times, first);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
-        const int late = info[value].grad_late;
+        const int late = facts[value].grad_late;
         fold__live(&buffer[fold__buffer_value(value)], fold__time_forward(times, first),
                    fold__time_forward(times, last));
         if (!fold__goes_back(run))
             continue;
-        if (info[value].back)
-            fold__live(&buffer[fold__buffer_value(value)], back_end, info[value].late ? end : back_end);
+        if (facts[value].back)
+            fold__live(&buffer[fold__buffer_value(value)], back_end, facts[value].late ? end : back_end);
         fold__live(&buffer[fold__buffer_grad(program, value)], back_begin, late ? end : back_end);
-        if (info[value].out >= 0)
-            fold__live(&buffer[fold__buffer_outer(program, (uint32_t)info[value].out)], back_begin,
-                       late && fold__grad_is_outer(&info[value]) ? end : back_end);
+        if (facts[value].out >= 0)
+            fold__live(&buffer[fold__buffer_outer(program, (uint32_t)facts[value].out)], back_begin,
+                       late && fold__grad_is_outer(&facts[value]) ? end : back_end);
     }
     for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && fold__goes_back(run); ref_index++)
         fold__live(&buffer[fold__buffer_part(program, ref_index)], back_begin, end);
@@ -21729,14 +21732,14 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + op->first_value;
-    instruction->backward = instruction->forward && fold__goes_back(f->run) && info->grad;
+    const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts + op->first_value;
+    instruction->backward = instruction->forward && fold__goes_back(f->run) && facts->grad;
     if (!instruction->backward)
         return;
     const int finishes = !worker->group_sig->has_prologue ||
                          (worker->batch.stage == 0) == fold__in_prologue(f, worker->group_sig, op);
     for (int output = 0; output < op->n_out && finishes; output++)
-        if (info[output].mode == FOLD__GRAD_ZERO || info[output].mode == FOLD__GRAD_SUM)
+        if (facts[output].mode == FOLD__GRAD_ZERO || facts[output].mode == FOLD__GRAD_SUM)
             instruction->finishes |= (uint8_t)(1u << output);
     for (int operand = 0; operand < op->n_in; operand++) {
         const int outside = op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
@@ -21757,9 +21760,9 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
 static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint32_t value,
                             fold__binding *binding)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
-    if (fold__grad_is_outer(info))
-        fold__bind_external(binding, &worker->outer[info->out]);
+    const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts + value;
+    if (fold__grad_is_outer(facts))
+        fold__bind_external(binding, &worker->outer[facts->out]);
     else
         fold__bind_buffer(f, worker, fold__buffer_grad(&worker->program, value), binding);
 }
@@ -21818,7 +21821,7 @@ static void fold__bind_operands(const fold_ctx *f, const fold__worker *worker, c
 
 static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info;
+    const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts;
     for (int op_index = 0, first = 0; op_index < worker->program.n_ops; op_index++) {
         const fold__body_op *op = &worker->program.op[op_index];
         fold__instruction *instruction = &worker->instruction[op_index];
@@ -21834,7 +21837,7 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         instruction->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
         instruction->tiled = (uint8_t)fold__runs_tiled(f, op);
         instruction->is_list = (op_row->flags & FOLD__LIST) != 0;
-        instruction->for_elements = (uint8_t)fold__for_elements(&worker->program, info, op);
+        instruction->for_elements = (uint8_t)fold__for_elements(&worker->program, facts, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
         instruction->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
         fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
@@ -22460,19 +22463,19 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
-    const fold__value_info *info = f->run->info + worker->run_sig->found.first_info + value;
+    const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts + value;
     const uint32_t size = worker->program.value[value].size;
     fold_rows to, part;
     fold__binding_rows(worker, grad, count, &to);
-    if (info->mode == FOLD__GRAD_ZERO) {
+    if (facts->mode == FOLD__GRAD_ZERO) {
         fold__clear_rows(&to, 0, count, size);
         return;
     }
     const int first = !fold__add_contributions(f, worker, (int)worker->program.value[value].op + 1,
                                                FOLD__FROM_VALUE, value, &to, size, count);
-    if (info->out < 0)
+    if (facts->out < 0)
         return;
-    part = worker->outer[info->out];
+    part = worker->outer[facts->out];
     fold__shift_rows(worker, &part, worker->row, 0, count);
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
@@ -22638,19 +22641,19 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__value_info *info = run->info + worker->run_sig->found.first_info;
+    const fold__value_facts *facts = run->facts + worker->run_sig->found.first_facts;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
     const uint32_t begun = fold__begun(worker);
     for (int output = 0; output < worker->program.n_out; output++) {
         worker->outer[output] = fold__no_rows;
-        if (info[worker->program.out[output].index].grad)
+        if (facts[worker->program.out[output].index].grad)
             fold__begin_output(f, worker, output, group);
     }
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
         worker->dest[slot] = fold__no_rows;
         if (!(worker->run_sig->found.slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
             continue;
-        const int mode = info[worker->program.n_values + slot].mode;
+        const int mode = facts[worker->program.n_values + slot].mode;
         fold__input_rows(f, worker, slot, group, &worker->dest[slot]);
         if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS))
             fold__clear_rows(&worker->dest[slot], slot < worker->program.n_in ? begun : 0,
@@ -22658,7 +22661,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
                              fold__input_floats(f, sig, slot));
     }
     for (int value = 0; value < worker->program.n_values && worker->batch.stage; value++) {
-        if (!info[value].grad || info[value].mode != FOLD__GRAD_SOME_PARTS)
+        if (!facts[value].grad || facts[value].mode != FOLD__GRAD_SOME_PARTS)
             continue;
         fold_rows rows;
         fold__buffer_rows(f, worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
@@ -22671,8 +22674,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 /* Completes the contributions to inputs that several ops of the program read, in trace order. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
-    const fold__value_info *inputs =
-        f->run->info + worker->run_sig->found.first_info + worker->program.n_values;
+    const fold__value_facts *inputs =
+        f->run->facts + worker->run_sig->found.first_facts + worker->program.n_values;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
     for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
         const int in_prologue =
@@ -22691,7 +22694,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
 {
     for (int output = 0; output < worker->program.n_out; output++)
-        if (f->run->info[worker->run_sig->found.first_info + worker->program.out[output].index].grad)
+        if (f->run->facts[worker->run_sig->found.first_facts + worker->program.out[output].index].grad)
             return 1;
     return 0;
 }
@@ -22806,7 +22809,7 @@ static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
 {
     const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
     const fold__body_op op = fold__program_in_run(f, use.run_sig).op[use.op]; /* a copy: arrays may move */
-    if (!f->run->info[run_sig->found.first_info + op.first_value].grad)
+    if (!f->run->facts[run_sig->found.first_facts + op.first_value].grad)
         return 1;
     use.kind = FOLD__USE_WEIGHT;
     use.target = op.param[0] - 1;
@@ -22990,7 +22993,8 @@ static fold__source fold__gradient_source(const fold__run *run, const fold__use 
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
 {
-    const fold__value_info *made = &run->info[run->run_sig[use->run_sig].found.first_info + op->first_value];
+    const fold__value_facts *made =
+        &run->facts[run->run_sig[use->run_sig].found.first_facts + op->first_value];
     const fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
     fold__source source = { NULL, NULL, 0, program->value[op->first_value].size, column };
     if (use->kind == FOLD__USE_VALUE)
@@ -23021,9 +23025,9 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
 {
     fold__run *run = f->run;
     float **rows = (float **)(void *)*scratch;
-    const fold__value_info *info = run->info + run->run_sig[group_sig->run_sig].found.first_info;
+    const fold__value_facts *facts = run->facts + run->run_sig[group_sig->run_sig].found.first_facts;
     const fold__buffer *buffer = source->buffer;
-    const int for_elements = fold__for_elements(program, info, op);
+    const int for_elements = fold__for_elements(program, facts, op);
     const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
     const fold__group *group = fold__group_of(f, group_sig);
     const uint32_t skip = group->row; /* the rows of a list before the chunk */
