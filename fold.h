@@ -11887,7 +11887,7 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
 
 FOLD__BY_DEFAULT(fold_model_desc, FOLD__ALL_ZERO)
 
-static fold_model *fold__place_model(const fold_memory *given)
+static fold_model *fold__alloc_model(const fold_memory *given)
 {
     fold_memory memory = fold__memory_or_default(given);
     fold__heap heap = { NULL, NULL, 0, 0, 0 };
@@ -11922,7 +11922,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
 {
     const fold_model_desc settings = desc ? *desc : fold_model_desc_default();
     const fold__kernels *kernels = fold__kernels_for(settings.isa);
-    fold_model *m = fold__place_model(&settings.memory);
+    fold_model *m = fold__alloc_model(&settings.memory);
     fold__error none = { FOLD_OK, "", settings.error, settings.error_user, NULL, 0 };
     if (!m && settings.memory.block)
         fold__fail_in(&none, FOLD_NO_MEMORY,
@@ -13100,7 +13100,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     NODE(OFFSET, uint32_t, offset)            /* a view begins there in that value, in floats */             \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
     NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
-    NODE(PLACE, uint32_t, place)              /* its value lies there in `data`, in 16 floats */             \
+    NODE(DATA_AT, uint32_t, data_at)              /* its value lies there in `data`, in 16 floats */         \
     NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__node_op_data */                          \
     NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
     NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
@@ -13166,7 +13166,7 @@ enum {
     FOLD__KIND_MASK = 7,
     FOLD__IS_LIST = 8,    /* a list, a value a row; while a body is traced, a value per list element */
     FOLD__IS_SHARED = 16, /* one value for all rows of a batch */
-    FOLD__IS_STORED = 32,   /* its value lies in the recording's data, at `place` */
+    FOLD__IS_STORED = 32,   /* its value lies in the recording's data, at `data_at` */
     FOLD__IS_KEPT = 64,   /* keep its value when it runs */
     FOLD__IS_GRAD_KEPT = 128
 };
@@ -13299,7 +13299,7 @@ typedef struct fold__merged_range {
     uint32_t first, last;
 } fold__merged_range;
 typedef struct fold__kept_grad {
-    uint32_t node, place, filled;
+    uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node whose index, one a row, the caller keeps. All are less than `end`. An attention may have edges from
    what the index tells instead, `most` at most. `edges` checks and writes them: it is fold__visit_edges, by a
@@ -13387,8 +13387,8 @@ struct fold_ctx {
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `place` of a marker of list elements: what identifies it in its body */
-    uint32_t *header_call; /* `place` of the header of an eager call that merges: the call's first output */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
+    uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* no kept node before it waits for its value */
     uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
@@ -13671,8 +13671,8 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* Returns the recording's data from a place on, which is in 16 floats. */
-static float *fold__at_place(const fold_ctx *f, uint32_t place) { return f->data + (size_t)place * 16; }
+/* Returns the recording's data from an offset on, which is in 16 floats. */
+static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
 /* These two tell which table a lookup reads, and which row of it a row of the lookup is. Draws of a list lie
    in the recording's data. */
@@ -13685,16 +13685,16 @@ FOLD__INLINE uint32_t fold__table_row(const fold_ctx *f, uint32_t id, uint32_t r
     const uint32_t one = fold__node_table_row(f, id);
     if (!(f->kind[id] & FOLD__IS_LIST))
         return one;
-    return (uint32_t)((const int *)(const void *)fold__at_place(f, one))[row];
+    return (uint32_t)((const int *)(const void *)fold__data_ptr(f, one))[row];
 }
 static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
 {
-    return (const uint64_t *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+    return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Makes room for `floats` in the recording's data. Returns its place (in 16 floats), or FOLD__NONE with an
+/* Makes room for `floats` in the recording's data. Returns its offset (in 16 floats), or FOLD__NONE with an
    error: then nothing is recorded any more. */
-static uint32_t fold__place_data(fold_ctx *f, size_t floats)
+static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
     if (end / 16 >= FOLD__NONE || !fold__ask(f, FOLD__ARRAY_DATA, end, sizeof(float)))
@@ -13750,7 +13750,7 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
     const size_t width = fold__row_size(f, id);
     return values ? (float *)(uintptr_t)values + fold__table_row(f, id, row) * width
-                  : fold__at_place(f, f->place[id]) + row * width;
+                  : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
 /* Does the same for what reads a list that was looked up, `offset` floats into it. It reads all rows, this
@@ -13909,7 +13909,7 @@ static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
 }
 
 /* Makes room in the context's pools for a new signature's program: ops, operands, shapes, values, outputs. */
-static int fold__place_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
+static int fold__alloc_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
 {
     const int count[FOLD__POOLS] = { 0, n_ops, n_refs + sig->n_out, n_shapes, n_values };
     for (int pool = FOLD__POOL_OPS; pool < FOLD__POOLS; pool++)
@@ -13937,7 +13937,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
     const int gives_lists = (sig->list_mode & (FOLD__ROW_BY_ROW | FOLD__WHOLE_OUT)) != 0;
-    if (!fold__place_program(f, sig, 1, inputs, inputs + sig->n_out, sig->n_out))
+    if (!fold__alloc_program(f, sig, 1, inputs, inputs + sig->n_out, sig->n_out))
         return 0;
     fold__body_op *op = f->ops + sig->first[FOLD__POOL_OPS];
     memset(op, 0, sizeof *op);
@@ -13976,7 +13976,7 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
-    if (!fold__place_program(f, sig, body->n_ops, body->n_refs, body->n_shapes, body->n_values))
+    if (!fold__alloc_program(f, sig, body->n_ops, body->n_refs, body->n_shapes, body->n_values))
         return 0;
     fold__body_op *ops = f->ops + sig->first[FOLD__POOL_OPS];
     fold__ref *refs = f->refs + sig->first[FOLD__POOL_REFS];
@@ -14475,10 +14475,10 @@ FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags
     const uint32_t id =
         fold__append(f, (uint8_t)(FOLD__NODE_OP | flags), sig, 0, 0, signature->out_shape[0], data);
     f->calls[f->n_calls++] = id;
-    f->place[id] = FOLD__NONE;
+    f->data_at[id] = FOLD__NONE;
     for (uint32_t output = 1; output < signature->n_out; output++)
-        f->place[fold__append(f, (uint8_t)(FOLD__NODE_OUTPUT | flags), 0, 0, 0, signature->out_shape[output],
-                              id)] = FOLD__NONE;
+        f->data_at[fold__append(f, (uint8_t)(FOLD__NODE_OUTPUT | flags), 0, 0, 0,
+                                signature->out_shape[output], id)] = FOLD__NONE;
     return id;
 }
 
@@ -15198,7 +15198,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
 #define FOLD__ELSEWHERE SIZE_MAX
-static size_t fold__own_place(const fold_ctx *f, const float *values)
+static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
     const uintptr_t from = (uintptr_t)values - (uintptr_t)f->arrays[FOLD__ARRAY_DATA].data;
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
@@ -15206,23 +15206,23 @@ static size_t fold__own_place(const fold_ctx *f, const float *values)
 
 /* Gives an input a place, with its values. They may be the recording's own, which move when it grows. Values
    of before a reset are told by their place, or by nobody having been shown any since. */
-static uint32_t fold__place_input(fold_ctx *f, const float *values, size_t size)
+static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
-    const size_t own_offset = values ? fold__own_place(f, values) : FOLD__ELSEWHERE;
+    const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
     if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used))
         return fold__fail(f, FOLD_BAD_ARGUMENT,
                           "input: these values of the context ended with its reset: fold_read them before"),
                FOLD__NONE;
-    const uint32_t place = fold__place_data(f, size);
-    if (place == FOLD__NONE)
+    const uint32_t data_at = fold__alloc_data(f, size);
+    if (data_at == FOLD__NONE)
         return FOLD__NONE;
     if (own_offset != FOLD__ELSEWHERE)
         values = f->data + own_offset;
     if (values)
-        memcpy(fold__at_place(f, place), values, size * sizeof *values);
+        memcpy(fold__data_ptr(f, data_at), values, size * sizeof *values);
     else
-        memset(fold__at_place(f, place), 0, size * sizeof *values);
-    return place;
+        memset(fold__data_ptr(f, data_at), 0, size * sizeof *values);
+    return data_at;
 }
 
 static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shape)
@@ -15249,10 +15249,10 @@ static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shap
 static fold_node fold__append_input(fold_ctx *f, const float *values, const fold_shape *shape, int rows)
 {
     const size_t size = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
-    const uint32_t place = fold__place_input(f, values, fold__max_size(size, 1));
+    const uint32_t data_at = fold__alloc_input(f, values, fold__max_size(size, 1));
     const fold_node input = fold__append_leaf(f, FOLD__NODE_INPUT, shape, rows, 0);
     if (input.id)
-        f->place[input.id] = place;
+        f->data_at[input.id] = data_at;
     return input;
 }
 
@@ -15272,7 +15272,7 @@ static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *val
 {
     if (!values)
         return fold__missing_node(f, who);
-    if (fold__own_place(f, values) != FOLD__ELSEWHERE)
+    if (fold__own_offset(f, values) != FOLD__ELSEWHERE)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the context's own values move: %s copies them", who,
                                rows < 0 ? "fold_input" : "fold_list_input");
     return fold__append_leaf(f, FOLD__NODE_INPUT_REF, shape, rows, (uint64_t)(uintptr_t)values);
@@ -15312,7 +15312,7 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
         return zeros;
     if (index < 0 || index >= n)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index %d, but there are %d values", index, n);
-    fold__at_place(f, f->place[zeros.id])[index] = 1.0f;
+    fold__data_ptr(f, f->data_at[zeros.id])[index] = 1.0f;
     return zeros;
 }
 
@@ -15321,7 +15321,7 @@ static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fol
 {
     const size_t count = (size_t)fold__shape_size(shape) * (rows < 0 ? 1 : (size_t)rows);
     const fold_node input = fold__append_input(f, NULL, shape, rows);
-    float *values = fold_node_is_null(input) ? NULL : fold__at_place(f, f->place[input.id]);
+    float *values = fold_node_is_null(input) ? NULL : fold__data_ptr(f, f->data_at[input.id]);
     const fold__fp saved = fold__fp_enter(0);
     for (size_t i = 0; values && i < count; i++)
         values[i] = factor * (float)bytes[i];
@@ -15410,10 +15410,10 @@ static fold_node fold__looked_up(fold_ctx *f, uint32_t id)
 {
     if (fold__has_floats(fold__lookup_table(f, id)))
         return fold__handle(f, id);
-    const uint32_t place = fold__place_data(f, (size_t)fold__rows_of(f, id) * fold__row_size(f, id) + 1);
-    if (place == FOLD__NONE)
+    const uint32_t data_at = fold__alloc_data(f, (size_t)fold__rows_of(f, id) * fold__row_size(f, id) + 1);
+    if (data_at == FOLD__NONE)
         return fold__null;
-    f->place[id] = place;
+    f->data_at[id] = data_at;
     fold__read_table_rows(f, id);
     if (!f->refresh_tables)
         f->tables_version = f->model->version;
@@ -16388,13 +16388,13 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const 
 }
 
 /* Places indices: those given or, where none are, all from the first on. */
-static uint32_t fold__place_indices(fold_ctx *f, const int *index, int first, int count)
+static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
-    const uint32_t place = fold__place_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
-    int *placed = place == FOLD__NONE ? NULL : (int *)(void *)fold__at_place(f, place);
+    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
+    int *placed = data_at == FOLD__NONE ? NULL : (int *)(void *)fold__data_ptr(f, data_at);
     for (int at = 0; at < count && placed; at++)
         placed[at] = index ? index[at] : first + at;
-    return place;
+    return data_at;
 }
 
 /* Looks up rows of a table: those named or, where none are, all from the first on. */
@@ -16416,9 +16416,9 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     if (wrong < count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
                                wrong, rows[wrong], param->name, end);
-    const uint32_t place = fold__place_indices(f, rows, first, count);
+    const uint32_t data_at = fold__alloc_indices(f, rows, first, count);
     const fold_node list =
-        fold__append_leaf(f, FOLD__NODE_LOOKUP, &row, count, fold__lookup_data(table.id - 1, place));
+        fold__append_leaf(f, FOLD__NODE_LOOKUP, &row, count, fold__lookup_data(table.id - 1, data_at));
     return list.id ? fold__looked_up(f, list.id) : list;
 }
 
@@ -16566,12 +16566,12 @@ static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int coun
     uint32_t room = 1;
     while (room < 2 * (uint32_t)count)
         room *= 2;
-    const uint32_t place = fold__place_data(f, fold__max_size(2 * (size_t)count, 1));
+    const uint32_t data_at = fold__alloc_data(f, fold__max_size(2 * (size_t)count, 1));
     const size_t used = f->data_used;
-    const uint32_t aside = place == FOLD__NONE ? place : fold__place_data(f, room);
+    const uint32_t aside = data_at == FOLD__NONE ? data_at : fold__alloc_data(f, room);
     if (aside == FOLD__NONE)
         return FOLD__NONE;
-    int *taken = (int *)(void *)fold__at_place(f, place), *table = (int *)(void *)fold__at_place(f, aside);
+    int *taken = (int *)(void *)fold__data_ptr(f, data_at), *table = (int *)(void *)fold__data_ptr(f, aside);
     f->data_used = used;
     memset(table, 0, room * sizeof *table);
     for (int row = 0; row < count; row++) {
@@ -16583,7 +16583,7 @@ static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int coun
         taken[row] = index[row];
         taken[count + row] = table[at] - 1;
     }
-    return place;
+    return data_at;
 }
 
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, int count)
@@ -16595,9 +16595,9 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
         !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int sparse = fold__in_training(f) && fold__sparse_pays(count, f->length[operand.source]);
-    const uint32_t place =
-        sparse ? fold__alloc_sparse_index(f, index, count) : fold__place_indices(f, index, 0, count);
-    return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, place);
+    const uint32_t data_at =
+        sparse ? fold__alloc_sparse_index(f, index, count) : fold__alloc_indices(f, index, 0, count);
+    return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
 /* Tells where those of each target end that an index names, `count` targets and one more. */
@@ -16637,16 +16637,17 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
 
 /* Places that, as fold__segments_of finds it: whether rows are in order, their order unless they are, and
    where those of each target begin. */
-static uint32_t fold__place_segments(fold_ctx *f, const int *to, int rows, int count)
+static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
-    const uint32_t place = fold__place_data(f, (size_t)rows + 2 * (size_t)count + 2); /* choices go behind */
-    if (place == FOLD__NONE)
+    /* choices go behind */
+    const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
+    if (data_at == FOLD__NONE)
         return FOLD__NONE;
-    int *in_order = (int *)(void *)fold__at_place(f, place), *start = in_order + 1;
+    int *in_order = (int *)(void *)fold__data_ptr(f, data_at), *start = in_order + 1;
     *in_order = fold__is_in_order(to, rows, count, start);
     if (!*in_order)
         fold__invert_index(to, rows, count, start, start + rows);
-    return place;
+    return data_at;
 }
 
 static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queries, size_t keys)
@@ -16657,10 +16658,10 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
 /* Writes who sees whom: where the pairs of each query begin, and whom they see. For gradients it also writes
    where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as
    fold__adjacency_of has them. */
-static void fold__write_adjacency(fold_ctx *f, uint32_t place, const int *from, const int *to, int pairs,
+static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
-    int *first = (int *)(void *)fold__at_place(f, place), *seen = first + queries + 1;
+    int *first = (int *)(void *)fold__data_ptr(f, data_at), *seen = first + queries + 1;
     const int in_order = fold__is_in_order(to, pairs, queries, first);
     if (in_order && pairs)
         memcpy(seen, from, (size_t)pairs * sizeof *seen);
@@ -16701,8 +16702,8 @@ static fold_node fold__list_to(fold_ctx *f, const fold__op_impl *impl, const cha
     if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
         !fold__indices_ok(f, who, "edge", to, edges, count))
         return fold__null;
-    const uint32_t place = fold__place_segments(f, to, edges, count);
-    return FOLD__AS_CALL(f, who, fold__record_whole(f, impl, operand, n_in, NULL, count, place));
+    const uint32_t data_at = fold__alloc_segments(f, to, edges, count);
+    return FOLD__AS_CALL(f, who, fold__record_whole(f, impl, operand, n_in, NULL, count, data_at));
 }
 
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
@@ -16756,18 +16757,18 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
     if (label && !fold__choices_ok(f, who, label, to, rows, count))
         return fold__null;
-    const uint32_t place =
-        all ? fold__place_data(f, label ? (size_t)rows + 4 : 3) : fold__place_segments(f, to, rows, count);
-    if (place == FOLD__NONE)
+    const uint32_t data_at =
+        all ? fold__alloc_data(f, label ? (size_t)rows + 4 : 3) : fold__alloc_segments(f, to, rows, count);
+    if (data_at == FOLD__NONE)
         return fold__null;
     const int whole[3] = { 1, 0, rows };
-    int *index = (int *)(void *)fold__at_place(f, place);
+    int *index = (int *)(void *)fold__data_ptr(f, data_at);
     if (all)
         memcpy(index, whole, sizeof whole);
     if (label)
         fold__write_choices(index, label, rows, targets);
     return fold__record_whole(f, impl, &operand, 1, NULL, impl->op < FOLD__OP_list_logsumexp ? rows : count,
-                              place);
+                              data_at);
 }
 
 /* The calls over all rows of a list, and over those that go to each of some rows. */
@@ -16871,7 +16872,7 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
     const fold_node values = fold__append_input(f, NULL, &row, keys);
     for (size_t key = 0, n = (size_t)keys; key < n && values.id; key++)
         for (size_t head = 0; head < (size_t)heads; head++)
-            fold__at_place(f, f->place[values.id])[(key * (size_t)heads + head) * n + key] = 1.0f;
+            fold__data_ptr(f, f->data_at[values.id])[(key * (size_t)heads + head) * n + key] = 1.0f;
     return values;
 }
 
@@ -16911,12 +16912,13 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__indices_ok(f, who, "edge", to, edges, queries))
         return fold__null;
     const size_t ints = fold__adjacency_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
-    const uint32_t place = fold__place_data(f, ints);
-    if (place == FOLD__NONE)
+    const uint32_t data_at = fold__alloc_data(f, ints);
+    if (data_at == FOLD__NONE)
         return fold__null;
-    fold__write_adjacency(f, place, from, to, edges, queries, keys);
+    fold__write_adjacency(f, data_at, from, to, edges, queries, keys);
     return FOLD__AS_CALL(f, who,
-                         fold__record_whole(f, &fold__impl_list_attention, operand, 3, attr, queries, place));
+                         fold__record_whole(f, &fold__impl_list_attention, operand, 3, attr, queries,
+                                            data_at));
 }
 
 /* Takes q, k and v of a step: three single values, or three lists of one length. */
@@ -16939,9 +16941,9 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
                       who, rows[0], rows[1], rows[2]);
 }
 
-static fold__appended *fold__step_at(const fold_ctx *f, uint32_t place)
+static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
 {
-    return (fold__appended *)(void *)fold__at_place(f, place);
+    return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
 /* Tells whether a step of the cache waits for a run of this recording. Its note alone does not tell: a
@@ -16989,14 +16991,14 @@ static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
 {
-    const uint32_t place = fold__place_data(f, sizeof(fold__appended) / sizeof(float));
-    if (place == FOLD__NONE)
+    const uint32_t data_at = fold__alloc_data(f, sizeof(fold__appended) / sizeof(float));
+    if (data_at == FOLD__NONE)
         return fold__null;
     const fold__appended step = { cache, cache->length, end, f->n_nodes + 1, f->waiting_step };
-    *fold__step_at(f, place) = step;
-    const fold_node found = fold__record_whole(f, impl, operand, n_in, attr, rows, place);
+    *fold__step_at(f, data_at) = step;
+    const fold_node found = fold__record_whole(f, impl, operand, n_in, attr, rows, data_at);
     if (!fold_node_is_null(found) && !f->desc.measure) {
-        f->waiting_step = place;
+        f->waiting_step = data_at;
         cache->own.recorded = f->salt;
     }
     return found;
@@ -17072,13 +17074,13 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     if (!fold__each_row_has(f, who, count, what, rows) ||
         !fold__indices_ok(f, who, "row", index, rows, (int)f->shapes[operand.shape].size))
         return fold__null;
-    const uint32_t place = fold__place_data(f, 2 * (size_t)rows);
-    if (place == FOLD__NONE)
+    const uint32_t data_at = fold__alloc_data(f, 2 * (size_t)rows);
+    if (data_at == FOLD__NONE)
         return fold__null;
-    uint64_t *data = (uint64_t *)(void *)fold__at_place(f, place);
+    uint64_t *data = (uint64_t *)(void *)fold__data_ptr(f, data_at);
     for (int row = 0; row < rows; row++)
         data[row] = (uint64_t)index[row];
-    fold__ask_op(f, &request, impl, &operand, 1, NULL, place);
+    fold__ask_op(f, &request, impl, &operand, 1, NULL, data_at);
     request.list_mode = FOLD__ROW_DATA;
     return fold__record(f, &request);
 }
@@ -18466,7 +18468,7 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 #define FOLD__REFRESH_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
     FOLD__ARRAYS(FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH_RUN,
                  FOLD__REFRESH_RUN)
-    f->element_tag = f->header_call = f->place;
+    f->element_tag = f->header_call = f->data_at;
     fold__carver carver = { run->node_arrays, 0 };
     fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
     if (carver.base) {
@@ -19251,7 +19253,7 @@ static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
              : fold__attention_of(program.shape, attr, (int)rows, (int)fold__edge_rows(f, first + 1));
     fold__adjacency adjacency;
     if (!step && attr[1] == FOLD__MASK_EDGES) {
-        const float *index = fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        const float *index = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
         adjacency = fold__adjacency_of((const int *)(const void *)index, attention.queries, attention.keys);
         adjacency.max_edges = (int)(fold__node_op_data(f, id) >> 32);
         attention.adjacency = &adjacency;
@@ -22106,7 +22108,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
 /* Runs an op over any number of rows, for each row of what it gives over those that an index tells
-   (fold__place_segments). */
+   (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22146,7 +22148,7 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     const uint32_t op = fold__node_sig(f, id)->op;
     prepared->engine.index =
         op < FOLD__OP_COUNT
-            ? (const int *)(const void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id))
+            ? (const int *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id))
             : NULL;
     prepared->engine.sparse_grad = backward && fold__is_sparse_take(f, id) &&
                                    f->run->mode[f->edge_source[f->first_edge[id]]] == FOLD__GRAD_SUM;
@@ -22203,7 +22205,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
         uint32_t first, moved = fold__rows_in_part(worker, list != NULL, call, &first);
         float *const from = base + (list ? (int32_t)list[call] : (ptrdiff_t)call) * stride, *to = from;
         if (run->state[id] & (FOLD__PERSIST | FOLD__BOUNDARY)) {
-            to = (run->state[id] & FOLD__PERSIST) ? fold__at_place(f, f->place[id])
+            to = (run->state[id] & FOLD__PERSIST) ? fold__data_ptr(f, f->data_at[id])
                                                   : run->region + (size_t)run->boundary_value_at[id] * 16;
             const size_t at = first * (size_t)stride, floats = moved * (size_t)stride;
             const fold__map_call copy = { NULL, to + at, from + at, NULL, NULL, 0, floats };
@@ -22360,7 +22362,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
         fold__clear_row(to, end - at);
     if (noted & FOLD__SPARSE_GRAD) { /* zeros where a row was taken before */
         const uint32_t call = fold__edge_call(f, edge);
-        const float *data = fold__at_place(f, (uint32_t)fold__node_op_data(f, call));
+        const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
         for (uint32_t row = 0; row < f->length[call]; row++)
             if (index[row] >= some.from && index[row] < some.to)
@@ -22410,9 +22412,9 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
         if (kept->node != id)
             continue;
         if (kept->filled)
-            fold__add_row(f, fold__at_place(f, kept->place) + at, row, size);
+            fold__add_row(f, fold__data_ptr(f, kept->data_at) + at, row, size);
         else
-            memcpy(fold__at_place(f, kept->place) + at, row, size * sizeof *row);
+            memcpy(fold__data_ptr(f, kept->data_at) + at, row, size * sizeof *row);
         kept->filled |= some.to == rows;
     }
 }
@@ -23513,7 +23515,7 @@ static float *fold__address(const fold_ctx *f, uint32_t id)
     case FOLD__NODE_LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
     case FOLD__NODE_VIEW:
     case FOLD__NODE_MARKER: return NULL;
-    default: return fold__at_place(f, f->place[id]);
+    default: return fold__data_ptr(f, f->data_at[id]);
     }
 }
 
@@ -23614,10 +23616,10 @@ static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 static int fold__eager_place(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0, n_out = fold__node_sig(f, id)->n_out; output < n_out; output++) {
-        const uint32_t place = fold__place_data(f, fold__value_size(f, id + output));
-        if (place == FOLD__NONE)
+        const uint32_t data_at = fold__alloc_data(f, fold__value_size(f, id + output));
+        if (data_at == FOLD__NONE)
             return 0;
-        f->place[id + output] = place;
+        f->data_at[id + output] = data_at;
         f->kind[id + output] |= FOLD__IS_STORED;
     }
     if (!f->any_done) {
@@ -24303,9 +24305,9 @@ static void fold__place_results(fold_ctx *f)
     fold__run *run = f->run;
     for (uint32_t i = 0; i < run->plan.kept; i++) {
         const uint32_t id = run->kept[i];
-        if (f->place[id] != FOLD__NONE)
+        if (f->data_at[id] != FOLD__NONE)
             continue;
-        f->place[id] = (uint32_t)(f->data_used / 16);
+        f->data_at[id] = (uint32_t)(f->data_used / 16);
         f->data_used += fold__round_up(fold__value_size(f, id), 16);
     }
 }
@@ -25184,15 +25186,15 @@ static int fold__index_refs_fit(fold_ctx *f, uint32_t first)
 static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
 {
     if (fold__has_row_data(f, id)) {
-        uint64_t *data = (uint64_t *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        uint64_t *data = (uint64_t *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
         data[row] = (uint64_t)index;
     } else if (fold__is_choice(f, id)) {
-        int *own = (int *)(void *)fold__at_place(f, (uint32_t)fold__node_op_data(f, id));
+        int *own = (int *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
         own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* as fold__write_choices has it */
     } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
         f->node_data[id] = (uint64_t)index;
     } else if (fold__is_list(f, id)) {
-        ((int *)(void *)fold__at_place(f, fold__node_table_row(f, id)))[row] = index;
+        ((int *)(void *)fold__data_ptr(f, fold__node_table_row(f, id)))[row] = index;
     } else {
         f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
     }
@@ -25395,12 +25397,12 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
 static int fold__reserve_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
-        if (f->kept_grads[at].place != FOLD__NONE)
+        if (f->kept_grads[at].data_at != FOLD__NONE)
             continue;
-        const uint32_t place = fold__place_data(f, fold__value_size(f, f->kept_grads[at].node));
-        if (place == FOLD__NONE)
+        const uint32_t data_at = fold__alloc_data(f, fold__value_size(f, f->kept_grads[at].node));
+        if (data_at == FOLD__NONE)
             return 0;
-        f->kept_grads[at].place = place;
+        f->kept_grads[at].data_at = data_at;
     }
     return 1;
 }
@@ -25410,7 +25412,7 @@ static void fold__settle_kept_grads(fold_ctx *f)
     for (uint32_t at = 0; at < f->n_kept_grads; at++) {
         fold__kept_grad *kept = &f->kept_grads[at];
         if (!kept->filled)
-            fold__clear_row(fold__at_place(f, kept->place), fold__value_size(f, kept->node));
+            fold__clear_row(fold__data_ptr(f, kept->data_at), fold__value_size(f, kept->node));
         kept->filled = 1;
     }
 }
@@ -26004,8 +26006,8 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
     const int count = *ref->count, rows[2] = { ref->end, (int)f->length[ref->node] };
     const int *const ends[2] = { ref->index, ref->to };
     if (writes) {
-        const uint32_t place = (uint32_t)fold__node_op_data(f, ref->node);
-        fold__write_adjacency(f, place, ref->index, ref->to, count, rows[1], rows[0]);
+        const uint32_t data_at = (uint32_t)fold__node_op_data(f, ref->node);
+        fold__write_adjacency(f, data_at, ref->index, ref->to, count, rows[1], rows[0]);
         return 1;
     }
     if (count < 0 || count > ref->most)
@@ -26024,7 +26026,7 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
 static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
 {
     const uint32_t queries = f->length[ref.node], recorded = (uint32_t)fold__node_op_data(f, ref.node);
-    const int edges = ((const int *)(const void *)fold__at_place(f, recorded))[queries];
+    const int edges = ((const int *)(const void *)fold__data_ptr(f, recorded))[queries];
     if (ref.most < edges) {
         fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges at most, but node %u was recorded with %d",
                    ref.most, (unsigned)ref.node, edges);
@@ -26034,13 +26036,13 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const size_t had = fold__round_up(fold__adjacency_ints(f, (size_t)edges, queries, keys), 16);
     const size_t wanted = fold__round_up(fold__adjacency_ints(f, (size_t)ref.most, queries, keys), 16);
     const int grows = 16 * (size_t)recorded + had == f->data_used; /* nothing lies behind it */
-    const uint32_t place = fold__place_data(f, grows ? wanted - had : wanted);
-    if (place == FOLD__NONE ||
+    const uint32_t data_at = fold__alloc_data(f, grows ? wanted - had : wanted);
+    if (data_at == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         return;
     if (!grows)
-        memcpy(fold__at_place(f, place), fold__at_place(f, recorded), had * sizeof(int));
-    f->node_data[ref.node] = (grows ? recorded : place) | (uint64_t)ref.most << 32;
+        memcpy(fold__data_ptr(f, data_at), fold__data_ptr(f, recorded), had * sizeof(int));
+    f->node_data[ref.node] = (grows ? recorded : data_at) | (uint64_t)ref.most << 32;
     f->index_refs[f->n_index_refs++] = ref;
 }
 
@@ -26081,7 +26083,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
     else if (fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) {
         fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
         kept->node = operand.source;
-        kept->place = FOLD__NONE;
+        kept->data_at = FOLD__NONE;
         kept->filled = 0;
         f->n_wanted++;
         f->kind[operand.source] |= FOLD__IS_GRAD_KEPT;
@@ -26240,7 +26242,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         f->values_shown = 1;
         if (!fold__is_list_operand(f, &operand) ||
             f->shapes[operand.shape].size == fold__row_size(f, operand.source))
-            return fold__at_place(f, kept->place) + operand.offset;
+            return fold__data_ptr(f, kept->data_at) + operand.offset;
         why = "is a window of a list's rows: ask for the gradient of the list";
     }
     fold__not_made(f, x, "grad", why);
