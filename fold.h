@@ -2711,7 +2711,7 @@ typedef struct fold__heap {
     fold__hole *first;
     char *block; /* NULL: there is none */
     size_t size, used; /* its bytes, and the most that were in use */
-    size_t lacking;    /* so large it would have to be for what did not fit last */
+    size_t bytes_refused;    /* so large it would have to be for what did not fit last */
 } fold__heap;
 
 enum { FOLD__GRAIN = sizeof(fold__hole) };
@@ -2746,12 +2746,12 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
         heap->used = fold__max_size(heap->used, (size_t)((char *)hole - heap->block) + bytes);
         return hole;
     }
-    heap->lacking = heap->size;
+    heap->bytes_refused = heap->size;
     for (fold__hole *hole = heap->first; hole; hole = hole->next)
         if ((char *)hole + hole->size == heap->block + heap->size) /* it would begin in the last hole */
-            heap->lacking = (size_t)((char *)hole - heap->block);
-    heap->lacking =
-        fold__round_up(heap->lacking, align < FOLD__ALIGN ? (size_t)FOLD__GRAIN : (size_t)FOLD__ALIGN) +
+            heap->bytes_refused = (size_t)((char *)hole - heap->block);
+    heap->bytes_refused =
+        fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__GRAIN : (size_t)FOLD__ALIGN) +
         bytes;
     return NULL;
 }
@@ -11962,7 +11962,7 @@ static const char *fold__when_full(const fold_model *m, char text[FOLD__WHEN_FUL
         fold__format(text, FOLD__WHEN_FULL,
                      ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
                      "(fold_model_measure)",
-                     (double)m->heap.size, (double)(m->heap.lacking + FOLD__ALIGN - 1));
+                     (double)m->heap.size, (double)(m->heap.bytes_refused + FOLD__ALIGN - 1));
     return text;
 }
 
@@ -13390,7 +13390,7 @@ struct fold_ctx {
     uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* no kept node before it waits for its value */
-    uint32_t waiting_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
+    uint32_t pending_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
     uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
     uint32_t dedupe_size;
@@ -13405,11 +13405,12 @@ struct fold_ctx {
     uint32_t peak_nodes; /* with those that were dropped, as merged calls are */
     uint32_t peak_edges;
     size_t data_used; /* floats */
-    size_t lacking;   /* bytes that this recording was refused */
+    size_t bytes_refused;   /* bytes that this recording was refused */
     /* fold__refresh_tables, for the linker; NULL: there are no such rows */
     void (*refresh_tables)(fold_ctx *f);
     uint32_t n_keeps;
-    uint32_t n_wanted;  /* values and gradients that were named to be kept before any run had made them */
+    /* values and gradients that were named to be kept before any run had made them */
+    uint32_t n_keep_requests;
     uint32_t old_nodes; /* how many nodes there were at the last run, */
     uint32_t old_merged; /* and merged calls */
     uint32_t n_kept_grads;
@@ -13432,7 +13433,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* how often signatures were forgotten */
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int pinned;          /* signatures are in use beside the recording: none may be forgotten */
+    int sig_pins;          /* signatures are in use beside the recording: none may be forgotten */
     size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
     uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape that has the hash; 0: none */
@@ -13596,7 +13597,7 @@ static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
-    size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->lacking;
+    size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->bytes_refused;
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
                                 FOLD__ALIGN);
@@ -13633,7 +13634,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     if (!fits && !f->error.status && fold__forget_idle(f))
         fits = fold__arena_need(&f->arena, which, bytes);
     if (!fits)
-        f->lacking +=
+        f->bytes_refused +=
             fold__round_up(bytes, FOLD__ALIGN) - fold__round_up(fold__array_use(f, which), FOLD__ALIGN);
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
     fold__note_use(f);
@@ -14274,9 +14275,9 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
         signature.tag_cell = f->frame.tag;
         signature.tag_op = f->frame.ordinal + 1;
     }
-    f->pinned++;
+    f->sig_pins++;
     const uint32_t sig = fold__intern_sig(f, request, &signature, key, count);
-    f->pinned--;
+    f->sig_pins--;
     return sig;
 }
 
@@ -14400,10 +14401,10 @@ static uint32_t fold__table_for(uint32_t least, uint32_t entries)
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
-    if (!f->arena.block || !in_need || f->pinned || f->forgot_at == f->resets)
+    if (!f->arena.block || !in_need || f->sig_pins || f->forgot_at == f->resets)
         return 0;
     f->forgot_at = f->resets;
-    f->lacking = 0;
+    f->bytes_refused = 0;
     fold__clear_error(&f->error);
     memset(f->recent, 0, sizeof f->recent);
     if (f->n_sigs) {
@@ -15146,7 +15147,7 @@ static void fold__reset(fold_ctx *f)
     const size_t cleared = offsetof(fold_ctx, n_nodes);
     memset((char *)f + cleared, 0, offsetof(fold_ctx, frame) + sizeof f->frame - cleared);
     f->first_edge[1] = 0;
-    f->first_keep = f->waiting_step = FOLD__NONE;
+    f->first_keep = f->pending_step = FOLD__NONE;
     f->quantized = f->model->quantized;
     if (fold__merges(f) && f->dedupe_table)
         memset(f->dedupe_table, 0, f->dedupe_size * sizeof(uint32_t));
@@ -16950,7 +16951,7 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
    context that is gone may have had the same salts. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
-    uint32_t at = cache->own.recorded == f->salt ? f->waiting_step : FOLD__NONE;
+    uint32_t at = cache->own.recorded == f->salt ? f->pending_step : FOLD__NONE;
     while (at != FOLD__NONE && fold__step_at(f, at)->cache != cache)
         at = fold__step_at(f, at)->waiting;
     return at != FOLD__NONE;
@@ -16994,11 +16995,11 @@ static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_
     const uint32_t data_at = fold__alloc_data(f, sizeof(fold__appended) / sizeof(float));
     if (data_at == FOLD__NONE)
         return fold__null;
-    const fold__appended step = { cache, cache->length, end, f->n_nodes + 1, f->waiting_step };
+    const fold__appended step = { cache, cache->length, end, f->n_nodes + 1, f->pending_step };
     *fold__step_at(f, data_at) = step;
     const fold_node found = fold__record_whole(f, impl, operand, n_in, attr, rows, data_at);
     if (!fold_node_is_null(found) && !f->desc.measure) {
-        f->waiting_step = data_at;
+        f->pending_step = data_at;
         cache->own.recorded = f->salt;
     }
     return found;
@@ -18334,7 +18335,7 @@ typedef struct fold__run {
     int all_again;      /* eager: and computes all that was recorded */
     int again;          /* it computes again what was there */
     int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
-    uint32_t torn_salt; /* the recording whose values are of two runs, as a begun one did not end */
+    uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
     int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
     uint32_t version;    /* the model's when it began, */
     fold__recorded from; /* and what was recorded by then */
@@ -18352,8 +18353,8 @@ typedef struct fold__run {
     size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
     size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
     uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t shown_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    fold__recorded shown;              /* all that was recorded by then */
+    uint32_t plan_salt;               /* the recording whose plan this is; 0: no plan is whole */
+    fold__recorded plan_of;              /* all that was recorded by then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
@@ -18487,7 +18488,7 @@ static void fold__forget_runs(fold_ctx *f)
         f->arrays[FOLD__ARRAY_FACTS].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
     f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
-    f->run->shown_salt = 0;
+    f->run->plan_salt = 0;
     f->run->replayed = 0;
     for (int thread = 0; thread < fold__threads_of(f); thread++)
         f->run->worker[thread].events = f->run->worker[thread].slow_events = 0;
@@ -24968,16 +24969,16 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
 static fold__recorded fold__recorded_now(const fold_ctx *f)
 {
-    const fold__recorded now = { f->n_nodes, f->n_edges, f->n_wanted };
+    const fold__recorded now = { f->n_nodes, f->n_edges, f->n_keep_requests };
     return now;
 }
 static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
 {
-    return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_wanted;
+    return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
 /* Whether a begun run that did not end has overwritten values of this recording. */
-static int fold__is_torn(const fold_ctx *f) { return f->run->torn_salt == f->salt; }
+static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
 /* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
    a backward that was given up are incomplete. */
@@ -24998,7 +24999,7 @@ static void fold__close_run(fold_ctx *f)
     if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
         fold__restart_kept_grads(f);
     if (run->open)
-        f->pinned--;
+        f->sig_pins--;
     run->open = run->begun = 0;
 }
 
@@ -25013,7 +25014,7 @@ static void fold__open_run(fold_ctx *f, int begin)
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
     run->progress.phase = FOLD__NONE;
-    f->pinned++;
+    f->sig_pins++;
 }
 
 /* Returns the batch of a step, or NONE: it is the sums. */
@@ -25216,7 +25217,7 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 /* Tells whether values that are there are not those of the parameters, or of two runs. */
 static int fold__is_stale(const fold_ctx *f)
 {
-    return f->any_done && (f->done_version != f->model->version || fold__is_torn(f));
+    return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
 }
 
 /* Forgets a value; where it was named to be kept, the next run computes it. */
@@ -25240,7 +25241,7 @@ static void fold__mark_done(fold_ctx *f)
     if (run->plan.kept)
         f->any_done = 1;
     f->done_version = f->model->version;
-    run->torn_salt = 0;
+    run->interrupted_salt = 0;
 }
 
 static void fold__note_stats(fold_ctx *f)
@@ -25283,8 +25284,8 @@ static void fold__note_stats(fold_ctx *f)
 static int fold__shows_plan(const fold_ctx *f)
 {
     const fold__run *run = f->run;
-    return !fold__is_eager(f) && run->shown_salt == f->salt && run->shown.nodes == f->n_nodes &&
-           run->shown.edges == f->n_edges;
+    return !fold__is_eager(f) && run->plan_salt == f->salt && run->plan_of.nodes == f->n_nodes &&
+           run->plan_of.edges == f->n_edges;
 }
 
 static void fold__find_last_readers(const fold_ctx *f, const fold__group *group, uint32_t *last)
@@ -25446,7 +25447,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 
 static int fold__steps_fit(fold_ctx *f)
 {
-    for (uint32_t at = f->waiting_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
+    for (uint32_t at = f->pending_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
         const fold__appended *step = fold__step_at(f, at);
         if (fold__ran(f, step->node) && step->cache->own.recorded != f->salt && !fold__is_eager(f))
             fold__fail(f, FOLD_BAD_STATE,
@@ -25459,7 +25460,7 @@ static int fold__steps_fit(fold_ctx *f)
 /* Caches have what a run has appended; other steps wait on. */
 static void fold__commit_steps(fold_ctx *f)
 {
-    uint32_t *waiting = &f->waiting_step;
+    uint32_t *waiting = &f->pending_step;
     while (*waiting != FOLD__NONE) {
         fold__appended *step = fold__step_at(f, *waiting);
         if (!fold__ran(f, step->node)) {
@@ -25502,8 +25503,8 @@ static void fold__end_run(fold_ctx *f)
         fold__note_stats(f);
         fold__keep_slow(f);
     }
-    run->shown_salt = f->salt;
-    run->shown = fold__recorded_now(f);
+    run->plan_salt = f->salt;
+    run->plan_of = fold__recorded_now(f);
     if (!f->desc.measure)
         fold__give_outputs(f, run->again && !run->idle);
     if (!run->idle)
@@ -25544,7 +25545,7 @@ static fold_status fold__finish_eager(fold_ctx *f)
 static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     const fold__run *run = f->run;
-    if (run->shown_salt != f->salt || !fold__nothing_since(f, &run->shown) || fold__is_stale(f) ||
+    if (run->plan_salt != f->salt || !fold__nothing_since(f, &run->plan_of) || fold__is_stale(f) ||
         run->of_layout != f->model->layout || f->n_index_refs != f->old_index_refs ||
         f->first_keep != FOLD__NONE)
         return 0;
@@ -25570,7 +25571,7 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
         fold__end_run(f);
     if (run->idle)
         return FOLD_OK;
-    run->shown_salt = 0;
+    run->plan_salt = 0;
     run->began = start;
     run->backward = run->asked_backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
@@ -25687,9 +25688,9 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
 static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
-    if (run->shown_salt != f->salt)
+    if (run->plan_salt != f->salt)
         return f->old_nodes ? "the last run was not finished: run anew" : "nothing was run since the reset";
-    if (!fold__nothing_since(f, &run->shown))
+    if (!fold__nothing_since(f, &run->plan_of))
         return "something was recorded since the last run, or named to be kept: run it first";
     if (run->of_layout != f->model->layout)
         return "parameters were added, frozen or thawed since the last run: record and run anew";
@@ -25744,7 +25745,7 @@ static void fold__end_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
     fold__command_list *const commands = &run->commands;
-    const size_t lacking = f->lacking, size = fold__round_up(commands->used, FOLD__ALIGN);
+    const size_t bytes_refused = f->bytes_refused, size = fold__round_up(commands->used, FOLD__ALIGN);
     const size_t scratch = run->plan.scratch + size / sizeof(float);
     commands->disabled = commands->size || !fold__ask(f, FOLD__ARRAY_SCRATCH, scratch, sizeof(float));
     if (!commands->disabled) {
@@ -25752,7 +25753,7 @@ static void fold__end_capture(fold_ctx *f)
         commands->size = size;
     }
     commands->first = NULL;
-    f->lacking = lacking;
+    f->bytes_refused = bytes_refused;
 }
 
 /* Runs the plan again. With commands it finds what was reserved. */
@@ -25868,7 +25869,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         fold__restart_kept_grads(f);
     f->run->sliced = 1;
     if (progress->phase != FOLD__NONE && (f->run->replays || f->run->recompute))
-        f->run->torn_salt = f->salt; /* values that are there get others */
+        f->run->interrupted_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
         (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
@@ -25938,7 +25939,7 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
     f->n_keeps++;
     if (!fold__makes_value(operand.kind) || (operand.kind & FOLD__IS_STORED))
         return;
-    f->n_wanted++;
+    f->n_keep_requests++;
     if (operand.source < f->first_keep)
         f->first_keep = operand.source;
 }
@@ -26085,7 +26086,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
         kept->node = operand.source;
         kept->data_at = FOLD__NONE;
         kept->filled = 0;
-        f->n_wanted++;
+        f->n_keep_requests++;
         f->kind[operand.source] |= FOLD__IS_GRAD_KEPT;
         f->kept_concats |= fold__is_concat(f, operand.source);
     }
@@ -26156,7 +26157,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
 /* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
-    if (f->run->begun || fold__is_torn(f))
+    if (f->run->begun || fold__is_interrupted(f))
         return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
     if (!f->old_nodes)
         return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
@@ -26165,7 +26166,8 @@ static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char 
 
 static int fold__is_there(const fold_ctx *f, uint32_t source)
 {
-    return !fold__makes_value(f->kind[source]) || (!fold__is_torn(f) && (f->kind[source] & FOLD__IS_STORED));
+    return !fold__makes_value(f->kind[source]) ||
+           (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
 static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
@@ -26235,7 +26237,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
     const char *why = "has no gradient: name it to fold_keep_grad before fold_backward";
     if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
         return NULL;
-    for (uint32_t at = 0; at < f->n_kept_grads && !fold__is_torn(f); at++) {
+    for (uint32_t at = 0; at < f->n_kept_grads && !fold__is_interrupted(f); at++) {
         const fold__kept_grad *kept = &f->kept_grads[at];
         if (kept->node != operand.source || !kept->filled)
             continue;
@@ -28127,7 +28129,7 @@ static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
         return f ? FOLD_BAD_STATE : FOLD_BAD_ARGUMENT;
-    const size_t lacking = f->lacking;
+    const size_t bytes_refused = f->bytes_refused;
     fold__carver carver = { NULL, 0 };
     memset(snapshot, 0, sizeof *snapshot);
     snapshot->ctx = f;
@@ -28135,10 +28137,10 @@ static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
     f->error.tell = NULL;
     snapshot->planned = fold__shows_plan(f);
     fold__carve_snapshot(snapshot, &carver);
-    f->pinned++;
+    f->sig_pins++;
     const int fits = fold__need(f, FOLD__ARRAY_LOOK, carver.at, 1);
-    f->pinned--;
-    f->lacking = lacking;
+    f->sig_pins--;
+    f->bytes_refused = bytes_refused;
     if (!fits) {
         f->error = snapshot->error;
         return FOLD_NO_MEMORY;
@@ -28755,7 +28757,7 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
     const int slow = f->desc.trace_over_ns != 0, threads = fold__threads_of(f);
     const uint64_t began = slow ? f->slow_began : f->run->began;
     fold_seen seen;
-    if (!f->trace_events || (slow ? !worker->slow_events : f->run->shown_salt != f->salt))
+    if (!f->trace_events || (slow ? !worker->slow_events : f->run->plan_salt != f->salt))
         return FOLD_OK;
     memset(&seen, 0, sizeof seen);
     seen.end_ns = slow ? f->slow_plan_ns : f->stats.schedule_ns;
