@@ -18294,7 +18294,7 @@ typedef struct fold__plan_key {
 #define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
-    ALL(uint32_t, maker, nodes) /* a value's: the signature in a group that makes it */                    \
+    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                 \
     ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
     SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */          \
@@ -19918,7 +19918,7 @@ static void fold__mark_boundary(fold_ctx *f)
         for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++)
             for (uint32_t edge = f->first_edge[run->calls[call]]; edge < f->first_edge[run->calls[call] + 1];
                  edge++) {
-                const uint32_t source = f->edge_source[edge], made = run->maker[source];
+                const uint32_t source = f->edge_source[edge], made = run->producer[source];
                 if (made != FOLD__NONE ? run->group_sig[made].group != group
                                        : (run->state[source] & FOLD__PREFIX) != 0)
                     run->state[source] |= FOLD__BOUNDARY;
@@ -19963,7 +19963,7 @@ static void fold__list_leaves(fold_ctx *f)
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
-    return &f->run->group_sig[f->run->maker[id]];
+    return &f->run->group_sig[f->run->producer[id]];
 }
 
 static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
@@ -19996,13 +19996,13 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         if (run->run_sig[run_sig].group_sig == FOLD__NONE && !fold__add_group_sig(f, group, run_sig))
             return 0;
         const uint32_t index = run->run_sig[run_sig].group_sig;
-        uint32_t *const maker = run->maker;
+        uint32_t *const producer = run->producer;
         fold__group_sig *group_sig = &run->group_sig[index];
         group_sig->calls++;
         if (group_sig->has_elements)
             group_sig->elems += chunk ? chunk : f->length[id];
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
-            maker[id + output] = index;
+            producer[id + output] = index;
     }
     for (uint32_t call = first_call; call < end_call && fold__goes_back(run) && run->some_parts; call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
@@ -20033,7 +20033,7 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
 
 /* The signature of a group whose operands are being looked at, and what that needs at hand. */
 typedef struct fold__reader {
-    const uint32_t *maker, *chain;
+    const uint32_t *producer, *chain;
     uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
@@ -20047,7 +20047,7 @@ typedef struct fold__reader {
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t slot,
                                          uint32_t *n_feeders)
 {
-    const uint32_t made = reader->maker[source], from = made - reader->first_sig;
+    const uint32_t made = reader->producer[source], from = made - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
         reader->leaf_group[source] = reader->group;
     if (from >= reader->n_sigs)
@@ -20066,7 +20066,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
-    const fold__reader reader = { run->maker,
+    const fold__reader reader = { run->producer,
                                   run->chain,
                                   fold__goes_back(run) && run->grad_leaves ? run->leaf_group : NULL,
                                   group->first_sig,
@@ -20195,9 +20195,9 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
     for (uint32_t at = 0; at < n_feeders; at++)
         f->feeders[at].sig = place[f->feeders[at].sig];
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
-        const uint32_t id = run->calls[call], sig = run->maker[id] - group->first_sig;
+        const uint32_t id = run->calls[call], sig = run->producer[id] - group->first_sig;
         for (uint32_t output = 0; output < sigs[sig].n_out; output++)
-            run->maker[id + output] = group->first_sig + place[sig];
+            run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
         while (place[sig] != sig) { /* each exchange puts one where it belongs */
@@ -20470,7 +20470,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     fold__waiting *const waiting = (fold__waiting *)(void *)run->gathered;
     uint32_t count = 0;
     for (uint32_t call = run->group[group].first_call; call < run->group[group].end_call; call++) {
-        const uint32_t id = run->calls[call], sig = run->maker[id] - first_sig;
+        const uint32_t id = run->calls[call], sig = run->producer[id] - first_sig;
         if (sig >= end_sig - first_sig)
             continue;
         for (uint32_t out_id = id, end = id + run->group_sig[first_sig + sig].n_out; out_id < end; out_id++)
@@ -20485,7 +20485,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
    readers of a call come after it. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
-    const uint32_t *const maker = f->run->maker, *const gathered_at = f->run->gathered_at;
+    const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
     fold__waiting *const waiting = greedy->waiting;
     fold__reads *reads = greedy->reads;
     uint32_t n_reads = 0;
@@ -20495,7 +20495,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
             /* as likely as not: no branch */
-            const uint32_t inside = maker[source] - greedy->first_sig < greedy->n_sigs;
+            const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
             reads[n_reads] = read;
@@ -20671,7 +20671,8 @@ static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
     const fold__run *run = (const fold__run *)by;
     if (run->depth[one] != run->depth[other])
         return run->depth[one] < run->depth[other];
-    return run->maker[one] != run->maker[other] ? run->maker[one] < run->maker[other] : one < other;
+    return run->producer[one] != run->producer[other] ? run->producer[one] < run->producer[other]
+                                                      : one < other;
 }
 
 static int fold__schedule_depth(fold_ctx *f, uint32_t which)
@@ -20684,7 +20685,7 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
         const uint32_t id = run->calls[call];
         uint32_t level = 0;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
-            if (run->maker[f->edge_source[edge]] - group->first_sig < group->end_sig - group->first_sig &&
+            if (run->producer[f->edge_source[edge]] - group->first_sig < group->end_sig - group->first_sig &&
                 depth[f->edge_source[edge]] + 1 > level)
                 level = depth[f->edge_source[edge]] + 1;
         for (uint32_t output = 0, n_out = fold__group_sig_of(f, id)->n_out; output < n_out; output++)
@@ -20693,8 +20694,8 @@ static int fold__schedule_depth(fold_ctx *f, uint32_t which)
     memcpy(sorted, run->calls + group->first_call, n_calls * sizeof *sorted);
     fold__sort(sorted, n_calls, fold__by_depth, run);
     for (uint32_t at = 0, end = 0; at < n_calls; at = end) {
-        const uint32_t sig = run->maker[run->gathered[at]], level = run->depth[run->gathered[at]];
-        for (; end < n_calls && run->maker[run->gathered[end]] == sig &&
+        const uint32_t sig = run->producer[run->gathered[at]], level = run->depth[run->gathered[at]];
+        for (; end < n_calls && run->producer[run->gathered[end]] == sig &&
                run->depth[run->gathered[end]] == level;
              end++)
             run->order[run->plan.order++] = run->gathered[end];
@@ -20729,7 +20730,7 @@ static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
     fold__run *run = f->run;
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
         run->order[run->plan.order++] = run->calls[call];
-        if (!fold__add_batch(f, run->maker[run->calls[call]], run->plan.order - 1))
+        if (!fold__add_batch(f, run->producer[run->calls[call]], run->plan.order - 1))
             return 0;
     }
     return 1;
@@ -20938,12 +20939,12 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
         const fold__run_sig *run_sig = &run->run_sig[reader->run_sig];
         for (uint32_t at = reader->first_feeder; at < reader->end_feeder; at++) {
             const fold__feeder *feeder = &f->feeders[at];
-            fold__group_sig *maker = &run->group_sig[group->first_sig + feeder->sig];
-            if (maker->last_read == FOLD__NONE || maker->last_read < reader->last_batch)
-                maker->last_read = reader->last_batch;
-            if ((run_sig->found.slot_back & feeder->slots) && reader->first_batch < maker->first_back)
-                maker->first_back = reader->first_batch;
-            maker->read_late |= (run_sig->found.slot_late & feeder->slots) != 0;
+            fold__group_sig *producer = &run->group_sig[group->first_sig + feeder->sig];
+            if (producer->last_read == FOLD__NONE || producer->last_read < reader->last_batch)
+                producer->last_read = reader->last_batch;
+            if ((run_sig->found.slot_back & feeder->slots) && reader->first_batch < producer->first_back)
+                producer->first_back = reader->first_batch;
+            producer->read_late |= (run_sig->found.slot_late & feeder->slots) != 0;
         }
     }
 }
@@ -21121,7 +21122,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
                 fold__block_of(run, block, &run->batch[index])->last == time;
         for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage; call++)
             for (uint32_t edge = f->first_edge[ids[call]]; edge < f->first_edge[ids[call] + 1]; edge++) {
-                const uint32_t source = f->edge_source[edge], made = run->maker[source];
+                const uint32_t source = f->edge_source[edge], made = run->producer[source];
                 if (made - group->first_sig >= group->end_sig - group->first_sig ||
                     run->group_sig[made].block == run->group_sig[made].calls)
                     continue;
@@ -24391,7 +24392,7 @@ static void fold__clear_outside(fold_ctx *f)
         if (source >= first)
             continue;
         run->state[source] = run->grad[source] = 0;
-        run->maker[source] = FOLD__NONE;
+        run->producer[source] = FOLD__NONE;
     }
 }
 
@@ -24421,7 +24422,7 @@ static int fold__make_plan(fold_ctx *f)
     run->plan.scratch = run->plan.without_reuse = 0;
     if (!fold__analyse_signatures(f))
         return 0;
-    memset(run->maker + first, 255, nodes * sizeof *run->maker);
+    memset(run->producer + first, 255, nodes * sizeof *run->producer);
     if (fold__goes_back(run) && run->grad_leaves)
         memset(run->leaf_group, 255, ((size_t)f->n_nodes + 2) * sizeof *run->leaf_group);
     fold__clear_outside(f);
@@ -25340,7 +25341,7 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
-    uint32_t *last = run->maker, *chain = run->part, bound = 0;
+    uint32_t *last = run->producer, *chain = run->part, bound = 0;
     if (run->bound != FOLD__NONE || !fold__shows_plan(f))
         return run->bound != FOLD__NONE ? run->bound : 0;
     memset(last, 0, ((size_t)f->n_nodes + 1) * sizeof *last);
@@ -28234,82 +28235,83 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
 }
 
 /* Tells what makes a value, as a name, and of calls with several outputs which of them. */
-typedef struct fold__maker {
+typedef struct fold__producer {
     const char *name;
     int out;
-} fold__maker;
-static fold__maker fold__maker_of(const fold_ctx *f, uint32_t id)
+} fold__producer;
+static fold__producer fold__producer_of(const fold_ctx *f, uint32_t id)
 {
     uint32_t param;
-    fold__maker maker = { fold__node_name(f, id), -1 };
+    fold__producer producer = { fold__node_name(f, id), -1 };
     const uint32_t call = fold__call_of(f, id);
     if (fold__leaf_param(f, id, &param))
-        maker.name = fold__params(f->model)[param].name;
+        producer.name = fold__params(f->model)[param].name;
     else if (fold__is_op(f, call) && fold__node_sig(f, call)->n_out > 1)
-        maker.out = (int)(id - call);
-    return maker;
+        producer.out = (int)(id - call);
+    return producer;
 }
 
-static int fold__same_maker(const fold__maker *one, const fold__maker *other)
+static int fold__same_producer(const fold__producer *one, const fold__producer *other)
 {
     return one->name == other->name && one->out == other->out;
 }
 
-/* Holds, for an operand of all calls of a batch, up to three different makers; the fourth stands for more. */
-typedef struct fold__makers {
-    fold__maker seen[4];
+/* Holds, for an operand of all calls of a batch, up to three different producers; the fourth stands for more.
+   */
+typedef struct fold__producers {
+    fold__producer seen[4];
     int count;
-} fold__makers;
-static void fold__find_makers(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
-                              fold__makers *maker)
+} fold__producers;
+static void fold__find_producers(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
+                                 fold__producers *producer)
 {
     const fold_ctx *f = snapshot->ctx;
-    maker->count = 0;
-    for (uint32_t i = 0; i < batch->count && maker->count < 4; i++) {
+    producer->count = 0;
+    for (uint32_t i = 0; i < batch->count && producer->count < 4; i++) {
         const fold__slots slots = fold__slots_of(f, snapshot->call[batch->first + i]);
         for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
-             edge < end && maker->count < 4; edge++) {
-            const fold__maker found = fold__maker_of(f, f->edge_source[edge]);
+             edge < end && producer->count < 4; edge++) {
+            const fold__producer found = fold__producer_of(f, f->edge_source[edge]);
             int old = 0;
-            while (old < maker->count && !fold__same_maker(&maker->seen[old], &found))
+            while (old < producer->count && !fold__same_producer(&producer->seen[old], &found))
                 old++;
-            if (old == maker->count)
-                maker->seen[maker->count++] = found;
+            if (old == producer->count)
+                producer->seen[producer->count++] = found;
         }
     }
 }
 
-static int fold__same_makers(const fold__makers *one, const fold__makers *other)
+static int fold__same_producers(const fold__producers *one, const fold__producers *other)
 {
     int same = one->count == other->count;
     for (int i = 0; i < one->count && same; i++)
-        same = fold__same_maker(&one->seen[i], &other->seen[i]);
+        same = fold__same_producer(&one->seen[i], &other->seen[i]);
     return same;
 }
 
-static void fold__put_makers(fold__text *text, const fold__makers *maker)
+static void fold__put_producers(fold__text *text, const fold__producers *producer)
 {
-    for (int i = 0; i < maker->count; i++) {
+    for (int i = 0; i < producer->count; i++) {
         if (i)
             fold__put_bytes(text, "|", 1);
-        fold__put_name(text, i < 3 ? maker->seen[i].name : "..");
-        if (i < 3 && maker->seen[i].out >= 0)
-            fold__put(text, ".%d", maker->seen[i].out);
+        fold__put_name(text, i < 3 ? producer->seen[i].name : "..");
+        if (i < 3 && producer->seen[i].out >= 0)
+            fold__put(text, ".%d", producer->seen[i].out);
     }
-    if (maker->count)
+    if (producer->count)
         fold__put_bytes(text, " ", 1);
 }
 
 static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
-                                const fold__makers *makers)
+                                const fold__producers *producers)
 {
     const fold__sig *sig = &snapshot->ctx->sigs[batch->sig];
     const int end = slot < sig->n_in ? sig->n_in : sig->n_in + sig->n_list;
     int same = 1;
-    for (fold__makers other; slot + same < end; same++) {
-        fold__find_makers(snapshot, batch, slot + same, &other);
+    for (fold__producers other; slot + same < end; same++) {
+        fold__find_producers(snapshot, batch, slot + same, &other);
         const int is_other = (sig->shared >> slot ^ sig->shared >> (slot + same)) & 1;
-        if ((batch->count && is_other) || !fold__same_makers(makers, &other))
+        if ((batch->count && is_other) || !fold__same_producers(producers, &other))
             break;
         if (memcmp(fold__sig_in_shape(snapshot->ctx, sig, slot),
                    fold__sig_in_shape(snapshot->ctx, sig, slot + same), sizeof(fold_shape)))
@@ -28325,9 +28327,9 @@ static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
     const fold_ctx *f = snapshot->ctx;
     const fold__sig *sig = &f->sigs[batch->sig];
     for (int component = 0, same; component < sig->n_in + sig->n_list; component += same) {
-        fold__makers makers;
-        fold__find_makers(snapshot, batch, component, &makers);
-        same = fold__equal_operands(snapshot, batch, component, &makers);
+        fold__producers producers;
+        fold__find_producers(snapshot, batch, component, &producers);
+        same = fold__equal_operands(snapshot, batch, component, &producers);
         if (component)
             fold__put_bytes(text, ", ", 2);
         if (component >= sig->n_in && batch->count)
@@ -28338,7 +28340,7 @@ static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
             fold__put(text, "%d of ", same);
         if (component < sig->n_in && batch->count && (sig->shared >> component & 1))
             fold__put(text, "shared ");
-        fold__put_makers(text, &makers);
+        fold__put_producers(text, &producers);
         fold__put_shape(text, fold__sig_in_shape(f, sig, component));
     }
 }
@@ -28698,7 +28700,7 @@ static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_see
         fold__see_signature(f, f->sig[id], seen);
     fold__see_node(snapshot, id, seen);
     seen->what = FOLD_SEEN_LEAF;
-    seen->name = fold__maker_of(f, id).name;
+    seen->name = fold__producer_of(f, id).name;
     if (fold__leaf_param(f, id, &param))
         seen->param[0] = fold_param_at(f->model, (int)param);
     seen->row = -1;
