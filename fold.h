@@ -2700,97 +2700,98 @@ static size_t fold__to_align(const void *block)
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__GRAIN, and what is free is
-   a list of holes in the order of addresses. A piece comes from the first hole that is large enough, so where
-   pieces lie does not depend on how large the block is. */
-typedef struct fold__hole {
+/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__HEAP_ALIGN, and what is
+   free is a list of free blocks in the order of addresses. A piece comes from the first free block that is
+   large enough, so where pieces lie does not depend on how large the block is. */
+typedef struct fold__free_block {
     size_t size;
-    struct fold__hole *next;
-} fold__hole;
+    struct fold__free_block *next;
+} fold__free_block;
 typedef struct fold__heap {
-    fold__hole *first;
+    fold__free_block *first;
     char *block; /* NULL: there is none */
     size_t size, used; /* its bytes, and the most that were in use */
     size_t bytes_refused;    /* so large it would have to be for what did not fit last */
 } fold__heap;
 
-enum { FOLD__GRAIN = sizeof(fold__hole) };
+enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
 
-static size_t fold__piece(size_t size) { return fold__round_up(size ? size : 1, FOLD__GRAIN); }
+static size_t fold__alloc_size(size_t size) { return fold__round_up(size ? size : 1, FOLD__HEAP_ALIGN); }
 
-static fold__hole *fold__cut_hole(fold__hole *hole, size_t bytes)
+static fold__free_block *fold__cut_free_block(fold__free_block *block, size_t bytes)
 {
-    fold__hole *rest = (fold__hole *)(void *)((char *)hole + bytes);
-    rest->size = hole->size - bytes;
-    rest->next = hole->next;
-    hole->size = bytes;
-    hole->next = rest;
+    fold__free_block *rest = (fold__free_block *)(void *)((char *)block + bytes);
+    rest->size = block->size - bytes;
+    rest->next = block->next;
+    block->size = bytes;
+    block->next = rest;
     return rest;
 }
 
 static void *fold__heap_take(size_t size, size_t align, void *user)
 {
     fold__heap *heap = (fold__heap *)user;
-    const size_t bytes = size < SIZE_MAX / 2 ? fold__piece(size) : SIZE_MAX;
-    for (fold__hole **at = &heap->first; *at; at = &(*at)->next) {
-        fold__hole *hole = *at;
+    const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
+    for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
+        fold__free_block *block = *at;
         /* aligning to pages would be for speed alone */
-        const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(hole);
-        if (hole->size < skip || hole->size - skip < bytes)
+        const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
+        if (block->size < skip || block->size - skip < bytes)
             continue;
         if (skip) {
-            at = &hole->next;
-            hole = fold__cut_hole(hole, skip);
+            at = &block->next;
+            block = fold__cut_free_block(block, skip);
         }
-        *at = hole->size > bytes ? fold__cut_hole(hole, bytes) : hole->next;
-        heap->used = fold__max_size(heap->used, (size_t)((char *)hole - heap->block) + bytes);
-        return hole;
+        *at = block->size > bytes ? fold__cut_free_block(block, bytes) : block->next;
+        heap->used = fold__max_size(heap->used, (size_t)((char *)block - heap->block) + bytes);
+        return block;
     }
     heap->bytes_refused = heap->size;
-    for (fold__hole *hole = heap->first; hole; hole = hole->next)
-        if ((char *)hole + hole->size == heap->block + heap->size) /* it would begin in the last hole */
-            heap->bytes_refused = (size_t)((char *)hole - heap->block);
-    heap->bytes_refused =
-        fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__GRAIN : (size_t)FOLD__ALIGN) +
-        bytes;
+    for (fold__free_block *block = heap->first; block; block = block->next)
+        /* it would begin in the last free block */
+        if ((char *)block + block->size == heap->block + heap->size)
+            heap->bytes_refused = (size_t)((char *)block - heap->block);
+    heap->bytes_refused = fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__HEAP_ALIGN
+                                                                                  : (size_t)FOLD__ALIGN) +
+                          bytes;
     return NULL;
 }
 
-static void fold__join_holes(fold__hole *hole)
+static void fold__join_free_blocks(fold__free_block *block)
 {
-    fold__hole *next = hole->next;
-    if (!next || (char *)hole + hole->size != (char *)next)
+    fold__free_block *next = block->next;
+    if (!next || (char *)block + block->size != (char *)next)
         return;
-    hole->size += next->size;
-    hole->next = next->next;
+    block->size += next->size;
+    block->next = next->next;
 }
 
 static void fold__heap_give(void *memory, size_t size, void *user)
 {
     fold__heap *heap = (fold__heap *)user;
-    fold__hole *hole = (fold__hole *)memory, *before = NULL;
-    hole->size = fold__piece(size);
-    hole->next = heap->first;
-    for (; hole->next && hole->next < hole; hole->next = before->next)
-        before = hole->next;
+    fold__free_block *block = (fold__free_block *)memory, *before = NULL;
+    block->size = fold__alloc_size(size);
+    block->next = heap->first;
+    for (; block->next && block->next < block; block->next = before->next)
+        before = block->next;
     if (before)
-        before->next = hole;
+        before->next = block;
     else
-        heap->first = hole;
-    fold__join_holes(hole);
+        heap->first = block;
+    fold__join_free_blocks(block);
     if (before)
-        fold__join_holes(before);
+        fold__join_free_blocks(before);
 }
 
-/* Makes one hole of all of a block; of a small one, none. */
+/* Makes one free block of all of a block; of a small one, none. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
     fold__heap heap = { NULL, (char *)memory->block + skip, 0, 0, 0 };
     if (memory->block_size < skip + FOLD__ALIGN)
         return heap;
-    heap.first = (fold__hole *)(void *)heap.block;
-    heap.first->size = heap.size = (memory->block_size - skip) / FOLD__GRAIN * FOLD__GRAIN;
+    heap.first = (fold__free_block *)(void *)heap.block;
+    heap.first->size = heap.size = (memory->block_size - skip) / FOLD__HEAP_ALIGN * FOLD__HEAP_ALIGN;
     heap.first->next = NULL;
     return heap;
 }
@@ -11928,7 +11929,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
         fold__fail_in(&none, FOLD_NO_MEMORY,
                       "fold_model_desc: memory.block_size is %.0f, a model alone takes %.0f bytes",
                       (double)settings.memory.block_size,
-                      (double)(fold__to_align(settings.memory.block) + fold__piece(sizeof *m)));
+                      (double)(fold__to_align(settings.memory.block) + fold__alloc_size(sizeof *m)));
     if (!m)
         return NULL;
     m->arena.array = m->arrays;
@@ -18324,7 +18325,7 @@ typedef struct fold__run {
     uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
     int backward;
     int grad_leaves; /* inputs or looked-up values get gradients */
-    int some_parts;  /* contributions leave holes in some gradient */
+    int some_parts;  /* contributions leave free blocks in some gradient */
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
