@@ -14138,8 +14138,9 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made of its draft if new; 0 on failure. Keys are compared in full. */
-static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
+/* Returns the signature of a key, made of its temporary file if new; 0 on failure. Keys are compared in full.
+   */
+static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *temp_file,
                                  const uint32_t *key, uint32_t words)
 {
     const uint32_t hash = fold__hash_words(key, words);
@@ -14158,14 +14159,14 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
         !fold__need(f, FOLD__ARRAY_KEYS, f->pool_used[FOLD__POOL_KEYS] + words, sizeof *key))
         return 0;
-    draft->first[FOLD__POOL_KEYS] = f->pool_used[FOLD__POOL_KEYS];
-    draft->count[FOLD__POOL_KEYS] = words;
-    draft->hash = hash;
-    if (!fold__new_sig(f, draft, request, key + draft->in_shape))
+    temp_file->first[FOLD__POOL_KEYS] = f->pool_used[FOLD__POOL_KEYS];
+    temp_file->count[FOLD__POOL_KEYS] = words;
+    temp_file->hash = hash;
+    if (!fold__new_sig(f, temp_file, request, key + temp_file->in_shape))
         return 0;
     memcpy(f->keys + f->pool_used[FOLD__POOL_KEYS], key, words * sizeof *key);
     f->pool_used[FOLD__POOL_KEYS] += words;
-    f->sigs[++f->n_sigs] = *draft;
+    f->sigs[++f->n_sigs] = *temp_file;
     fold__enter_sig(f, f->n_sigs);
     return f->n_sigs;
 }
@@ -29153,7 +29154,7 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 #ifndef FOLD_NO_STDIO
 /* Does what C has no words for. It makes a file that others know to be held while its descriptor is open,
    removes one that nobody holds, and waits for the disk. Stdio writes the file. */
-enum { FOLD__TAKEN = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
+enum { FOLD__NAME_IN_USE = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
@@ -29188,9 +29189,9 @@ static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (file < 0 || fold__disk_lock(file, path))
-        return file < 0 && errno == EEXIST ? FOLD__TAKEN : file;
+        return file < 0 && errno == EEXIST ? FOLD__NAME_IN_USE : file;
     close(file);
-    return FOLD__TAKEN;
+    return FOLD__NAME_IN_USE;
 }
 
 static void fold__disk_clear(const char *path)
@@ -29238,7 +29239,7 @@ static int fold__disk_create(const char *path)
     void *handle = CreateFileW(fold__wide(path, wide), writing, share_all, NULL, create_new, 0, NULL);
     if (handle != (void *)(intptr_t)-1)
         return _open_osfhandle((intptr_t)handle, _O_BINARY);
-    return GetLastError() == is_there ? FOLD__TAKEN : -1;
+    return GetLastError() == is_there ? FOLD__NAME_IN_USE : -1;
 }
 
 static void fold__disk_clear(const char *path)
@@ -29283,7 +29284,7 @@ static int fold__disk_replaceable(const char *path)
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
-    return there ? (fclose(there), FOLD__TAKEN) : 0;
+    return there ? (fclose(there), FOLD__NAME_IN_USE) : 0;
 }
 static void fold__disk_clear(const char *path) { (void)path; }
 static int fold__disk_sync(int file) { return (void)file, 0; }
@@ -29294,53 +29295,54 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* A draft is the file before it gets its name. Gives its own name, the first of 100 that nobody holds. */
+/* A temporary file is the file before it gets its name. Gives its own name, the first of 100 that nobody
+   holds. */
 enum { FOLD__DRAFTS = 100 };
-static int fold__draft_new(const char *path, char *draft, size_t size, fold__error *error)
+static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
-    int file = FOLD__TAKEN;
-    for (int i = 0; i < FOLD__DRAFTS && file == FOLD__TAKEN; i++) {
-        fold__format(draft, size, i ? "%s.%d.tmp" : "%s.tmp", path, i);
-        fold__disk_clear(draft);
-        file = fold__disk_create(draft);
+    int file = FOLD__NAME_IN_USE;
+    for (int i = 0; i < FOLD__DRAFTS && file == FOLD__NAME_IN_USE; i++) {
+        fold__format(temp_file, size, i ? "%s.%d.tmp" : "%s.tmp", path, i);
+        fold__disk_clear(temp_file);
+        file = fold__disk_create(temp_file);
     }
-    if (file == FOLD__TAKEN)
+    if (file == FOLD__NAME_IN_USE)
         fold__fail_in(error, FOLD_IO,
                       "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
                       FOLD__DRAFTS - 1);
     else if (file < 0)
-        fold__path_fail(error, "save", draft);
+        fold__path_fail(error, "save", temp_file);
     return file;
 }
 
-static void fold__draft_write(fold_model *m, const char *draft, int descriptor, const fold_save_desc *desc,
-                              fold__error *error)
+static void fold__temp_file_write(fold_model *m, const char *temp_file, int descriptor,
+                                  const fold_save_desc *desc, fold__error *error)
 {
     errno = 0;
-    FILE *file = fold__open_file(draft, 1);
+    FILE *file = fold__open_file(temp_file, 1);
     const fold_status status = file ? fold__write_file(m, fold_to_file, file, desc, error) : FOLD_IO;
     const int failed = status == FOLD_IO || (!status && (fflush(file) || fold__disk_sync(descriptor)));
     if ((file && fclose(file)) || failed)
-        fold__path_fail(error, "save", draft);
+        fold__path_fail(error, "save", temp_file);
 }
 
-static void fold__save_as(fold_model *m, const char *path, char *draft, size_t size,
+static void fold__save_as(fold_model *m, const char *path, char *temp_file, size_t size,
                           const fold_save_desc *desc, fold__error *error)
 {
     if (!fold__disk_replaceable(path)) {
         fold__fail_in(error, FOLD_IO, "save: '%.120s' is no regular file", path);
         return;
     }
-    const int descriptor = fold__draft_new(path, draft, size, error);
+    const int descriptor = fold__temp_file_new(path, temp_file, size, error);
     if (descriptor < 0)
         return;
-    fold__draft_write(m, draft, descriptor, desc, error);
-    if (!error->status && fold__disk_rename(draft, path))
+    fold__temp_file_write(m, temp_file, descriptor, desc, error);
+    if (!error->status && fold__disk_rename(temp_file, path))
         fold__path_fail(error, "save: renaming to", path);
     if (error->status)
-        fold__disk_remove(draft);
+        fold__disk_remove(temp_file);
     fold__disk_close(descriptor);
-    if (!error->status && fold__disk_sync_folder(draft))
+    if (!error->status && fold__disk_sync_folder(temp_file))
         fold__path_fail(error, "save: the folder of", path);
 }
 
@@ -29350,14 +29352,14 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
     if (!m || m->error.status)
         return fold_model_status(m);
     const size_t size = (path ? strlen(path) : 0) + sizeof ".99.tmp";
-    char *draft = (char *)(m->arena.memory.alloc)(size, FOLD__ALIGN, m->arena.memory.user);
+    char *temp_file = (char *)(m->arena.memory.alloc)(size, FOLD__ALIGN, m->arena.memory.user);
     if (!path)
         fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no path");
-    else if (draft)
-        fold__save_as(m, path, draft, size, desc, &error);
+    else if (temp_file)
+        fold__save_as(m, path, temp_file, size, desc, &error);
     else
         fold__fail_in(&error, FOLD_NO_MEMORY, "save: out of memory");
-    fold__release(m, draft, size);
+    fold__release(m, temp_file, size);
     return fold__file_end(m, &error);
 }
 #endif
