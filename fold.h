@@ -13292,7 +13292,7 @@ typedef struct fold__shape_entry {
 } fold__shape_entry;
 /* Tells a signature that feeds another, by its place in the group, and a mask of the inputs that it feeds. */
 typedef struct fold__feeder {
-    uint64_t slots;
+    uint64_t operands;
     uint32_t sig;
 } fold__feeder;
 /* Nodes [first, last] that samples share because identical calls were merged. */
@@ -13900,7 +13900,7 @@ FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode &
 
 /* Tells an operand's place in the list of a signature's inputs, by its position in the op or cell. Fixed
    inputs come first, and behind them the components of the list. */
-static uint32_t fold__slot_of(const fold__sig *sig, uint32_t position)
+static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
     if (!fold__is_by_rows(sig))
@@ -13929,9 +13929,9 @@ static int fold__alloc_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_ref
 
 static void fold__retarget_ref(const fold__sig *sig, uint32_t position, fold__ref *ref)
 {
-    const uint32_t slot = fold__slot_of(sig, position);
-    ref->kind = slot < sig->n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
-    ref->index = slot < sig->n_in ? slot : slot - sig->n_in;
+    const uint32_t operand = fold__operand_number(sig, position);
+    ref->kind = operand < sig->n_in ? FOLD__FROM_INPUT : FOLD__FROM_LIST;
+    ref->index = operand < sig->n_in ? operand : operand - sig->n_in;
 }
 
 /* Makes the one-op program of a new signature, whose shapes of inputs and outputs lie there already. */
@@ -14015,7 +14015,7 @@ static int fold__fail_shapes(fold_ctx *f, const char *name, const char *what, co
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s (inputs %s)", name, what, text);
 }
 
-static int fold__ref_slot(const fold__program *program, const fold__ref *ref)
+static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
 {
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
@@ -14038,7 +14038,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
         for (int operand = 0; operand < program.op[op_index].n_in; operand++) {
             const fold__ref *ref = fold__passed_operand(f->model, &program, &program.op[op_index], operand);
             if (ref && (ref->kind == FOLD__FROM_INPUT || ref->kind == FOLD__FROM_LIST))
-                mask |= 1ull << fold__ref_slot(&program, ref);
+                mask |= 1ull << fold__ref_operand(&program, ref);
         }
     return mask;
 }
@@ -14074,7 +14074,7 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
         return 0;
     fold_shape *shape = f->op_shapes + used;
     for (int input = 0; input < inputs; input++)
-        shape[input] = f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape;
+        shape[input] = f->shapes[in_shape[fold__operand_number(sig, (uint32_t)input)]].shape;
     memset(shape + inputs, 0, (size_t)op->n_out * sizeof *shape);
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
@@ -14093,7 +14093,7 @@ static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold_
     const fold__cell_data *cell = sig->is_cell ? fold__called_cell(f->model, request->op) : NULL;
     for (int input = 0; cell && input < inputs; input++)
         if (!fold__check_cell_shape(f, cell, input,
-                                    &f->shapes[in_shape[fold__slot_of(sig, (uint32_t)input)]].shape))
+                                    &f->shapes[in_shape[fold__operand_number(sig, (uint32_t)input)]].shape))
             return 0;
     if (cell ? fold__is_by_rows(sig) && !fold__lift_program(f, sig)
              : !fold__infer_op(f, sig, request, in_shape))
@@ -15535,10 +15535,10 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const int parts = sig->n_in + sig->n_list, views = fold__is_by_rows(sig) && sig->n_in && !f->frame.cell;
     uint32_t at = whole.offset;
     for (int part = 0; part < parts; part++) {
-        const uint32_t slot = fold__slot_of(sig, (uint32_t)part), edge = f->first_edge[whole.source] + slot;
+        const uint32_t at_input = fold__operand_number(sig, (uint32_t)part), edge = f->first_edge[whole.source] + at_input;
         operand[part] = whole;
         operand[part].offset = at;
-        operand[part].shape = fold__key_of(f, sig)[sig->in_shape + slot];
+        operand[part].shape = fold__key_of(f, sig)[sig->in_shape + at_input];
         at += f->shapes[operand[part].shape].size;
         if (views)
             continue;
@@ -18030,7 +18030,7 @@ enum {
 typedef struct fold__batch {
     uint32_t group_sig, stage;       /* stage 0: a prologue, 1: an ordinary batch */
     uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_slot, first_elem; /* they begin at these rows of the signature's buffers */
+    uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
     uint32_t piece_slot, piece_elem; /* the prologue before it began at these */
 } fold__batch;
@@ -18090,9 +18090,9 @@ typedef struct fold__analysis {
     uint32_t elem_floats;   /* and for a list element */
     uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-    uint64_t slot_grad;     /* mask of inputs that get a gradient in some call */
-    uint64_t slot_back;     /* mask of inputs that backward reads */
-    uint64_t slot_late;     /* mask of inputs that weight gradients read at the end */
+    uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
+    uint64_t operand_back;     /* mask of inputs that backward reads */
+    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end */
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
@@ -18150,7 +18150,7 @@ typedef struct fold__progress {
 
 /* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
    or an input that all calls share. */
-enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_SLOT };
+enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
    the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
@@ -18274,11 +18274,11 @@ typedef struct fold__plan_key {
     ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                      \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */                 \
-    ALL(uint32_t, slot, nodes)         /* a call's: its row in its signature's buffers */                   \
-    SAME(uint32_t, leaf_group, slot)   /* before: the group that reads a leaf */                            \
-    SAME(uint32_t, gathered_at, slot)  /* before: of a value, the index of its call in a set */             \
-    ALL(uint32_t, elem_slot, nodes)    /* a call's: its list's first row in buffers of elements */          \
-    SAME(uint32_t, depth, elem_slot)   /* before: 1 + the largest depth of what it reads */                 \
+    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */                   \
+    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                            \
+    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */             \
+    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */          \
+    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */                 \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
@@ -18389,9 +18389,9 @@ static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 }
 
 /* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
-FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int slot)
+FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int operand)
 {
-    return fold__sig_input(f, sig, (uint32_t)slot)->size;
+    return fold__sig_input(f, sig, (uint32_t)operand)->size;
 }
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
 {
@@ -18583,7 +18583,7 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
     return tag > FOLD__TAG_ARGUMENT && input < (uint32_t)call->n_in + call->n_list
-               ? fold__slot_of(call, input)
+               ? fold__operand_number(call, input)
                : FOLD__NONE;
 }
 
@@ -18657,8 +18657,8 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
                 f->shapes[sig->out_shape[0]].size == 1 &&
                 (fold__op_of(f->model, sig->op)->flags & FOLD__FLOW);
-    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-        flows = flows && fold__input_floats(f, sig, slot) == 1;
+    for (int operand = 0; operand < sig->n_in + sig->n_list; operand++)
+        flows = flows && fold__input_floats(f, sig, operand) == 1;
     return flows;
 }
 
@@ -18703,60 +18703,60 @@ static int fold__prefix_runs(const fold_ctx *f)
 
 /* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list. A
    component is made of the rows of its edges: those of a whole list, or one. */
-typedef struct fold__slots {
+typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
     uint32_t first_edge, edges; /* one component's */
-} fold__slots;
-FOLD__INLINE fold__slots fold__slots_of(const fold_ctx *f, uint32_t id)
+} fold__call_operands;
+FOLD__INLINE fold__call_operands fold__operands_of_call(const fold_ctx *f, uint32_t id)
 {
-    fold__slots slots = { f, &f->sigs[f->sig[id]], f->first_edge[id], 0 };
-    if (slots.sig->n_list)
-        slots.edges = (f->first_edge[id + 1] - slots.first_edge - slots.sig->n_in) / slots.sig->n_list;
-    return slots;
+    fold__call_operands operands = { f, &f->sigs[f->sig[id]], f->first_edge[id], 0 };
+    if (operands.sig->n_list)
+        operands.edges = (f->first_edge[id + 1] - operands.first_edge - operands.sig->n_in) / operands.sig->n_list;
+    return operands;
 }
 
 FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
     return fold__has_elements(&f->sigs[f->sig[id]]) ? f->length[id] : 0;
 }
-static int fold__n_slots(const fold__slots *slots) { return slots->sig->n_in + slots->sig->n_list; }
-static uint32_t fold__slot_first(const fold__slots *slots, int slot)
+static int fold__n_call_operands(const fold__call_operands *operands) { return operands->sig->n_in + operands->sig->n_list; }
+static uint32_t fold__operand_first(const fold__call_operands *operands, int operand)
 {
-    return slots->first_edge + (slot < slots->sig->n_in
-                                    ? (uint32_t)slot
-                                    : slots->sig->n_in + ((uint32_t)slot - slots->sig->n_in) * slots->edges);
+    return operands->first_edge + (operand < operands->sig->n_in
+                                    ? (uint32_t)operand
+                                    : operands->sig->n_in + ((uint32_t)operand - operands->sig->n_in) * operands->edges);
 }
-static uint32_t fold__slot_edges(const fold__slots *slots, int slot)
+static uint32_t fold__operand_edges(const fold__call_operands *operands, int operand)
 {
-    return slot < slots->sig->n_in ? 1 : slots->edges;
+    return operand < operands->sig->n_in ? 1 : operands->edges;
 }
-static uint32_t fold__slot_floats(const fold__slots *slots, int slot)
+static uint32_t fold__call_operand_floats(const fold__call_operands *operands, int operand)
 {
-    return fold__input_floats(slots->ctx, slots->sig, slot);
+    return fold__input_floats(operands->ctx, operands->sig, operand);
 }
-static int fold__slot_shared(const fold__slots *slots, int slot)
+static int fold__operand_is_shared(const fold__call_operands *operands, int operand)
 {
-    return slot < slots->sig->n_in && (slots->sig->shared >> slot & 1);
+    return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* The slot of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
+/* The operand of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
    others. */
-FOLD__INLINE uint32_t fold__slot_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
+FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
         return nth;
     return sig->n_in + (sig->n_list == 1 ? 0 : (nth - sig->n_in) / ((edges - sig->n_in) / sig->n_list));
 }
 
-static uint64_t fold__all_slots(const fold__sig *sig) { return (1ull << (sig->n_in + sig->n_list)) - 1; }
+static uint64_t fold__all_operands(const fold__sig *sig) { return (1ull << (sig->n_in + sig->n_list)) - 1; }
 
 static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t first = f->first_edge[id], edges = f->first_edge[id + 1] - first;
     for (uint32_t nth = 0; nth < edges; nth++)
-        if (sig->differentiable >> fold__slot_of_edge(sig, nth, edges) & 1)
+        if (sig->differentiable >> fold__operand_of_edge(sig, nth, edges) & 1)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
@@ -18941,7 +18941,7 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
         grad |= (f->kind[id + output] & FOLD__IS_GRAD_KEPT) != 0;
     for (uint32_t nth = 0; nth < edges && !grad; nth++)
         grad = f->run->grad[f->edge_source[first + nth]] &&
-               (sig->differentiable >> fold__slot_of_edge(sig, nth, edges) & 1);
+               (sig->differentiable >> fold__operand_of_edge(sig, nth, edges) & 1);
     return grad;
 }
 
@@ -19037,32 +19037,32 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The slots whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
-FOLD__INLINE uint64_t fold__sending_slots(const fold__sig *sig)
+/* The operands whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
+FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns which slots read one with a gradient. An
-   edge that reads one row of a list is added up with others, which may read that row too. But each row of an
-   eager cell's copy of a whole list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads; returns which operands read one with a gradient.
+   An edge that reads one row of a list is added up with others, which may read that row too. But each row of
+   an eager cell's copy of a whole list is read by the copy of one element alone. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
     uint8_t *const mode = run->mode;
     const fold__sig *sig = fold__node_sig(f, id);
-    const uint64_t sends = fold__sending_slots(sig);
+    const uint64_t sends = fold__sending_operands(sig);
     const uint32_t first = f->first_edge[id], end = f->first_edge[id + 1];
-    uint64_t slots = 0;
+    uint64_t operands = 0;
     for (uint32_t edge = first; edge < end; edge++) {
         const uint32_t source = f->edge_source[edge], at = f->edge_offset[edge] & ~FOLD__WHOLE_LIST;
         if (!run->grad[source])
             continue;
-        const uint32_t slot = fold__slot_of_edge(sig, edge - first, end - first);
-        slots |= 1ull << slot;
-        if (!(sends >> slot & 1))
+        const uint32_t operand = fold__operand_of_edge(sig, edge - first, end - first);
+        operands |= 1ull << operand;
+        if (!(sends >> operand & 1))
             continue;
-        const uint32_t length = fold__input_floats(f, sig, (int)slot);
+        const uint32_t length = fold__input_floats(f, sig, (int)operand);
         if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
             const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
             mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
@@ -19073,7 +19073,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
             run->some_parts = 1;
         }
     }
-    return slots;
+    return operands;
 }
 
 /* Finds how the gradient of every value that needs one is put together, and which inputs of each signature
@@ -19090,7 +19090,7 @@ static void fold__gradient_modes(fold_ctx *f)
         run_sig->found.grad |= run->grad[id];
         run_sig->partly |= !run->grad[id];
         if (run->grad[id])
-            run_sig->found.slot_grad |= fold__note_edges(f, id);
+            run_sig->found.operand_grad |= fold__note_edges(f, id);
     }
     const uint32_t last = run->some_parts ? f->n_nodes : 0;
     run->some_parts = 0;
@@ -19146,7 +19146,7 @@ static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const
     switch (ref->kind) {
     case FOLD__FROM_VALUE: return f->run->facts[run_sig->found.first_facts + ref->index].grad;
     case FOLD__FROM_PARAM: return fold__trainable(f->model, &fold__params(f->model)[ref->index]);
-    default: return (int)(run_sig->found.slot_grad >> fold__ref_slot(program, ref) & 1);
+    default: return (int)(run_sig->found.operand_grad >> fold__ref_operand(program, ref) & 1);
     }
 }
 
@@ -19183,9 +19183,9 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         }
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
-        run_sig->found.slot_back |= 1ull << fold__ref_slot(program, ref);
+        run_sig->found.operand_back |= 1ull << fold__ref_operand(program, ref);
         if (late)
-            run_sig->found.slot_late |= 1ull << fold__ref_slot(program, ref);
+            run_sig->found.operand_late |= 1ull << fold__ref_operand(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         facts[op->first_value + (uint32_t)output].back = 1;
@@ -19369,7 +19369,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
             if (ref->kind == FOLD__FROM_VALUE)
                 deps |= facts[ref->index].deps;
             else if (ref->kind != FOLD__FROM_PARAM)
-                deps |= 1ull << fold__ref_slot(program, ref);
+                deps |= 1ull << fold__ref_operand(program, ref);
             grad |= fold__differentiable(fold__op_of(f->model, op->op), operand) &&
                     fold__ref_grad(f, run_sig, program, ref);
         }
@@ -19413,7 +19413,7 @@ static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, 
                            fold__ref_grad(f, run_sig, program, ref);
             if (wanted->grad && ref->kind != FOLD__FROM_PARAM)
                 fold__note_facts_part(ref->kind == FOLD__FROM_VALUE ? &facts[ref->index]
-                                                                    : &inputs[fold__ref_slot(program, ref)],
+                                                                    : &inputs[fold__ref_operand(program, ref)],
                                       ref->offset, wanted->part);
         }
     }
@@ -19432,7 +19432,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     const fold__program program = fold__program_of(f, sig);
     fold__value_facts *facts = f->run->facts + run_sig->found.first_facts, *inputs = facts + program.n_values;
     memset(facts, 0, fold__n_facts_of(&program) * sizeof *facts);
-    run_sig->found.slot_back = run_sig->found.slot_late = 0;
+    run_sig->found.operand_back = run_sig->found.operand_late = 0;
     fold__mark_needed_if_empty(&program, facts);
     fold__mark_places(f, &program, facts);
     fold__mark_gradients(f, run_sig, &program, facts);
@@ -19444,8 +19444,8 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     }
     for (int value = 0; value < program.n_values; value++)
         fold__settle_facts_parts(&facts[value], program.value[value].size);
-    for (int slot = 0; slot < program.n_in + program.n_list; slot++)
-        fold__settle_facts_parts(&inputs[slot], fold__input_floats(f, sig, slot));
+    for (int operand = 0; operand < program.n_in + program.n_list; operand++)
+        fold__settle_facts_parts(&inputs[operand], fold__input_floats(f, sig, operand));
     fold__measure_program(run_sig, &program, facts);
 }
 
@@ -19492,7 +19492,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
         sig_cache->trains = (uint8_t)fold__trains(f, &program);
         sig_cache->flows = (uint8_t)fold__sig_flows(f, &f->sigs[run->n_sig_caches]);
         sig_cache->stops =
-            f->sigs[run->n_sig_caches].differentiable != fold__all_slots(&f->sigs[run->n_sig_caches]);
+            f->sigs[run->n_sig_caches].differentiable != fold__all_operands(&f->sigs[run->n_sig_caches]);
     }
     return 1;
 }
@@ -19557,7 +19557,7 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
     const uint32_t *first = &run->sig_cache[run_sig->sig].analyses;
     for (uint32_t at = *first; at; at = run->analysis[at - 1].next) {
         const fold__analysis *analysis = &run->analysis[at - 1];
-        if (analysis->slot_grad != run_sig->found.slot_grad || analysis->grad != run_sig->found.grad ||
+        if (analysis->operand_grad != run_sig->found.operand_grad || analysis->grad != run_sig->found.grad ||
             analysis->backward != fold__goes_back(run))
             continue;
         run_sig->found = *analysis;
@@ -20040,13 +20040,13 @@ typedef struct fold__reader {
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *slots;       /* for each signature, the inputs of this one that it feeds */
+    uint64_t *operands;       /* for each signature, the inputs of this one that it feeds */
     fold__feeder *feeders; /* all that feed any, as found */
 } fold__reader;
 
 /* Notes which signature makes an input's value, behind the other feeders if it is a new one. Returns the
    reader's own longest chain up to the value. */
-FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t slot,
+FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_feeders)
 {
     const uint32_t made = reader->producer[source], from = made - reader->first_sig;
@@ -20054,17 +20054,17 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
         reader->leaf_group[source] = reader->group;
     if (from >= reader->n_sigs)
         return 0;
-    if (!(reader->slots[from] & slot)) {
-        if (!reader->slots[from])
+    if (!(reader->operands[from] & operand)) {
+        if (!reader->operands[from])
             reader->feeders[(*n_feeders)++].sig = from;
-        reader->slots[from] |= slot;
+        reader->operands[from] |= operand;
     }
     return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
 }
 
 /* Finds which signatures feed which inputs of a signature, and for each of its calls the longest chain of its
-   own calls that ends there. `slots` is all zero, before and afterwards. */
-static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *slots)
+   own calls that ends there. `operands` is all zero, before and afterwards. */
+static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[group->first_sig + self];
@@ -20075,7 +20075,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
                                   group->end_sig - group->first_sig,
                                   self,
                                   group_sig->group,
-                                  slots,
+                                  operands,
                                   f->feeders };
     const uint32_t *const calls = run->calls_by_sig + group_sig->first_record, *const source = f->edge_source;
     const uint32_t *const first_edge = f->first_edge;
@@ -20087,16 +20087,16 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     uint32_t longest_of_all = 0, n_feeders = group_sig->first_feeder;
     for (uint32_t call = 0; call < n_calls; call++) {
         const uint32_t id = calls[call];
-        uint64_t slot = 1;
+        uint64_t operand = 1;
         uint32_t longest = 0, edge = first_edge[id], chain;
-        for (const uint32_t end = edge + n_in; edge < end; edge++, slot <<= 1) {
-            chain = fold__read_operand(&reader, source[edge], slot, &n_feeders);
+        for (const uint32_t end = edge + n_in; edge < end; edge++, operand <<= 1) {
+            chain = fold__read_operand(&reader, source[edge], operand, &n_feeders);
             longest = chain > longest ? chain : longest;
         }
-        for (uint32_t component = 0, edges = n_list ? fold__slots_of(f, id).edges : 0; component < n_list;
-             component++, slot <<= 1)
+        for (uint32_t component = 0, edges = n_list ? fold__operands_of_call(f, id).edges : 0; component < n_list;
+             component++, operand <<= 1)
             for (const uint32_t end = edge + edges; edge < end; edge++) {
-                chain = fold__read_operand(&reader, source[edge], slot, &n_feeders);
+                chain = fold__read_operand(&reader, source[edge], operand, &n_feeders);
                 longest = chain > longest ? chain : longest;
             }
         chains[id] = ++longest;
@@ -20108,8 +20108,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     group_sig->end_feeder = n_feeders;
     for (uint32_t at = group_sig->first_feeder; at < group_sig->end_feeder; at++) {
         fold__feeder *feeder = &f->feeders[at];
-        feeder->slots = slots[feeder->sig];
-        slots[feeder->sig] = 0;
+        feeder->operands = operands[feeder->sig];
+        operands[feeder->sig] = 0;
     }
 }
 
@@ -20167,7 +20167,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     for (uint32_t at = sigs[sig].first_feeder; at < sigs[sig].end_feeder; at++) {
         if (sigs[feeders[at].sig].component != sigs[sig].component)
             continue;
-        sigs[sig].recurrent |= feeders[at].slots;
+        sigs[sig].recurrent |= feeders[at].operands;
         sigs[sig].cyclic = sigs[sig].cyclic ? sigs[sig].cyclic : 1;
     }
 }
@@ -20226,13 +20226,13 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
         !fold__need(f, FOLD__ARRAY_PLANNING, n_sigs * (sizeof(uint64_t) + 5 * sizeof(uint32_t)), 1))
         return 0;
     fold__group_sig *sigs = run->group_sig + group.first_sig;
-    uint64_t *slots = (uint64_t *)(void *)f->planning;
-    uint32_t *scratch = (uint32_t *)(void *)(slots + n_sigs);
-    memset(slots, 0, n_sigs * sizeof *slots);
+    uint64_t *operands = (uint64_t *)(void *)f->planning;
+    uint32_t *scratch = (uint32_t *)(void *)(operands + n_sigs);
+    memset(operands, 0, n_sigs * sizeof *operands);
     fold__sort_calls_by_signature(f, &group);
     for (uint32_t sig = 0; sig < n_sigs; sig++) {
         sigs[sig].first_feeder = n_feeders;
-        fold__read_operands(f, &group, sig, slots);
+        fold__read_operands(f, &group, sig, operands);
         n_feeders = sigs[sig].end_feeder;
     }
     fold__condense(sigs, (uint32_t)n_sigs, f->feeders, scratch);
@@ -20256,13 +20256,13 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
-    uint32_t *const slot = run->slot, *const elem_slot = run->elem_slot, elems = group_sig->max_elems;
+    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row, elems = group_sig->max_elems;
     batch->count = count;
-    batch->first_slot = rows;
+    batch->first_call_row = rows;
     batch->first_elem = elems;
     for (uint32_t call = 0; call < count; call++) {
-        slot[calls[call]] = rows + call;
-        elem_slot[calls[call]] = elems;
+        operand[calls[call]] = rows + call;
+        first_elem_row[calls[call]] = elems;
         if (group_sig->has_elements)
             elems += chunk ? chunk : f->length[calls[call]];
     }
@@ -20304,7 +20304,7 @@ static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *grou
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)count];
         if (ref->kind == FOLD__FROM_VALUE
                 ? (facts[ref->index].deps & group_sig->recurrent) != 0
-                : ref->kind != FOLD__FROM_PARAM && (group_sig->recurrent >> fold__ref_slot(program, ref) & 1))
+                : ref->kind != FOLD__FROM_PARAM && (group_sig->recurrent >> fold__ref_operand(program, ref) & 1))
             break;
     }
     return count;
@@ -20375,11 +20375,11 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     for (uint32_t at = 0; at < of.chain; at++) {
         fold__batch next = { sig, 1, level[at].first - level[at].count, 0, 0, 0, 0, 0, 0 };
         fold__end_batch(f, &next, level[at].first);
-        if (prologues && (!prologue || next.first_slot / block != prologue->first_slot / block)) {
+        if (prologues && (!prologue || next.first_call_row / block != prologue->first_call_row / block)) {
             prologue = to++;
             *prologue = next;
             prologue->stage = prologue->count = prologue->elems = 0;
-            prologue->piece_slot = next.first_slot;
+            prologue->piece_slot = next.first_call_row;
             prologue->piece_elem = next.first_elem;
         }
         if (prologue) {
@@ -20831,7 +20831,7 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
         is_value ? fold__crosses_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
     const int outlives = spans || (fold__is_by_rows(&f->sigs[run_sig->sig]) && !from_elem);
     const fold__value_facts *target =
-        is_value ? &facts[ref->index] : &facts[program->n_values + fold__ref_slot(program, ref)];
+        is_value ? &facts[ref->index] : &facts[program->n_values + fold__ref_operand(program, ref)];
     if (target->mode == FOLD__GRAD_SUM)
         fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
                          outlives   ? FOLD__SLAB
@@ -20944,9 +20944,9 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
             fold__group_sig *producer = &run->group_sig[group->first_sig + feeder->sig];
             if (producer->last_read == FOLD__NONE || producer->last_read < reader->last_batch)
                 producer->last_read = reader->last_batch;
-            if ((run_sig->found.slot_back & feeder->slots) && reader->first_batch < producer->first_back)
+            if ((run_sig->found.operand_back & feeder->operands) && reader->first_batch < producer->first_back)
                 producer->first_back = reader->first_batch;
-            producer->read_late |= (run_sig->found.slot_late & feeder->slots) != 0;
+            producer->read_late |= (run_sig->found.operand_late & feeder->operands) != 0;
         }
     }
 }
@@ -21086,7 +21086,7 @@ static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_bu
 static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
 {
     const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
-    return &block[group_sig->first_block + batch->first_slot / group_sig->block];
+    return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
@@ -21112,7 +21112,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->place = own[n_blocks].place = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_slot; /* where it lies until it is placed */
+        own->size = batch->first_call_row; /* where it lies until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21158,12 +21158,12 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
         const fold__buffer *own = fold__block_of(run, block, batch);
         const uint32_t rows = (uint32_t)own->offset - own->size;
         const uint32_t elems = (uint32_t)own[n_blocks].offset - own[n_blocks].size;
-        batch->first_slot += rows;
+        batch->first_call_row += rows;
         batch->piece_slot += rows;
         batch->first_elem += elems;
         batch->piece_elem += elems;
         for (uint32_t call = 0; call < batch->count && batch->stage && elems; call++)
-            run->elem_slot[run->order[batch->first + call]] += elems;
+            run->first_elem_row[run->order[batch->first + call]] += elems;
     }
 }
 
@@ -21428,7 +21428,7 @@ FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32
 FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
 {
     worker->row = row;
-    worker->at[FOLD__BIND_CALL] = (ptrdiff_t)worker->batch.first_slot + (ptrdiff_t)row;
+    worker->at[FOLD__BIND_CALL] = (ptrdiff_t)worker->batch.first_call_row + (ptrdiff_t)row;
     worker->at[FOLD__BIND_ELEMENT] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
     worker->at[FOLD__BIND_PIECE] = worker->at[FOLD__BIND_CALL] - (ptrdiff_t)worker->batch.piece_slot;
     worker->at[FOLD__BIND_PIECE_ELEMENT] =
@@ -21786,7 +21786,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     if (ref->kind == FOLD__FROM_VALUE)
         fold__bind_grad(f, worker, ref->index, binding);
     else
-        fold__bind_external(binding, &worker->dest[fold__ref_slot(&worker->program, ref)]);
+        fold__bind_external(binding, &worker->dest[fold__ref_operand(&worker->program, ref)]);
     if (binding->indexed_by == FOLD__BIND_EXTERNAL)
         binding->offset = ref->offset;
     else
@@ -21880,7 +21880,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     uint32_t low = 0, high = batch->count;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (f->run->elem_slot[f->run->order[batch->first + middle]] < elem)
+        if (f->run->first_elem_row[f->run->order[batch->first + middle]] < elem)
             low = middle + 1;
         else
             high = middle;
@@ -21905,14 +21905,14 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
         end = begin + to;
         begin += from;
         from = fold__first_from(f, batch, begin);
-        from -= from == batch->count || run->elem_slot[ids[from]] > begin;
+        from -= from == batch->count || run->first_elem_row[ids[from]] > begin;
         to = end < last ? fold__first_from(f, batch, end) : batch->count;
     } else if (run->group_sig[batch->group_sig].has_elements) {
-        begin = from < batch->count ? run->elem_slot[ids[from]] : end;
-        end = to < batch->count ? run->elem_slot[ids[to]] : end;
+        begin = from < batch->count ? run->first_elem_row[ids[from]] : end;
+        end = to < batch->count ? run->first_elem_row[ids[to]] : end;
     }
     batch->first += from;
-    batch->first_slot += from;
+    batch->first_call_row += from;
     batch->count = to - from;
     batch->first_elem = begin;
     batch->elems = end - begin;
@@ -21959,15 +21959,15 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
 
 /* Tells whether a component of all the batch's calls is whole lists that lie one behind the other, as those
    of one signature do. Then pointers to rows are not needed. */
-static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int slot, fold_rows *rows)
+static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
     rows->base = NULL;
     rows->rows = NULL;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
-        const fold__slots slots = fold__slots_of(f, worker->ids[call]);
-        const uint32_t edge = fold__slot_first(&slots, slot);
-        if (slots.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
+        const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
+        const uint32_t edge = fold__operand_first(&operands, operand);
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22025,33 +22025,33 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 
 /* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
    group that runs backward, those that get the contributions to it. */
-static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
+static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand, const fold__group *back,
                              float **rows)
 {
-    const int shared = f->sigs[worker->run_sig->sig].shared >> slot & 1;
+    const int shared = f->sigs[worker->run_sig->sig].shared >> operand & 1;
     const int is_back = FOLD__TRAINING(back != NULL);
     for (uint32_t call = 0; call < worker->batch.count && !is_back; call++)
-        rows[call] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)slot, 0);
+        rows[call] = fold__edge_row(f, f->first_edge[worker->ids[call]] + (uint32_t)operand, 0);
     for (uint32_t call = 0; call < worker->batch.count && is_back; call++) {
-        const uint32_t id = worker->ids[call], edge = f->first_edge[id] + (uint32_t)slot;
+        const uint32_t id = worker->ids[call], edge = f->first_edge[id] + (uint32_t)operand;
         rows[call] =
             f->run->grad[id] ? fold__edge_dest(f, worker, edge, shared, back) : fold__sink_row(f, worker);
     }
 }
 
 /* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
-static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int slot, const fold__group *back,
+static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand, const fold__group *back,
                             float **rows)
 {
-    const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot);
+    const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand);
     size_t at = 0;
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
-        const fold__slots slots = fold__slots_of(f, id);
+        const fold__call_operands operands = fold__operands_of_call(f, id);
         const int is_back = FOLD__TRAINING(back != NULL), given = is_back && f->run->grad[id];
         uint32_t first;
         const size_t end_at = at + fold__rows_in_part(worker, 1, call, &first);
-        for (uint32_t edge = fold__slot_first(&slots, slot); at < end_at; edge++) {
+        for (uint32_t edge = fold__operand_first(&operands, operand); at < end_at; edge++) {
             const uint32_t edge_rows = fold__edge_rows(f, edge);
             const size_t stride = given && edge_rows > 1 ? fold__dest_stride(f, edge, size) : 0;
             float *dest = is_back ? fold__sink_row(f, worker) : NULL;
@@ -22065,15 +22065,15 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int s
 }
 
 /* Finds the rows of an input of the batch's calls. */
-static void fold__input_rows(fold_ctx *f, fold__worker *worker, int slot, const fold__group *back,
+static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, const fold__group *back,
                              fold_rows *to)
 {
-    const int is_list = slot >= worker->program.n_in;
+    const int is_list = operand >= worker->program.n_in;
     const size_t count = is_list ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
-    (is_list ? fold__list_rows : fold__fixed_rows)(f, worker, slot, back, rows);
+    (is_list ? fold__list_rows : fold__fixed_rows)(f, worker, operand, back, rows);
     *to =
-        fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], slot));
+        fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand));
 }
 
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
@@ -22086,18 +22086,18 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
         worker->list =
             (uint32_t *)fold__scratch_array(worker, (size_t)worker->batch.count + 1, sizeof *worker->list);
         for (uint32_t call = 0; call < worker->batch.count; call++)
-            worker->list[call] = run->elem_slot[worker->ids[call]] - worker->batch.first_elem;
+            worker->list[call] = run->first_elem_row[worker->ids[call]] - worker->batch.first_elem;
         worker->list[worker->batch.count] = worker->batch.elems;
     }
-    for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
-        if (slot >= worker->program.n_in && fold__in_one_piece(f, worker, slot, &worker->in[slot]))
+    for (int operand = 0; operand < worker->program.n_in + worker->program.n_list; operand++) {
+        if (operand >= worker->program.n_in && fold__in_one_piece(f, worker, operand, &worker->in[operand]))
             continue;
-        if (slot >= worker->program.n_in || !(sig->shared >> slot & 1)) {
-            fold__input_rows(f, worker, slot, NULL, &worker->in[slot]);
+        if (operand >= worker->program.n_in || !(sig->shared >> operand & 1)) {
+            fold__input_rows(f, worker, operand, NULL, &worker->in[operand]);
             continue;
         }
-        fold__set_rows(&worker->in[slot],
-                       fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)slot, 0), 0);
+        fold__set_rows(&worker->in[operand],
+                       fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)operand, 0), 0);
     }
 }
 
@@ -22274,12 +22274,12 @@ FOLD__INLINE void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *
         const uint32_t source = f->edge_source[edge];
         if (run->mode[source] != FOLD__GRAD_SUM && !sig->shared)
             continue;
-        const uint32_t slot = fold__slot_of_edge(sig, edge - first, end - first);
-        const int is_use = slot < sig->n_in && (sig->shared >> slot & 1);
-        if (!(sig->differentiable >> slot & 1) ||
+        const uint32_t operand = fold__operand_of_edge(sig, edge - first, end - first);
+        const int is_use = operand < sig->n_in && (sig->shared >> operand & 1);
+        if (!(sig->differentiable >> operand & 1) ||
             (is_use ? !run->grad[source] : run->mode[source] != FOLD__GRAD_SUM))
             continue;
-        const uint32_t length = fold__input_floats(f, sig, (int)slot);
+        const uint32_t length = fold__input_floats(f, sig, (int)operand);
         uint32_t *next = (run->state[source] & FOLD__BOUNDARY) ? at_linked : at;
         if (!next)
             next = &run->group[fold__group_sig_of(f, id)->group].rows;
@@ -22303,8 +22303,8 @@ static size_t fold__widest(const fold_ctx *f)
     size_t widest = 16;
     for (uint32_t run_sig = 0; run_sig < f->run->plan.run_sigs; run_sig++) {
         const fold__sig *sig = &f->sigs[f->run->run_sig[run_sig].sig];
-        for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-            widest = fold__max_size(widest, fold__input_floats(f, sig, slot));
+        for (int operand = 0; operand < sig->n_in + sig->n_list; operand++)
+            widest = fold__max_size(widest, fold__input_floats(f, sig, operand));
         for (int output = 0; output < sig->n_out; output++)
             widest = fold__max_size(widest, f->shapes[sig->out_shape[output]].size);
     }
@@ -22655,16 +22655,16 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         if (facts[worker->program.out[output].index].grad)
             fold__begin_output(f, worker, output, group);
     }
-    for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
-        worker->dest[slot] = fold__no_rows;
-        if (!(worker->run_sig->found.slot_grad >> slot & 1) || !(sig->differentiable >> slot & 1))
+    for (int operand = 0; operand < worker->program.n_in + worker->program.n_list; operand++) {
+        worker->dest[operand] = fold__no_rows;
+        if (!(worker->run_sig->found.operand_grad >> operand & 1) || !(sig->differentiable >> operand & 1))
             continue;
-        const int mode = facts[worker->program.n_values + slot].mode;
-        fold__input_rows(f, worker, slot, group, &worker->dest[slot]);
+        const int mode = facts[worker->program.n_values + operand].mode;
+        fold__input_rows(f, worker, operand, group, &worker->dest[operand]);
         if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS))
-            fold__clear_rows(&worker->dest[slot], slot < worker->program.n_in ? begun : 0,
-                             slot < worker->program.n_in ? worker->batch.count : worker->batch.elems,
-                             fold__input_floats(f, sig, slot));
+            fold__clear_rows(&worker->dest[operand], operand < worker->program.n_in ? begun : 0,
+                             operand < worker->program.n_in ? worker->batch.count : worker->batch.elems,
+                             fold__input_floats(f, sig, operand));
     }
     for (int value = 0; value < worker->program.n_values && worker->batch.stage; value++) {
         if (!facts[value].grad || facts[value].mode != FOLD__GRAD_SOME_PARTS)
@@ -22683,16 +22683,16 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
     const fold__value_facts *inputs =
         f->run->facts + worker->run_sig->found.first_facts + worker->program.n_values;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
-    for (int slot = 0; slot < worker->program.n_in + worker->program.n_list; slot++) {
+    for (int operand = 0; operand < worker->program.n_in + worker->program.n_list; operand++) {
         const int in_prologue =
-            worker->group_sig->has_prologue && !(worker->group_sig->recurrent >> slot & 1);
-        if (fold__absent(&worker->dest[slot]) || inputs[slot].mode != FOLD__GRAD_SUM ||
+            worker->group_sig->has_prologue && !(worker->group_sig->recurrent >> operand & 1);
+        if (fold__absent(&worker->dest[operand]) || inputs[operand].mode != FOLD__GRAD_SUM ||
             (worker->batch.stage == 0) != in_prologue)
             continue;
-        const int component = slot - worker->program.n_in;
+        const int component = operand - worker->program.n_in;
         fold__add_contributions(f, worker, 0, component < 0 ? FOLD__FROM_INPUT : FOLD__FROM_LIST,
-                                (uint32_t)(component < 0 ? slot : component), &worker->dest[slot],
-                                fold__input_floats(f, sig, slot),
+                                (uint32_t)(component < 0 ? operand : component), &worker->dest[operand],
+                                fold__input_floats(f, sig, operand),
                                 component < 0 ? worker->batch.count : worker->batch.elems);
     }
 }
@@ -22846,7 +22846,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     const uint32_t call = run->run_sig[run_sig].first, n_ops = (uint32_t)fold__program_of(f, &sig).n_ops;
     fold__use use = FOLD__ALL_ZERO;
     use.run_sig = run_sig;
-    use.kind = FOLD__USE_SLOT;
+    use.kind = FOLD__USE_OPERAND;
     for (; use.ref < sig.n_in && call && run->grad[call]; use.ref++) {
         const uint32_t source = f->edge_source[f->first_edge[call] + use.ref];
         if (!(sig.shared & sig.differentiable & 1ull << use.ref) || !run->grad[source])
@@ -23046,16 +23046,16 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
         const uint32_t id = ids[call];
-        rows[at++] = source->offset + (buffer          ? fold__slab_row(buffer, region, run->slot[id])
+        rows[at++] = source->offset + (buffer          ? fold__slab_row(buffer, region, run->call_row[id])
                                        : source->input ? fold__edge_row(f, f->first_edge[id] + input, 0)
                                                        : run->grad_row[id + source->output]);
     }
     for (uint32_t call = 0, begin = 0, end; call < group_sig->calls && begin < to && !quick;
          call++, begin = end) {
         const uint32_t id = ids[call];
-        const fold__slots slots = fold__slots_of(f, id);
+        const fold__call_operands operands = fold__operands_of_call(f, id);
         const uint32_t elements = fold__chunk_of(group) ? fold__chunk_rows(group) : fold__elements_of(f, id);
-        uint32_t edge = source->input ? fold__slot_first(&slots, fold__ref_slot(program, source->input)) : 0;
+        uint32_t edge = source->input ? fold__operand_first(&operands, fold__ref_operand(program, source->input)) : 0;
         uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
         end = begin + (op->elem ? elements : 1);
         const int needed = run->grad[id] && (elements || !for_elements);
@@ -23064,7 +23064,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
             float *row;
             if (buffer)
                 row = fold__slab_row(buffer, region,
-                                     buffer->elem ? run->elem_slot[id] + element : run->slot[id]);
+                                     buffer->elem ? run->first_elem_row[id] + element : run->call_row[id]);
             else if (source->input) {
                 for (; is_list && nth >= fold__edge_rows(f, edge); edge++)
                     nth -= fold__edge_rows(f, edge);
@@ -23098,8 +23098,8 @@ static void fold__eager_use(fold_ctx *f, const fold__use *use);
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
-    if (use->kind == FOLD__USE_SLOT || use->kind == FOLD__USE_VALUE)
-        return fold_shape1(use->kind == FOLD__USE_SLOT ? 1 : (int)use->size);
+    if (use->kind == FOLD__USE_OPERAND || use->kind == FOLD__USE_VALUE)
+        return fold_shape1(use->kind == FOLD__USE_OPERAND ? 1 : (int)use->size);
     return *fold__made_shape(program.shape, &program.op[use->op]);
 }
 
@@ -23126,7 +23126,7 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     return share;
 }
 
-static void fold__accumulate_slot(fold_ctx *f, fold__worker *worker, const fold__use *use,
+static void fold__accumulate_operand(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                   const fold__group *group, const fold__group_sig *group_sig,
                                   fold__extent some)
 {
@@ -23149,8 +23149,8 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     if (which == FOLD__NONE)
         return;
     const fold__group_sig *group_sig = &f->run->group_sig[which];
-    if (use->kind == FOLD__USE_SLOT) {
-        fold__accumulate_slot(f, worker, use, group, group_sig, share.rows);
+    if (use->kind == FOLD__USE_OPERAND) {
+        fold__accumulate_operand(f, worker, use, group, group_sig, share.rows);
         return;
     }
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -23533,14 +23533,14 @@ static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
 {
     fold__worker *worker = f->run->worker;
-    const fold__slots slots = fold__slots_of(f, id);
+    const fold__call_operands operands = fold__operands_of_call(f, id);
     fold__eager_resolve(f, id);
-    for (int slot = 0; slot < fold__n_slots(&slots); slot++) {
-        const uint32_t first = fold__slot_first(&slots, slot), end = first + fold__slot_edges(&slots, slot);
-        fold__set_rows(&worker->in[slot], slot < slots.sig->n_in ? fold__edge_row(f, first, 0) : NULL, 0);
-        if (slot < slots.sig->n_in)
+    for (int operand = 0; operand < fold__n_call_operands(&operands); operand++) {
+        const uint32_t first = fold__operand_first(&operands, operand), end = first + fold__operand_edges(&operands, operand);
+        fold__set_rows(&worker->in[operand], operand < operands.sig->n_in ? fold__edge_row(f, first, 0) : NULL, 0);
+        if (operand < operands.sig->n_in)
             continue;
-        worker->in[slot].rows = pointers;
+        worker->in[operand].rows = pointers;
         for (uint32_t edge = first; edge < end; edge++)
             for (uint32_t row = 0, rows = fold__edge_rows(f, edge); row < rows; row++)
                 *pointers++ = fold__edge_row(f, edge, row);
@@ -23582,7 +23582,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
         call->data = &worker->draw;
     }
     for (uint32_t operand = 0; operand < op->n_in; operand++)
-        worker->op_in[operand] = fold__eager_part(&worker->in[fold__slot_of(sig, operand)], by_rows, row);
+        worker->op_in[operand] = fold__eager_part(&worker->in[fold__operand_number(sig, operand)], by_rows, row);
     for (uint32_t output = 0; output < op->n_out; output++)
         fold__set_rows(&worker->op_out[output],
                        fold__address(f, id + output) + (size_t)row * fold__row_size(f, id + output), 0);
@@ -23677,29 +23677,29 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
    rows by pointers. */
-static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointers)
+static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
-    const fold__slots slots = fold__slots_of(f, id);
-    const uint32_t first = fold__slot_first(&slots, slot), end = first + fold__slot_edges(&slots, slot);
-    const uint32_t floats = fold__slot_floats(&slots, slot);
+    const fold__call_operands operands = fold__operands_of_call(f, id);
+    const uint32_t first = fold__operand_first(&operands, operand), end = first + fold__operand_edges(&operands, operand);
+    const uint32_t floats = fold__call_operand_floats(&operands, operand);
     int wanted = 0;
-    worker->dest[slot] = fold__no_rows;
+    worker->dest[operand] = fold__no_rows;
     for (uint32_t edge = first; edge < end; edge++)
         wanted |= run->grad[f->edge_source[edge]];
-    if (!wanted || !(slots.sig->differentiable >> slot & 1))
+    if (!wanted || !(operands.sig->differentiable >> operand & 1))
         return 0;
-    if (slot < slots.sig->n_in) {
+    if (operand < operands.sig->n_in) {
         const uint32_t rows = fold__contribution_rows(f, id, first, fold__is_sparse_take(f, id));
         if (!rows)
             return 0; /* it has no place */
-        fold__set_rows(&worker->dest[slot],
-                       fold__edge_dest(f, worker, first, fold__slot_shared(&slots, slot), run->group),
+        fold__set_rows(&worker->dest[operand],
+                       fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand), run->group),
                        rows > 1 ? (ptrdiff_t)floats : 0);
         return 1;
     }
-    worker->dest[slot].rows = *pointers;
+    worker->dest[operand].rows = *pointers;
     for (uint32_t edge = first; edge < end; edge++) {
         float *to = fold__edge_dest(f, worker, edge, 0, run->group);
         const size_t stride = fold__dest_stride(f, edge, floats);
@@ -23711,11 +23711,11 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int slot, float ***pointer
 
 /* Tells whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
    order, as one contribution. A single row's is the contribution. */
-static int fold__eager_sums(const fold_ctx *f, uint32_t id, int slot)
+static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
-    return fold__is_by_rows(sig) && slot < sig->n_in && f->length[id] != 1 &&
-           !fold__absent(&f->run->worker->dest[slot]) && !f->run->worker->dest[slot].stride;
+    return fold__is_by_rows(sig) && operand < sig->n_in && f->length[id] != 1 &&
+           !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
 /* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
@@ -23730,10 +23730,10 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         fold__set_rows(&worker->op_dout[output],
                        f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output), 0);
     for (uint32_t operand = 0; operand < n_in; operand++) {
-        const int slot = (int)fold__slot_of(sig, operand);
-        worker->op_din[operand] = fold__eager_sums(f, id, slot)
+        const int call_operand = (int)fold__operand_number(sig, operand);
+        worker->op_din[operand] = fold__eager_sums(f, id, call_operand)
                                       ? fold__no_rows
-                                      : fold__eager_part(&worker->dest[slot], fold__is_by_rows(sig), row);
+                                      : fold__eager_part(&worker->dest[call_operand], fold__is_by_rows(sig), row);
         apart |= !fold__absent(&worker->op_din[operand]);
     }
     if (apart)
@@ -23741,14 +23741,14 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     float *one_row =
         worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
     for (uint32_t operand = 0; operand < n_in; operand++) {
-        const int slot = (int)fold__slot_of(sig, operand);
-        if (!fold__eager_sums(f, id, slot))
+        const int call_operand = (int)fold__operand_number(sig, operand);
+        if (!fold__eager_sums(f, id, call_operand))
             continue;
         for (uint32_t other = 0; other < n_in; other++)
             worker->op_din[other] = fold__no_rows;
         worker->op_din[operand].base = one_row;
         fold__backward_of(program->op)(&worker->prepared.call);
-        fold__add_row(f, worker->dest[slot].base, one_row, fold__input_floats(f, sig, slot));
+        fold__add_row(f, worker->dest[call_operand].base, one_row, fold__input_floats(f, sig, call_operand));
     }
 }
 
@@ -23780,14 +23780,14 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
     }
     pointers = fold__eager_inputs_of(f, id, pointers);
     int any = 0;
-    for (int slot = 0; slot < sig->n_in + sig->n_list; slot++)
-        any |= fold__eager_dest(f, id, slot, &pointers);
+    for (int operand = 0; operand < sig->n_in + sig->n_list; operand++)
+        any |= fold__eager_dest(f, id, operand, &pointers);
     if (!any)
         return;
     const int needed_if_empty = run->state[id] & FOLD__NEEDED_IF_EMPTY;
-    for (int slot = 0; slot < sig->n_in; slot++)
-        if (!fold__absent(&worker->dest[slot]) && (!needed_if_empty || fold__eager_sums(f, id, slot)))
-            fold__clear_row(worker->dest[slot].base, fold__input_floats(f, sig, slot));
+    for (int operand = 0; operand < sig->n_in; operand++)
+        if (!fold__absent(&worker->dest[operand]) && (!needed_if_empty || fold__eager_sums(f, id, operand)))
+            fold__clear_row(worker->dest[operand].base, fold__input_floats(f, sig, operand));
     for (uint32_t row = 0, times = fold__eager_times(f, id); row < times && needed_if_empty; row++)
         fold__eager_backward_row(f, id, &program, row);
 }
@@ -23803,7 +23803,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     const fold__sig *sig = fold__node_sig(f, id);
     float *total = fold__use_sum(f, use);
     const uint32_t edge = f->first_edge[id] + use->ref;
-    if (use->kind == FOLD__USE_SLOT) {
+    if (use->kind == FOLD__USE_OPERAND) {
         const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
         const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
         for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__is_sparse_take(f, id));
@@ -23815,7 +23815,7 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
     for (uint32_t row = 0, times = fold__eager_times(f, id); row < times; row++) {
         const fold_rows dy = { run->grad_row[id] + (size_t)row * fold__row_size(f, id), 0, NULL };
         const fold_rows in =
-            fold__eager_part(&worker->in[fold__slot_of(sig, use->ref)], fold__is_by_rows(sig), row);
+            fold__eager_part(&worker->in[fold__operand_number(sig, use->ref)], fold__is_by_rows(sig), row);
         if (use->kind == FOLD__USE_BIAS)
             fold__add_rows(f->model->kernels, 1, &dy, fold__shape_lines(made), whole.to, whole, total);
         else
@@ -24492,7 +24492,7 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
                 run->grad_row[id] = (run->state[id] & FOLD__BOUNDARY) && run->grad[id]
                                         ? run->region + (size_t)run->boundary_grad_at[id] * 16
                                         : fold__slab_row(buffer, run->region + group->base,
-                                                         (buffer->elem ? run->elem_slot : run->slot)[call]);
+                                                         (buffer->elem ? run->first_elem_row : run->call_row)[call]);
             }
         }
     }
@@ -24531,7 +24531,7 @@ static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
     fold__run *run = f->run;
     group->row = row;
     for (uint32_t call = group->first_call; call < group->end_call && fold__chunk_of(group); call++)
-        run->elem_slot[run->calls[call]] = run->slot[run->calls[call]] * group->chunk - row;
+        run->first_elem_row[run->calls[call]] = run->call_row[run->calls[call]] * group->chunk - row;
     if (fold__goes_back(run))
         fold__resolve_gradients(f, group);
 }
@@ -24735,7 +24735,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
 {
     const fold__run *run = f->run;
     const fold_shape shape = fold__shape_of_use(f, use);
-    const int elem = use->kind != FOLD__USE_SLOT && fold__program_in_run(f, use->run_sig).op[use->op].elem;
+    const int elem = use->kind != FOLD__USE_OPERAND && fold__program_in_run(f, use->run_sig).op[use->op].elem;
     use->rows = 0;
     for (uint32_t group = first; group < last; group++) {
         const uint32_t sig =
@@ -28264,14 +28264,14 @@ typedef struct fold__producers {
     fold__producer seen[4];
     int count;
 } fold__producers;
-static void fold__find_producers(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
+static void fold__find_producers(const fold__snapshot *snapshot, const fold__seen_batch *batch, int operand,
                                  fold__producers *producer)
 {
     const fold_ctx *f = snapshot->ctx;
     producer->count = 0;
     for (uint32_t i = 0; i < batch->count && producer->count < 4; i++) {
-        const fold__slots slots = fold__slots_of(f, snapshot->call[batch->first + i]);
-        for (uint32_t edge = fold__slot_first(&slots, slot), end = edge + fold__slot_edges(&slots, slot);
+        const fold__call_operands operands = fold__operands_of_call(f, snapshot->call[batch->first + i]);
+        for (uint32_t edge = fold__operand_first(&operands, operand), end = edge + fold__operand_edges(&operands, operand);
              edge < end && producer->count < 4; edge++) {
             const fold__producer found = fold__producer_of(f, f->edge_source[edge]);
             int old = 0;
@@ -28304,19 +28304,19 @@ static void fold__put_producers(fold__text *text, const fold__producers *produce
         fold__put_bytes(text, " ", 1);
 }
 
-static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen_batch *batch, int slot,
+static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen_batch *batch, int operand,
                                 const fold__producers *producers)
 {
     const fold__sig *sig = &snapshot->ctx->sigs[batch->sig];
-    const int end = slot < sig->n_in ? sig->n_in : sig->n_in + sig->n_list;
+    const int end = operand < sig->n_in ? sig->n_in : sig->n_in + sig->n_list;
     int same = 1;
-    for (fold__producers other; slot + same < end; same++) {
-        fold__find_producers(snapshot, batch, slot + same, &other);
-        const int is_other = (sig->shared >> slot ^ sig->shared >> (slot + same)) & 1;
+    for (fold__producers other; operand + same < end; same++) {
+        fold__find_producers(snapshot, batch, operand + same, &other);
+        const int is_other = (sig->shared >> operand ^ sig->shared >> (operand + same)) & 1;
         if ((batch->count && is_other) || !fold__same_producers(producers, &other))
             break;
-        if (memcmp(fold__sig_in_shape(snapshot->ctx, sig, slot),
-                   fold__sig_in_shape(snapshot->ctx, sig, slot + same), sizeof(fold_shape)))
+        if (memcmp(fold__sig_in_shape(snapshot->ctx, sig, operand),
+                   fold__sig_in_shape(snapshot->ctx, sig, operand + same), sizeof(fold_shape)))
             break;
     }
     return same < 3 ? 1 : same;
