@@ -1912,7 +1912,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  their calls by the context's policy.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
                  fold__live_read) and gives it a place in the group's memory. Buffers that are not in use at
-                 the same time share one (fold__place).
+                 the same time share one (fold__assign_offset).
      forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
                  a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
                  fold__linear_forward by the table of kernels (`product`) to fold__product_any and the tiles
@@ -1940,8 +1940,8 @@ FOLD_API int fold_finite(const float *values, int n);
      a slice of time ends                      fold__run_slice
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
                                                signatures that feed each other fold__priority_of
-     memory is used again                      fold__place, called for every group by fold__plan_group
-     large batches run in parts                fold__place_parts says which, fold__forward_batch runs them
+     memory is used again                      fold__assign_offset, called for every group by fold__plan_group
+     large batches run in parts                fold__size_sub_batches says which, fold__forward_batch runs them
      long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
      bytes are read in place                   fold__take_bytes; in products `as_saved` of their kernels
@@ -4783,7 +4783,7 @@ static fold__int8_weight fold__int8_weight_at(const fold__int8_kernels *kernels,
     return weight;
 }
 
-static size_t fold__int8_place(const fold__int8_kernels *kernels, int row, int column)
+static size_t fold__int8_offset(const fold__int8_kernels *kernels, int row, int column)
 {
     const int together = 4 / kernels->size, part = row % 4 / together;
     return (size_t)(row / 4) * FOLD__INT8_LINE +
@@ -4797,7 +4797,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
     if (kernels->as_saved)
         return bytes + (size_t)column * weight->group + (size_t)row * weight->row;
     return bytes + (size_t)(column / FOLD__INT8_GROUP) * weight->group +
-           fold__int8_place(kernels, row, column % FOLD__INT8_GROUP);
+           fold__int8_offset(kernels, row, column % FOLD__INT8_GROUP);
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
@@ -8250,7 +8250,7 @@ typedef struct fold__param_data {
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
     size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *place;   /* in the image that it is read from in place; NULL: it has values of its own */
+    const void *image_data;   /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
     size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
                               floats. In an image they tell how far behind bytes scales lie */
@@ -8293,7 +8293,7 @@ static int fold__is_quantized(const fold__param_data *param)
 }
 static const float *fold__floats_in_place(const fold__param_data *param)
 {
-    return param->stored ? NULL : (const float *)param->place;
+    return param->stored ? NULL : (const float *)param->image_data;
 }
 static int fold__param_bits(const fold__param_data *param)
 {
@@ -8840,7 +8840,7 @@ static fold__int8_weight fold__weight_of(const fold__int8_kernels *kernels, cons
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int stored = fold__has_stored_bytes(kernels, param);
     const size_t at = transposed ? param->bytes_t : param->bytes;
-    const uint8_t *from = stored ? (const uint8_t *)param->place : bytes + at;
+    const uint8_t *from = stored ? (const uint8_t *)param->image_data : bytes + at;
     fold__int8_weight weight = fold__int8_weight_at(kernels, from, transposed ? columns : rows,
                                                     transposed ? rows : columns, transposed);
     if (stored)
@@ -12201,7 +12201,7 @@ static int fold__has_floats(const fold__param_data *param)
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
-        return (float *)(uintptr_t)param->place;
+        return (float *)(uintptr_t)param->image_data;
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
@@ -12273,14 +12273,14 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
 }
 
 /* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
-static size_t fold__place_packs(const fold_model *m, fold__param_data *param, size_t packs)
+static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__is_quantized(param) ? 0 : fold__forward_packs(param->uses);
     const int idle = forward && fold__can_train(m) ? FOLD__PACK_BOTH : forward;
     const int kept = fold__fits_in_place(m, param) ? idle & FOLD__PACK_TRANSPOSED : idle;
     param->pack = param->pack_t = FOLD__NO_PACK;
-    if (param->shape.rank == 1 && !param->place) {
+    if (param->shape.rank == 1 && !param->image_data) {
         param->pack = packs;
         packs += fold__round_up(param->size, FOLD__SPAN_ALIGN);
     }
@@ -12472,7 +12472,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
     const int stored = m->image && !desc->values;
     if (stored && !m->find_in_image(m, desc->name, &param))
         return none;
-    const size_t packs = fold__place_packs(m, &param, m->packs);
+    const size_t packs = fold__layout_packs(m, &param, m->packs);
     param.name = fold__copy_name(m, desc->name);
     if (!param.name || !fold__param_reserve(m, &param, packs - m->packs)) {
         fold__release_name(m, param.name);
@@ -12583,10 +12583,10 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
     const fold__range range = fold__range_of(m, param);
     for (uint32_t index = range.first; index < range.end; index++) {
         const fold__param_data *each = &fold__params(m)[index];
-        if (!fold__is_quantized(each) && !each->place)
+        if (!fold__is_quantized(each) && !each->image_data)
             continue;
         fold__model_fail(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter '%s' is %s", each->name,
-                         each->place ? "read in place, in an image"
+                         each->image_data ? "read in place, in an image"
                                      : "quantized: write values before fold_model_quantize, or load");
         return NULL;
     }
@@ -12672,9 +12672,9 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantized%s", who, mine->name,
                              fold__is_quantized(mine) ? "" : " in the other model");
-        else if (mine->place || other->place)
+        else if (mine->image_data || other->image_data)
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place%s", who, mine->name,
-                             mine->place ? "" : " in the other model");
+                             mine->image_data ? "" : " in the other model");
     }
     return !m->error.status;
 }
@@ -12751,7 +12751,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     if (fold__is_quantized(param) || param->size < (size_t)desc->least)
         return 0;
     if (!forward)
-        return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->place && param->shape.rank > 1 &&
+        return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->image_data && param->shape.rank > 1 &&
                columns >= FOLD__LANES;
     if ((forward & FOLD__PACK_DIRECT) && (columns < FOLD__LANES || rows > FOLD__INT8_INNER))
         return 0;
@@ -12768,7 +12768,7 @@ static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 }
 
 /* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
-static size_t fold__place_bytes(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
+static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
     const int forward = fold__forward_packs(param->uses), bf16 = bits == 16;
@@ -12842,7 +12842,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     for (uint32_t index = 0; index < m->n_params; index++) {
         fold__param_data *param = &fold__params(m)[index];
         if (fold__can_quantize(param, desc))
-            bytes = fold__place_bytes(m, param, desc->bits, bytes);
+            bytes = fold__layout_int8(m, param, desc->bits, bytes);
     }
     const int there = fold__arena_need(&m->arena, FOLD__M_BYTES, bytes);
     if (!there)
@@ -12885,7 +12885,7 @@ static void fold__drop_floats(fold_model *m, int tables)
         fold__param_data *param = &fold__params(m)[index];
         if (fold__has_bytes_alone(param, tables))
             param->at = FOLD__NO_PACK;
-        m->packs = fold__place_packs(m, param, m->packs);
+        m->packs = fold__layout_packs(m, param, m->packs);
         if (!fold__keeps_values(param))
             continue;
         memmove(fold__values(m) + m->span, fold__values(m) + param->at, param->size * sizeof(float));
@@ -18062,7 +18062,8 @@ typedef struct fold__group_sig {
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
     uint64_t recurrent;  /* mask of inputs that come from the same component */
     uint32_t tile;        /* rows of a tile of its batches */
-    uint32_t part;        /* rows that a batch runs forward at a time, at most; max_rows: all of them */
+    /* rows that a batch runs forward at a time, at most; max_rows: all of them */
+    uint32_t sub_batch_rows;
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
@@ -18079,7 +18080,7 @@ typedef struct fold__buffer {
     uint32_t size;         /* floats of a row */
     uint32_t first, last;  /* a slab's lifetime */
     uint8_t elem;          /* it has a row for each list element, else one for each call */
-    uint8_t place;         /* FOLD__SLAB… */
+    uint8_t storage;         /* FOLD__SLAB… */
     uint8_t piece;         /* a slab with rows for one prologue at a time */
 } fold__buffer;
 /* Tells what follows for a signature's program when these inputs get gradients. */
@@ -19307,7 +19308,7 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
 
 /* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
  * gradients that are read late. */
-static void fold__mark_places(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
+static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
         const fold__body_op *op = &program->op[op_index];
@@ -19434,7 +19435,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     memset(facts, 0, fold__n_facts_of(&program) * sizeof *facts);
     run_sig->found.operand_back = run_sig->found.operand_late = 0;
     fold__mark_needed_if_empty(&program, facts);
-    fold__mark_places(f, &program, facts);
+    fold__mark_transient(f, &program, facts);
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
@@ -20517,7 +20518,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
 enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
-static size_t fold__place_heights(const fold__greedy *greedy, uint32_t shift)
+static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
 {
     size_t at = 0;
     for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
@@ -20546,7 +20547,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
     fold__greedy_bind(f, greedy, count);
     memset(greedy->queue, 0, bytes);
     fold__find_readers(f, greedy, count);
-    while ((heights = fold__place_heights(greedy, shift)) > room)
+    while ((heights = fold__layout_heights(greedy, shift)) > room)
         shift++;
     memset(greedy->heights, 0, heights * sizeof *greedy->heights);
     for (uint32_t sig = 0; sig < greedy->n_sigs; sig++) {
@@ -20804,12 +20805,12 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
 {
     buffer->size = size;
     buffer->elem = (uint8_t)elem;
-    buffer->place = (uint8_t)place;
+    buffer->storage = (uint8_t)place;
 }
 
 /* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
    share the operand each makes a row first, and their sum is the contribution. */
-static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *group_sig,
+static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                      const fold__program *program, const fold__body_op *op, uint32_t operand)
 {
     const fold__run *run = f->run;
@@ -20842,7 +20843,7 @@ static void fold__place_contribution(const fold_ctx *f, const fold__group_sig *g
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
-static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
+static void fold__choose_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
@@ -20868,7 +20869,7 @@ static void fold__place_buffers(fold_ctx *f, const fold__group_sig *group_sig, c
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
-            fold__place_contribution(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
+            fold__choose_storage(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
         if (facts[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
@@ -20896,7 +20897,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
 /* Lengthens the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
-    if (buffer->place != FOLD__SLAB)
+    if (buffer->storage != FOLD__SLAB)
         return;
     if (first < buffer->first)
         buffer->first = first;
@@ -20983,101 +20984,101 @@ typedef struct fold__gap {
 /* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
    enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
    number. The last gap has no end. */
-typedef struct fold__places {
+typedef struct fold__offset_allocator {
     fold__gap *gap; /* in order of offset; no two touch */
     uint32_t n_gaps;
     uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
                                           then, */
     uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
-} fold__places;
+} fold__offset_allocator;
 
 /* Counts the bytes of memory that placing takes for so many buffers and times. */
-static size_t fold__places_bytes(size_t buffers, size_t times)
+static size_t fold__offset_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
 }
 
-static fold__places fold__places_begin(void *memory, uint32_t n_buffers, uint32_t times)
+static fold__offset_allocator fold__begin_offsets(void *memory, uint32_t n_buffers, uint32_t times)
 {
-    fold__places places;
-    places.gap = (fold__gap *)memory;
-    places.gap[0].offset = 0;
-    places.gap[0].floats = SIZE_MAX;
-    places.n_gaps = 1;
-    places.enter = (uint32_t *)(void *)(places.gap + n_buffers + 1);
-    places.leave = places.enter + times;
-    places.next_enter = places.leave + times;
-    places.next_leave = places.next_enter + n_buffers;
-    memset(places.enter, 0xff, 2 * (size_t)times * sizeof(uint32_t)); /* NONE */
-    return places;
+    fold__offset_allocator offsets;
+    offsets.gap = (fold__gap *)memory;
+    offsets.gap[0].offset = 0;
+    offsets.gap[0].floats = SIZE_MAX;
+    offsets.n_gaps = 1;
+    offsets.enter = (uint32_t *)(void *)(offsets.gap + n_buffers + 1);
+    offsets.leave = offsets.enter + times;
+    offsets.next_enter = offsets.leave + times;
+    offsets.next_leave = offsets.next_enter + n_buffers;
+    memset(offsets.enter, 0xff, 2 * (size_t)times * sizeof(uint32_t)); /* NONE */
+    return offsets;
 }
 
-static void fold__drop_gap(fold__places *places, fold__gap *gap)
+static void fold__drop_gap(fold__offset_allocator *offsets, fold__gap *gap)
 {
-    memmove(gap, gap + 1, (size_t)(places->gap + places->n_gaps-- - (gap + 1)) * sizeof *gap);
+    memmove(gap, gap + 1, (size_t)(offsets->gap + offsets->n_gaps-- - (gap + 1)) * sizeof *gap);
 }
 
-static void fold__take_gap(fold__places *places, fold__buffer *buffer)
+static void fold__take_gap(fold__offset_allocator *offsets, fold__buffer *buffer)
 {
-    fold__gap *gap = places->gap;
+    fold__gap *gap = offsets->gap;
     while (gap->floats < buffer->floats)
         gap++;
     buffer->offset = gap->offset;
     gap->offset += buffer->floats;
     gap->floats -= buffer->floats;
     if (!gap->floats)
-        fold__drop_gap(places, gap);
+        fold__drop_gap(offsets, gap);
 }
 
-static void fold__give_gap(fold__places *places, const fold__buffer *buffer)
+static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *buffer)
 {
-    uint32_t low = 0, high = places->n_gaps - 1; /* find the gap behind the buffer */
+    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap behind the buffer */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (places->gap[middle].offset < buffer->offset)
+        if (offsets->gap[middle].offset < buffer->offset)
             low = middle + 1;
         else
             high = middle;
     }
-    fold__gap *gap = places->gap + low;
+    fold__gap *gap = offsets->gap + low;
     if (buffer->offset + buffer->floats != gap->offset) { /* no gap begins there: an empty one does */
-        memmove(gap + 1, gap, (size_t)(places->gap + places->n_gaps++ - gap) * sizeof *gap);
+        memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
     gap->offset = buffer->offset;
     gap->floats += buffer->floats;
     if (low && gap[-1].offset + gap[-1].floats == gap->offset) {
         gap[-1].floats += gap->floats;
-        fold__drop_gap(places, gap);
+        fold__drop_gap(offsets, gap);
     }
 }
 
 /* Gives offsets to the slabs among the buffers, or to the transient ones, whose lifetimes lie in 0 to times -
    1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
    then, and lies without gaps if it is placed first. */
-static size_t fold__place(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
+static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                           uint32_t times)
 {
-    fold__places places = fold__places_begin(f->planning, n_buffers, times);
+    fold__offset_allocator offsets = fold__begin_offsets(f->planning, n_buffers, times);
     size_t floats = 0;
     for (uint32_t i = n_buffers; i-- > 0;) {
-        if (!buffer[i].floats || (transient ? buffer[i].place <= FOLD__SLAB : buffer[i].place != FOLD__SLAB))
+        if (!buffer[i].floats || (transient ? buffer[i].storage <= FOLD__SLAB : buffer[i].storage != FOLD__SLAB))
             continue;
         const int from_end = fold__goes_back(f->run);
         const uint32_t enter = from_end ? times - 1 - buffer[i].last : buffer[i].first;
         const uint32_t leave = from_end ? times - 1 - buffer[i].first : buffer[i].last;
-        places.next_enter[i] = places.enter[enter];
-        places.enter[enter] = i;
-        places.next_leave[i] = places.leave[leave];
-        places.leave[leave] = i;
+        offsets.next_enter[i] = offsets.enter[enter];
+        offsets.enter[enter] = i;
+        offsets.next_leave[i] = offsets.leave[leave];
+        offsets.leave[leave] = i;
     }
     for (uint32_t time = 0; time < times; time++) {
-        for (uint32_t i = places.enter[time]; i != FOLD__NONE; i = places.next_enter[i]) {
-            fold__take_gap(&places, &buffer[i]);
+        for (uint32_t i = offsets.enter[time]; i != FOLD__NONE; i = offsets.next_enter[i]) {
+            fold__take_gap(&offsets, &buffer[i]);
             floats = fold__max_size(floats, buffer[i].offset + buffer[i].floats);
         }
-        for (uint32_t i = places.leave[time]; i != FOLD__NONE; i = places.next_leave[i])
-            fold__give_gap(&places, &buffer[i]);
+        for (uint32_t i = offsets.leave[time]; i != FOLD__NONE; i = offsets.next_leave[i])
+            fold__give_gap(&offsets, &buffer[i]);
     }
     return floats;
 }
@@ -21108,9 +21109,9 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
         own->last = index - group->first_batch;
         own->floats += batch->stage ? batch->count : 0;
         own[n_blocks].floats += batch->stage ? batch->elems : 0;
-        if (own->place)
+        if (own->storage)
             continue;
-        own->place = own[n_blocks].place = FOLD__SLAB;
+        own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
         own->size = batch->first_call_row; /* where it lies until it is placed */
         own[n_blocks].size = batch->first_elem;
@@ -21148,7 +21149,7 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
         const uint32_t count = (group_sig->calls - 1) / group_sig->block + 1;
         uint32_t *const rows = at % 2 ? &group_sig->elem_rows : &group_sig->rows;
         fold__buffer *own = block + group_sig->first_block + at % 2 * n_blocks;
-        const size_t placed = fold__place(f, own, count, 0, group->end_batch - group->first_batch);
+        const size_t placed = fold__assign_offset(f, own, count, 0, group->end_batch - group->first_batch);
         for (uint32_t which = 0; which < count && placed >= *rows; which++)
             own[which].offset = own[which].size;
         *rows = placed < *rows ? (uint32_t)placed : *rows;
@@ -21178,8 +21179,8 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
         if (op_index && !fold__same_ops(f, op - 1, op))
             span = op_index;
         for (uint32_t value = op->first_value; value < op->first_value + op->n_out; value++)
-            if (buffer[value].place > FOLD__SLAB) {
-                buffer[value].first = buffer[value].place == FOLD__PER_TILE ? op_index : span;
+            if (buffer[value].storage > FOLD__SLAB) {
+                buffer[value].first = buffer[value].storage == FOLD__PER_TILE ? op_index : span;
                 buffer[value].last = op_index;
             }
     }
@@ -21191,8 +21192,8 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
             if (program->ref[at].kind != FOLD__FROM_VALUE)
                 continue;
             fold__buffer *read = &buffer[program->ref[at].index];
-            const uint32_t last = read->place == FOLD__PER_TILE ? op_index : span;
-            if (read->place > FOLD__SLAB && read->last < last)
+            const uint32_t last = read->storage == FOLD__PER_TILE ? op_index : span;
+            if (read->storage > FOLD__SLAB && read->last < last)
                 read->last = last;
         }
     }
@@ -21205,14 +21206,14 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
-    const size_t rows = group_sig->part, elems = group_sig->max_elems;
+    const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
     const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* a batch's: no tile has more */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
-        if (buffer[i].place <= FOLD__SLAB)
+        if (buffer[i].storage <= FOLD__SLAB)
             continue;
-        const size_t count = buffer[i].place == FOLD__PER_TILE ? group_sig->tile
+        const size_t count = buffer[i].storage == FOLD__PER_TILE ? group_sig->tile
                              : buffer[i].elem                  ? elems
                                                                : rows;
         buffer[i].floats = fold__round_up(fold__size(buffer[i].size, count, 0), 16);
@@ -21223,27 +21224,27 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     if (fold__goes_back(run) || group_sig->op_at <= enough)
         return;
     fold__live_transient(f, program, buffer);
-    group_sig->op_at = fold__place(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
+    group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
 /* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
    cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
    few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
    chunks, whose rows are those of lists. */
-static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
+static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
     const size_t rows = chunks ? group_sig->max_elems : group_sig->max_rows, most = fold__transient_floats(f);
-    group_sig->part = (uint32_t)rows;
+    group_sig->sub_batch_rows = (uint32_t)rows;
     fold__assign_transient(f, group_sig, program);
     if (fold__goes_back(f->run) || (group_sig->has_elements && !chunks) || group_sig->op_at <= most)
         return;
     const size_t least = f->model->kernels->vector > 1 ? FOLD__GROUP_ROWS : FOLD__PART_ROWS;
     const size_t fit = fold__max_size(most / (group_sig->op_at / rows + 1), least);
     const size_t parts = (rows + fit - 1) / fit;
-    group_sig->part = (uint32_t)((rows + parts - 1) / parts);
+    group_sig->sub_batch_rows = (uint32_t)((rows + parts - 1) / parts);
     if (chunks)
-        group_sig->max_elems = group_sig->part;
+        group_sig->max_elems = group_sig->sub_batch_rows;
     fold__assign_transient(f, group_sig, program);
 }
 
@@ -21252,7 +21253,7 @@ static void fold__place_parts(fold_ctx *f, fold__group_sig *group_sig, const fol
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
-    const size_t rows = group_sig->part, elems = group_sig->max_elems;
+    const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const size_t pointers =
         fold__size(run_sig->found.arrays, rows + elems + 1, 16 * (size_t)run_sig->found.arrays) *
@@ -21318,7 +21319,7 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
         group_sig->first_buffer = run->plan.buffers;
         run->plan.buffers += group_sig->n_buffers = fold__n_buffers_of(f, sig);
     }
-    const size_t bytes = fold__places_bytes((size_t)run->plan.buffers - first_buffer + n_blocks, times);
+    const size_t bytes = fold__offset_bytes((size_t)run->plan.buffers - first_buffer + n_blocks, times);
     const size_t buffers = run->plan.buffers + 2 * (size_t)n_blocks;
     if (!fold__need(f, FOLD__ARRAY_BUFFERS, buffers, sizeof(fold__buffer)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, bytes, 1))
@@ -21331,11 +21332,11 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    fold__place_buffers(f, group_sig, &program);
+    fold__choose_buffers(f, group_sig, &program);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
         buffer->first = FOLD__NONE;
-        if (!buffer->place)
+        if (!buffer->storage)
             continue;
         const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
         const uint32_t rows = buffer->piece  ? buffer->elem ? group_sig->max_elems : group_sig->max_rows
@@ -21346,7 +21347,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     }
     fold__live_own(f, group_sig, &program, times);
     fold__live_read(f, group_sig, &program, times);
-    fold__place_parts(f, group_sig, &program);
+    fold__size_sub_batches(f, group_sig, &program);
     const size_t scratch = fold__round_up(fold__group_sig_scratch(f, group_sig, &program), 16);
     run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
@@ -21367,7 +21368,7 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
     const uint32_t buffers = run->plan.buffers - first_buffer; /* leaves have none */
     run->group[which].floats =
-        buffers ? fold__place(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
+        buffers ? fold__assign_offset(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
 }
 
@@ -21443,7 +21444,7 @@ static void fold__bind_buffer(const fold_ctx *f, const fold__worker *worker, uin
     binding->base = worker->scratch + buffer->offset;
     binding->stride = (ptrdiff_t)buffer->size;
     binding->indexed_by = FOLD__BIND_FIXED;
-    switch (buffer->place) {
+    switch (buffer->storage) {
     case FOLD__SLAB:
         binding->base = worker->region + buffer->offset;
         binding->indexed_by = (uint8_t)((buffer->elem ? FOLD__BIND_ELEMENT : FOLD__BIND_CALL) +
@@ -21758,7 +21759,7 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
             f->run
                 ->buffer[worker->group_sig->first_buffer +
                          fold__buffer_per_element(&worker->program, op->first_ref + (uint32_t)operand)]
-                .place)
+                .storage)
             instruction->per_element |= 1u << operand;
     }
 }
@@ -22237,11 +22238,11 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in as many parts as its scratch was made for (fold__place_parts). */
+/* Runs a batch forward, in as many parts as its scratch was made for (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
-    const uint32_t most = worker->group_sig->part;
+    const uint32_t most = worker->group_sig->sub_batch_rows;
     const int chunks = fold__chunk_of(fold__group_of(f, worker->group_sig)) != 0;
     const uint32_t rows = chunks ? batch.elems : batch.count;
     if (FOLD__LIKELY(rows <= most)) {
@@ -22265,7 +22266,7 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 /* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
    behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
    summed value form a list in record order. */
-FOLD__INLINE void fold__place_contributions(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
+FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
     const fold__sig *sig = fold__node_sig(f, id);
@@ -22864,7 +22865,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
 }
 
 /* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
-static void fold__place_total(fold_ctx *f, fold__use *use)
+static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
     if (param->grad_clear && !(param->uses & FOLD_FOR_LOOKUP)) {
@@ -22953,7 +22954,7 @@ static int fold__list_uses(fold_ctx *f)
         use->before = use->is_node ? FOLD__NONE : last[use->target];
         use->leads = !use->is_node && use->before == FOLD__NONE;
         if (use->leads)
-            fold__place_total(f, use);
+            fold__layout_total(f, use);
         else if (!use->is_node)
             use->total = run->use[use->before].total;
         if (!use->is_node)
@@ -23617,7 +23618,7 @@ static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
     return (float **)(void *)(f->run->scratch + floats);
 }
 
-static int fold__eager_place(fold_ctx *f, uint32_t id)
+static int fold__eager_stores(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0, n_out = fold__node_sig(f, id)->n_out; output < n_out; output++) {
         const uint32_t data_at = fold__alloc_data(f, fold__value_size(f, id + output));
@@ -23669,7 +23670,7 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
 
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
-    if (fold__is_of_model(f) && fold__eager_place(f, id))
+    if (fold__is_of_model(f) && fold__eager_stores(f, id))
         fold__eager_compute(f, id);
 }
 
@@ -23851,7 +23852,7 @@ static int fold__eager_reserve(fold_ctx *f)
     for (uint32_t call = 0; call < run->plan.calls; call++) {
         const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
         if (run->grad[run->calls[call]])
-            fold__place_contributions(f, run->calls[call], &rows, &rows);
+            fold__assign_contribution_rows(f, run->calls[call], &rows, &rows);
         pointers = fold__max_size(pointers, fold__eager_pointers(f, run->calls[call]));
         scratch = fold__max_size(scratch, fold__eager_floats(f, &program));
     }
@@ -24304,7 +24305,7 @@ static void fold__resolve_values(fold_ctx *f)
 
 /* Gives roots and kept values their places in the recording's data, for which the caller makes room. A value
    that is computed again stays where it lay. */
-static void fold__place_results(fold_ctx *f)
+static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
     for (uint32_t i = 0; i < run->plan.kept; i++) {
@@ -24341,7 +24342,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
         run->group[group].rows = 0;
     for (uint32_t call = 0; call < f->n_calls && fold__goes_back(run); call++)
         if (run->grad[f->calls[call]])
-            fold__place_contributions(f, f->calls[call], NULL, &linked);
+            fold__assign_contribution_rows(f, f->calls[call], NULL, &linked);
     return linked;
 }
 
@@ -24355,7 +24356,7 @@ static uint32_t fold__samples_to(const fold__run *run)
 /* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
    groups of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
    contributions, and behind those the gradients of its leaves. */
-static void fold__place_groups(fold_ctx *f, size_t boundary)
+static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
     const uint32_t from = fold__samples_from(run), to = fold__samples_to(run);
@@ -24438,7 +24439,7 @@ static int fold__make_plan(fold_ctx *f)
         fold__list_leaves(f);
         fold__index_groups(run);
     }
-    fold__place_groups(f, (size_t)fold__layout_boundary(f) * 16);
+    fold__layout_groups(f, (size_t)fold__layout_boundary(f) * 16);
     return 1;
 }
 
@@ -24463,7 +24464,7 @@ static int fold__reserve_run(fold_ctx *f)
     if (fold__goes_back(run) && !fold__list_uses(f))
         return 0;
     run->widest_value = fold__widest(f);
-    fold__place_results(f);
+    fold__layout_results(f);
     const size_t threads = (size_t)fold__threads_of(f);
     int fits = f->data_used / 16 < FOLD__NONE && fold__ask(f, FOLD__ARRAY_DATA, f->data_used, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_REGION, run->plan.region + run->widest_value * threads, sizeof(float));
@@ -24487,7 +24488,7 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
         for (uint32_t output = 0; output < (uint32_t)program.n_out; output++) {
             const fold__buffer *buffer =
                 &run->buffer[group_sig->first_buffer + fold__buffer_outer(&program, output)];
-            for (uint32_t nth = 0; nth < group_sig->calls && buffer->place; nth++) {
+            for (uint32_t nth = 0; nth < group_sig->calls && buffer->storage; nth++) {
                 const uint32_t call = run->calls_by_sig[group_sig->first_record + nth], id = call + output;
                 run->grad_row[id] = (run->state[id] & FOLD__BOUNDARY) && run->grad[id]
                                         ? run->region + (size_t)run->boundary_grad_at[id] * 16
@@ -27286,7 +27287,7 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
     const fold__param_data *data = fold__param_of(m, bias);
-    float *values = data && !data->place ? fold_values_write_begin(m, bias) : NULL;
+    float *values = data && !data->image_data ? fold_values_write_begin(m, bias) : NULL;
     for (int i = from; i < to && values; i++)
         values[i] = value;
     if (values)
@@ -28813,7 +28814,7 @@ static void fold__put_param(fold__text *text, const fold_model *m, const fold__p
     fold__put(text, " %11lu%14lu", (unsigned long)param->size, (unsigned long)fold__param_bytes(m, param));
     if (fold__is_quantized(param))
         fold__put(text, "  %d bits, error %g", fold__param_bits(param), (double)param->byte_error);
-    if (param->place && (param->stored || !fold__is_quantized(param)))
+    if (param->image_data && (param->stored || !fold__is_quantized(param)))
         fold__put(text, "  in place");
     if (param->uses & FOLD_FOR_LOOKUP)
         fold__put(text, "  lookups");
@@ -29662,7 +29663,7 @@ static int fold__by_name(const void *tensors, uint32_t one, uint32_t other)
     const fold__tensor *tensor = (const fold__tensor *)tensors;
     return strcmp(tensor[one].name, tensor[other].name) < 0;
 }
-static int fold__by_place(const void *tensors, uint32_t one, uint32_t other)
+static int fold__by_offset(const void *tensors, uint32_t one, uint32_t other)
 {
     const fold__tensor *tensor = (const fold__tensor *)tensors;
     return tensor[one].begin != tensor[other].begin ? tensor[one].begin < tensor[other].begin
@@ -29936,7 +29937,7 @@ static int fold__match_state(fold__file *file, uint32_t index, int part)
         return fold__load_fail(file, FOLD_BAD_SHAPE, "load: %s is %s in the file, %s in the model", name,
                                fold__there_text(there, tensor), here);
     }
-    if (param->place)
+    if (param->image_data)
         return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
     tensor->param = index + 1;
     tensor->part = part;
@@ -30010,7 +30011,7 @@ static int fold__load_data(fold__file *file)
     char shown[FOLD__SHORT];
     uint64_t at = 0;
     size_t staged = 0;
-    fold__sort(file->order, file->count, fold__by_place, file->tensor);
+    fold__sort(file->order, file->count, fold__by_offset, file->tensor);
     for (uint32_t i = 0; i < file->count; i++) {
         const fold__tensor *tensor = &file->tensor[file->order[i]];
         if (tensor->begin != at)
@@ -30327,8 +30328,8 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
         return fold__load_fail(file, FOLD_BAD_SHAPE,
                                "read in place: %s" FOLD__SCALES " is that of %s; its use needs that of %s",
                                name, by_columns ? "rows" : "columns", by_columns ? "columns" : "rows");
-    const size_t bytes = fold__place_bytes(m, param, 8, m->bytes);
-    param->place = tensor->data;
+    const size_t bytes = fold__layout_int8(m, param, 8, m->bytes);
+    param->image_data = tensor->data;
     param->stored = 1;
     if (fold__has_stored_bytes(m->formats[param->format], param)) {
         *(by_columns ? &param->bytes : &param->bytes_t) = (size_t)(tensor->scales->data - tensor->data);
@@ -30366,7 +30367,7 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,
                                fold__dtypes[tensor->dtype].name);
-    param->place = tensor->data;
+    param->image_data = tensor->data;
     return fold__is_aligned(file, tensor);
 }
 
