@@ -13138,7 +13138,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
     RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
     DISCARDABLE(PLANNING, char, planning)           /* serves one step of planning */                        \
-    DISCARDABLE(FEEDERS, fold__feeder, feeders)     /* which signature feeds which: see fold__group_sig */   \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)     /* which signature feeds which */   \
     RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
     RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
     RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
@@ -13291,10 +13291,10 @@ typedef struct fold__shape_entry {
     uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
 } fold__shape_entry;
 /* Tells a signature that feeds another, by its place in the group, and a mask of the inputs that it feeds. */
-typedef struct fold__feeder {
+typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
-} fold__feeder;
+} fold__predecessor;
 /* Nodes [first, last] that samples share because identical calls were merged. */
 typedef struct fold__merged_range {
     uint32_t first, last;
@@ -18056,7 +18056,8 @@ typedef struct fold__group_sig {
     uint32_t block, first_block; /* about so many rows are used again together; its first such block */
     uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
     uint32_t component;           /* signatures that feed each other have the same */
-    uint32_t first_feeder, end_feeder; /* the signatures that feed it, in the array of feeders */
+    /* the signatures that feed it, in the array of predecessors */
+    uint32_t first_predecessor, end_predecessor;
     uint32_t first_batch, last_batch;  /* its own batches lie between */
     uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
     uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
@@ -20042,13 +20043,13 @@ typedef struct fold__reader {
     uint32_t self;              /* which of them reads */
     uint32_t group;
     uint64_t *operands;       /* for each signature, the inputs of this one that it feeds */
-    fold__feeder *feeders; /* all that feed any, as found */
+    fold__predecessor *predecessors; /* all that feed any, as found */
 } fold__reader;
 
-/* Notes which signature makes an input's value, behind the other feeders if it is a new one. Returns the
+/* Notes which signature makes an input's value, behind the other predecessors if it is a new one. Returns the
    reader's own longest chain up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
-                                         uint32_t *n_feeders)
+                                         uint32_t *n_predecessors)
 {
     const uint32_t made = reader->producer[source], from = made - reader->first_sig;
     if (reader->leaf_group && made == FOLD__NONE)
@@ -20057,7 +20058,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
         return 0;
     if (!(reader->operands[from] & operand)) {
         if (!reader->operands[from])
-            reader->feeders[(*n_feeders)++].sig = from;
+            reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
     return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
@@ -20077,7 +20078,7 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
                                   self,
                                   group_sig->group,
                                   operands,
-                                  f->feeders };
+                                  f->predecessors };
     const uint32_t *const calls = run->calls_by_sig + group_sig->first_record, *const source = f->edge_source;
     const uint32_t *const first_edge = f->first_edge;
     uint32_t *const chains = run->chain;
@@ -20085,19 +20086,19 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     const uint32_t n_in = group_sig->n_in;
     const uint32_t n_list = group_sig->n_list;
     const uint32_t n_out = group_sig->n_out;
-    uint32_t longest_of_all = 0, n_feeders = group_sig->first_feeder;
+    uint32_t longest_of_all = 0, n_predecessors = group_sig->first_predecessor;
     for (uint32_t call = 0; call < n_calls; call++) {
         const uint32_t id = calls[call];
         uint64_t operand = 1;
         uint32_t longest = 0, edge = first_edge[id], chain;
         for (const uint32_t end = edge + n_in; edge < end; edge++, operand <<= 1) {
-            chain = fold__read_operand(&reader, source[edge], operand, &n_feeders);
+            chain = fold__read_operand(&reader, source[edge], operand, &n_predecessors);
             longest = chain > longest ? chain : longest;
         }
         for (uint32_t component = 0, edges = n_list ? fold__operands_of_call(f, id).edges : 0; component < n_list;
              component++, operand <<= 1)
             for (const uint32_t end = edge + edges; edge < end; edge++) {
-                chain = fold__read_operand(&reader, source[edge], operand, &n_feeders);
+                chain = fold__read_operand(&reader, source[edge], operand, &n_predecessors);
                 longest = chain > longest ? chain : longest;
             }
         chains[id] = ++longest;
@@ -20106,16 +20107,16 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
         longest_of_all = longest > longest_of_all ? longest : longest_of_all;
     }
     group_sig->chain = longest_of_all > group_sig->chain ? longest_of_all : group_sig->chain;
-    group_sig->end_feeder = n_feeders;
-    for (uint32_t at = group_sig->first_feeder; at < group_sig->end_feeder; at++) {
-        fold__feeder *feeder = &f->feeders[at];
-        feeder->operands = operands[feeder->sig];
-        operands[feeder->sig] = 0;
+    group_sig->end_predecessor = n_predecessors;
+    for (uint32_t at = group_sig->first_predecessor; at < group_sig->end_predecessor; at++) {
+        fold__predecessor *predecessor = &f->predecessors[at];
+        predecessor->operands = operands[predecessor->sig];
+        operands[predecessor->sig] = 0;
     }
 }
 
 /* Finds strongly connected components, producers first (Tarjan 1972). `index` has 5 numbers a signature. */
-static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__feeder *feeders,
+static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
     uint32_t *low = index + n_sigs, *next = low + n_sigs, *stack = next + n_sigs, *path = stack + n_sigs;
@@ -20129,21 +20130,21 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__f
             continue;
         path[depth++] = start;
         while (depth) {
-            const uint32_t current = path[depth - 1], end = sigs[current].end_feeder;
+            const uint32_t current = path[depth - 1], end = sigs[current].end_predecessor;
             if (!index[current]) {
                 index[current] = low[current] = ++visits;
-                next[current] = sigs[current].first_feeder;
+                next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
             for (; next[current] < end; next[current]++) { /* again after its return, which lowers `low` */
-                const uint32_t feeder = feeders[next[current]].sig;
-                if (!index[feeder])
+                const uint32_t predecessor = predecessors[next[current]].sig;
+                if (!index[predecessor])
                     break;
-                if (sigs[feeder].component == FOLD__NONE && low[feeder] < low[current])
-                    low[current] = low[feeder];
+                if (sigs[predecessor].component == FOLD__NONE && low[predecessor] < low[current])
+                    low[current] = low[predecessor];
             }
             if (next[current] < end) {
-                path[depth++] = feeders[next[current]].sig;
+                path[depth++] = predecessors[next[current]].sig;
                 continue;
             }
             depth--;
@@ -20163,18 +20164,18 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__f
 }
 
 /* Notes which inputs of a signature come from its own component, and whether it feeds itself. */
-static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__feeder *feeders)
+static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
-    for (uint32_t at = sigs[sig].first_feeder; at < sigs[sig].end_feeder; at++) {
-        if (sigs[feeders[at].sig].component != sigs[sig].component)
+    for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
+        if (sigs[predecessors[at].sig].component != sigs[sig].component)
             continue;
-        sigs[sig].recurrent |= feeders[at].operands;
+        sigs[sig].recurrent |= predecessors[at].operands;
         sigs[sig].cyclic = sigs[sig].cyclic ? sigs[sig].cyclic : 1;
     }
 }
 
 /* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
-static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_feeders, uint32_t *place)
+static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors, uint32_t *place)
 {
     fold__run *run = f->run;
     fold__group_sig *sigs = run->group_sig + group->first_sig;
@@ -20195,8 +20196,8 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
         place[sig] = first[sigs[sig].component]++;
-    for (uint32_t at = 0; at < n_feeders; at++)
-        f->feeders[at].sig = place[f->feeders[at].sig];
+    for (uint32_t at = 0; at < n_predecessors; at++)
+        f->predecessors[at].sig = place[f->predecessors[at].sig];
     for (uint32_t call = group->first_call; call < group->end_call; call++) {
         const uint32_t id = run->calls[call], sig = run->producer[id] - group->first_sig;
         for (uint32_t output = 0; output < sigs[sig].n_out; output++)
@@ -20219,11 +20220,11 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
     fold__run *run = f->run;
     const fold__group group = run->group[which]; /* which moves */
     const size_t n_sigs = group.end_sig - group.first_sig;
-    uint32_t n_feeders = 0;
+    uint32_t n_predecessors = 0;
     if (!n_sigs)
         return 1;
-    if (!fold__need(f, FOLD__ARRAY_FEEDERS, fold__min_size(n_sigs * n_sigs, f->n_edges),
-                    sizeof(fold__feeder)) ||
+    if (!fold__need(f, FOLD__ARRAY_PREDECESSORS, fold__min_size(n_sigs * n_sigs, f->n_edges),
+                    sizeof(fold__predecessor)) ||
         !fold__need(f, FOLD__ARRAY_PLANNING, n_sigs * (sizeof(uint64_t) + 5 * sizeof(uint32_t)), 1))
         return 0;
     fold__group_sig *sigs = run->group_sig + group.first_sig;
@@ -20232,14 +20233,14 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
     memset(operands, 0, n_sigs * sizeof *operands);
     fold__sort_calls_by_signature(f, &group);
     for (uint32_t sig = 0; sig < n_sigs; sig++) {
-        sigs[sig].first_feeder = n_feeders;
+        sigs[sig].first_predecessor = n_predecessors;
         fold__read_operands(f, &group, sig, operands);
-        n_feeders = sigs[sig].end_feeder;
+        n_predecessors = sigs[sig].end_predecessor;
     }
-    fold__condense(sigs, (uint32_t)n_sigs, f->feeders, scratch);
+    fold__condense(sigs, (uint32_t)n_sigs, f->predecessors, scratch);
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        fold__find_recurrent(sigs, sig, f->feeders);
-    fold__sort_signatures(f, &group, n_feeders, scratch);
+        fold__find_recurrent(sigs, sig, f->predecessors);
+    fold__sort_signatures(f, &group, n_predecessors, scratch);
     return 1;
 }
 
@@ -20940,14 +20941,14 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
         const fold__group_sig *reader = &run->group_sig[sig];
         const fold__run_sig *run_sig = &run->run_sig[reader->run_sig];
-        for (uint32_t at = reader->first_feeder; at < reader->end_feeder; at++) {
-            const fold__feeder *feeder = &f->feeders[at];
-            fold__group_sig *producer = &run->group_sig[group->first_sig + feeder->sig];
+        for (uint32_t at = reader->first_predecessor; at < reader->end_predecessor; at++) {
+            const fold__predecessor *predecessor = &f->predecessors[at];
+            fold__group_sig *producer = &run->group_sig[group->first_sig + predecessor->sig];
             if (producer->last_read == FOLD__NONE || producer->last_read < reader->last_batch)
                 producer->last_read = reader->last_batch;
-            if ((run_sig->found.operand_back & feeder->operands) && reader->first_batch < producer->first_back)
+            if ((run_sig->found.operand_back & predecessor->operands) && reader->first_batch < producer->first_back)
                 producer->first_back = reader->first_batch;
-            producer->read_late |= (run_sig->found.operand_late & feeder->operands) != 0;
+            producer->read_late |= (run_sig->found.operand_late & predecessor->operands) != 0;
         }
     }
 }
@@ -25279,7 +25280,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->plan_bytes = 0;
     for (int i = FOLD__ARRAY_NODE_ARRAYS; i < FOLD__ARRAY_PLANS; i++)
         stats->plan_bytes += f->arrays[i].need;
-    stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_FEEDERS].need;
+    stats->plan_bytes += f->arrays[FOLD__ARRAY_PLANNING].need + f->arrays[FOLD__ARRAY_PREDECESSORS].need;
     stats->one_group = run->plan.one_group;
 }
 
