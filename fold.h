@@ -3174,7 +3174,8 @@ enum {
     FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of halves */
     FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
-    FOLD__WEIGHED_ROWS = 4,                         /* rows that attention weighs at once; a block has room */
+    /* rows that attention weighs at once; a block has room */
+    FOLD__SOFTMAXED_ROWS = 4,
     FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
     FOLD__MIN_QUERIES = 12,                         /* the fewest, where there are many keys */
     FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
@@ -3733,23 +3734,24 @@ typedef void (*fold__strided_fn)(const fold__strided *at);
 
 /* Rows of scores that are weighed, and in backward of slopes, `stride` floats apart. Row r has seen + r grow
    of them, which are weighed together with what fills FOLD__LANES. largest and factor are of a row; rows of
-   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__WEIGHED_ROWS, rows are read and written. */
-typedef struct fold__weighing {
+   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__SOFTMAXED_ROWS, rows are read and written. */
+typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
     const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
                          at the next multiple of FOLD__LANES; there is no seen, grow or stride */
-} fold__weighing;
-typedef void (*fold__weigh_fn)(const fold__weighing *with);
-typedef struct fold__weigher {
-    void (*fill)(const fold__weighing *with, float *scores, float value); /* value fills up to FOLD__LANES */
-    fold__weigh_fn largest; /* makes lanes of the largest score */
-    fold__weigh_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
-    fold__weigh_fn weights; /* the same times factor; lanes of the sum of weight times slope */
-    fold__weigh_fn slopes;  /* slopes become weight (slope - factor) scale */
-} fold__weigher;
+} fold__softmax_tile;
+typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
+typedef struct fold__softmax_kernels {
+    /* value fills up to FOLD__LANES */
+    void (*fill)(const fold__softmax_tile *with, float *scores, float value);
+    fold__softmax_fn largest; /* makes lanes of the largest score */
+    fold__softmax_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
+    fold__softmax_fn weights; /* the same times factor; lanes of the sum of weight times slope */
+    fold__softmax_fn slopes;  /* slopes become weight (slope - factor) scale */
+} fold__softmax_kernels;
 
 /* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
    row r, first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
@@ -3814,7 +3816,7 @@ typedef struct fold__tiles {
 /* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__weigher weigher[2]; /* the first takes even rows, the other uneven ones */
+    fold__softmax_kernels softmax[2]; /* the first takes even rows, the other uneven ones */
     void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
     void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
@@ -4273,7 +4275,7 @@ typedef struct fold__attention_head {
     const fold__attention_call *call;
     ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
     int row;                /* the block's first */
-    fold__weighing block;   /* its scores have room to fill beyond the last key */
+    fold__softmax_tile block;   /* its scores have room to fill beyond the last key */
     const float *key_panels; /* the head's */
     size_t key_next;         /* floats until its next panel begins */
     float *packed_keys, *packed_values;
@@ -4485,24 +4487,24 @@ static void fold__attention_scatter(const fold__attention_head *at, const float 
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-static const fold__weigher *fold__attention_weigher(fold__attention_head *at)
+static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head *at)
 {
     at->block.seen = fold__attention_seen(at->call, at->row);
     at->block.first = at->call->adjacency ? at->call->adjacency->query_start + at->row : NULL;
-    return &at->attender->weigher[at->call->adjacency != NULL];
+    return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
 /* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
-    const fold__weigher *weigher = fold__attention_weigher(at);
+    const fold__softmax_kernels *softmax = fold__attention_softmax(at);
     const fold_rows *norms = &at->call->norms;
     float *norm = norms->base ? norms->base + at->row * norms->stride + 2 * head : NULL;
-    weigher->fill(&at->block, at->block.scores, -INFINITY);
-    weigher->largest(&at->block);
+    softmax->fill(&at->block, at->block.scores, -INFINITY);
+    softmax->largest(&at->block);
     attender->join_largest(at->block.largest, at->block.lanes, at->block.rows);
-    weigher->exps(&at->block);
+    softmax->exps(&at->block);
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     for (int row = 0; norm && row < at->block.rows; row++, norm += norms->stride) {
@@ -4516,21 +4518,21 @@ static void fold__attention_exps(fold__attention_head *at, int head)
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
-    const fold__weigher *weigher = fold__attention_weigher(at);
+    const fold__softmax_kernels *softmax = fold__attention_softmax(at);
     const fold_rows *norms = &at->call->norms;
     const float *norm = norms->base + at->row * norms->stride + 2 * head;
-    weigher->fill(&at->block, at->block.scores, -INFINITY);
-    weigher->fill(&at->block, at->block.slopes, 0.0f);
+    softmax->fill(&at->block, at->block.scores, -INFINITY);
+    softmax->fill(&at->block, at->block.slopes, 0.0f);
     for (int row = 0; row < at->block.rows; row++, norm += norms->stride) {
         at->block.largest[row] = norm[0];
         at->block.factor[row] = norm[1];
     }
     attender->invert(at->block.factor, at->block.rows);
-    weigher->weights(&at->block);
+    softmax->weights(&at->block);
     /* from here on the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
-    weigher->slopes(&at->block);
+    softmax->slopes(&at->block);
 }
 
 static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t col, int width)
@@ -7038,7 +7040,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 
 /* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
-#define FOLD__WEIGH_STEP(name, body)                                                                         \
+#define FOLD__SOFTMAX_STEP(name, body)                                                                         \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
                                                              FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
     {                                                                                                        \
@@ -7050,70 +7052,70 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 #define FOLD__SCORE(index) FOLD__VLOAD(scores + index * FOLD__W)
 #define FOLD__SLOPE(index) FOLD__VLOAD(slopes + index * FOLD__W)
 #define FOLD__SHARE(index) FOLD__ISA(exp_share)(FOLD__VFMA(FOLD__SCORE(index), scale, lowered))
-#define FOLD__WEIGH_LARGEST(index)                                \
+#define FOLD__SOFTMAX_LARGEST(index)                                \
     {                                                             \
         const FOLD__V score = FOLD__SCORE(index);                 \
         lanes.part##index = FOLD__VMAX(score, lanes.part##index); \
     }
-#define FOLD__WEIGH_EXPS(index)                                   \
+#define FOLD__SOFTMAX_EXPS(index)                                   \
     {                                                             \
         const FOLD__V share = FOLD__SHARE(index);                 \
         FOLD__VSTORE(scores + index * FOLD__W, share);            \
         lanes.part##index = FOLD__VADD(lanes.part##index, share); \
     }
-#define FOLD__WEIGH_WEIGHTS(index)                                                    \
+#define FOLD__SOFTMAX_WEIGHTS(index)                                                    \
     {                                                                                 \
         const FOLD__V share = FOLD__VMUL(FOLD__SHARE(index), factor);                 \
         FOLD__VSTORE(scores + index * FOLD__W, share);                                \
         lanes.part##index = FOLD__VFMA(share, FOLD__SLOPE(index), lanes.part##index); \
     }
-#define FOLD__WEIGH_SLOPES(index)          \
+#define FOLD__SOFTMAX_SLOPES(index)          \
     FOLD__VSTORE(slopes + index * FOLD__W, \
                  FOLD__VMUL(FOLD__VMUL(FOLD__SCORE(index), FOLD__VSUB(FOLD__SLOPE(index), factor)), scale));
-FOLD__WEIGH_STEP(largest, FOLD__WEIGH_LARGEST)
-FOLD__WEIGH_STEP(exps, FOLD__WEIGH_EXPS)
-FOLD__WEIGH_STEP(weights, FOLD__WEIGH_WEIGHTS)
-FOLD__WEIGH_STEP(slopes, FOLD__WEIGH_SLOPES)
+FOLD__SOFTMAX_STEP(largest, FOLD__SOFTMAX_LARGEST)
+FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
+FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
+FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
 /* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
-#define FOLD__WEIGH_ROW(row, start)                                                                    \
+#define FOLD__SOFTMAX_ROW(row, start)                                                                    \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
     const FOLD__V lowered##row = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[line + row]), scale)), \
                   factor##row = FOLD__VSET(with->factor[line + row]);                                  \
     FOLD__L lanes##row = FOLD__ISA(lanes_set)(start);
-#define FOLD__WEIGH_ROW_STEP(row, name)                                                          \
+#define FOLD__SOFTMAX_ROW_STEP(row, name)                                                          \
     lanes##row = FOLD__ISA(step_##name)(scores##row + at, slopes##row + at, scale, lowered##row, \
                                         factor##row, lanes##row);
-#define FOLD__WEIGH_ROW_END(row, name) \
+#define FOLD__SOFTMAX_ROW_END(row, name) \
     FOLD__ISA(lanes_store)(with->lanes + (line + row) * FOLD__LANES, &lanes##row);
-#define FOLD__WEIGH(ROWS, name, start)                                                             \
-    FOLD__TARGET static void FOLD__ISA(weigh_##name)(const fold__weighing *with)                   \
+#define FOLD__SOFTMAX(ROWS, name, start)                                                             \
+    FOLD__TARGET static void FOLD__ISA(softmax_##name)(const fold__softmax_tile *with)                   \
     {                                                                                              \
         const FOLD__V scale = FOLD__VSET(with->scale);                                             \
         int line, at;                                                                              \
         for (line = 0; line < with->rows; line += ROWS) {                                          \
             const int count = with->seen + (line + ROWS - 1) * with->grow;                         \
-            FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW, start) for (at = 0; at < count; at += FOLD__LANES){ \
-                FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_STEP, name)                                      \
-            } FOLD__ROWS_##ROWS(FOLD__WEIGH_ROW_END, name)                                         \
+            FOLD__ROWS_##ROWS(FOLD__SOFTMAX_ROW, start) for (at = 0; at < count; at += FOLD__LANES){ \
+                FOLD__ROWS_##ROWS(FOLD__SOFTMAX_ROW_STEP, name)                                      \
+            } FOLD__ROWS_##ROWS(FOLD__SOFTMAX_ROW_END, name)                                         \
         }                                                                                          \
     }
 #if FOLD__SIMD_PASS == 512
-#define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(4, name, start)
+#define FOLD__SOFTMAX_ALL(name, start) FOLD__SOFTMAX(4, name, start)
 #elif FOLD__SIMD_PASS == 256
-#define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(2, name, start)
+#define FOLD__SOFTMAX_ALL(name, start) FOLD__SOFTMAX(2, name, start)
 #else
-#define FOLD__WEIGH_ALL(name, start) FOLD__WEIGH(1, name, start)
+#define FOLD__SOFTMAX_ALL(name, start) FOLD__SOFTMAX(1, name, start)
 #endif
-FOLD__WEIGH_ALL(largest, -INFINITY)
-FOLD__WEIGH_ALL(exps, 0.0f)
-FOLD__WEIGH_ALL(weights, 0.0f)
-FOLD__WEIGH_ALL(slopes, 0.0f)
+FOLD__SOFTMAX_ALL(largest, -INFINITY)
+FOLD__SOFTMAX_ALL(exps, 0.0f)
+FOLD__SOFTMAX_ALL(weights, 0.0f)
+FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
 /* Does the same for rows of any lengths, one by one. */
-#define FOLD__WEIGH_UNEVEN(name, start)                                                                   \
-    FOLD__TARGET static void FOLD__ISA(weigh_##name##_uneven)(const fold__weighing *with)                 \
+#define FOLD__SOFTMAX_UNEVEN(name, start)                                                                   \
+    FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)                 \
     {                                                                                                     \
         const FOLD__V scale = FOLD__VSET(with->scale);                                                    \
         const int *first = with->first;                                                                   \
@@ -7131,10 +7133,10 @@ FOLD__WEIGH_ALL(slopes, 0.0f)
             FOLD__ISA(lanes_store)(with->lanes + row * FOLD__LANES, &lanes);                              \
         }                                                                                                 \
     }
-FOLD__WEIGH_UNEVEN(largest, -INFINITY)
-FOLD__WEIGH_UNEVEN(exps, 0.0f)
-FOLD__WEIGH_UNEVEN(weights, 0.0f)
-FOLD__WEIGH_UNEVEN(slopes, 0.0f)
+FOLD__SOFTMAX_UNEVEN(largest, -INFINITY)
+FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
+FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
+FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
 /* FOLD__LANES floats, of which those from the seen-th on become `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
@@ -7147,7 +7149,7 @@ FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__
     FOLD__PARTS(FOLD__PART_FILL_LANES)
 }
 
-FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with, float *scores, float value)
+FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
     for (int row = 0; row < with->rows; row++) {
@@ -7161,14 +7163,14 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill_uneven)(const fold__weighing *with
 }
 
 /* Fills as far as the last row is weighed that goes side by side with this one. */
-FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float *scores, float value)
+FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
     unsigned row, seen = (unsigned)with->seen, at;
     if (!with->grow && seen % FOLD__LANES == 0)
         return;
     for (row = 0; row < (unsigned)with->rows; row++, scores += with->stride, seen += (unsigned)with->grow) {
-        const unsigned later = FOLD__WEIGHED_ROWS - 1 - row % FOLD__WEIGHED_ROWS,
+        const unsigned later = FOLD__SOFTMAXED_ROWS - 1 - row % FOLD__SOFTMAXED_ROWS,
                        end = with->grow ? seen + later : seen;
         for (at = seen / FOLD__LANES * FOLD__LANES; at < end; at += FOLD__LANES)
             FOLD__ISA(fill_lanes)(scores + at, (int)seen - (int)at, values);
@@ -7176,7 +7178,7 @@ FOLD__TARGET static void FOLD__ISA(weigh_fill)(const fold__weighing *with, float
 }
 
 #if FOLD__SIMD_PASS != 512 /* AVX2's vectors are those of the sums just stored */
-FOLD__TARGET static void FOLD__ISA(weigh_invert)(float *values, int count)
+FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
         FOLD__VSTORE(values + at, FOLD__VDIV(FOLD__VSET(1.0f), FOLD__VLOAD(values + at)));
@@ -7652,12 +7654,12 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
 
 static const fold__attender FOLD__ISA(attender) = {
     &FOLD__ISA(tiles),
-    { { FOLD__ISA(weigh_fill), FOLD__ISA(weigh_largest), FOLD__ISA(weigh_exps), FOLD__ISA(weigh_weights),
-        FOLD__ISA(weigh_slopes) },
-      { FOLD__ISA(weigh_fill_uneven), FOLD__ISA(weigh_largest_uneven), FOLD__ISA(weigh_exps_uneven),
-        FOLD__ISA(weigh_weights_uneven), FOLD__ISA(weigh_slopes_uneven) } },
+    { { FOLD__ISA(softmax_fill), FOLD__ISA(softmax_largest), FOLD__ISA(softmax_exps), FOLD__ISA(softmax_weights),
+        FOLD__ISA(softmax_slopes) },
+      { FOLD__ISA(softmax_fill_uneven), FOLD__ISA(softmax_largest_uneven), FOLD__ISA(softmax_exps_uneven),
+        FOLD__ISA(softmax_weights_uneven), FOLD__ISA(softmax_slopes_uneven) } },
     FOLD__ISA_8(join_largest),
-    FOLD__ISA_8(weigh_invert),
+    FOLD__ISA_8(softmax_invert),
     { FOLD__STRIDED_TILES(FOLD__NAME_ROW, FOLD__STRIDED_AT) },
     FOLD__ISA(gather),
     FOLD__ISA_8(edge_products)
@@ -8202,7 +8204,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #undef FOLD__MAP_DEFINE
 #undef FOLD__IS_KEPT
 #undef FOLD__TRANSPOSE_8
-#undef FOLD__WEIGH_ALL
+#undef FOLD__SOFTMAX_ALL
 #undef FOLD__TILE_LIMITS
 #undef FOLD__SHORT_TILES
 #undef FOLD__TILES
@@ -8278,7 +8280,7 @@ enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
     FOLD__FORMAT_BF16,
-    FOLD__WEIGHT_FORMATS
+    FOLD__SOFTMAXT_FORMATS
 };
 
 static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -11725,7 +11727,7 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
+    const fold__int8_kernels *formats[FOLD__SOFTMAXT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */

@@ -1311,7 +1311,7 @@ static struct { double h[2][SAMPLES][MAX_WIDTH], c[2][SAMPLES][MAX_WIDTH], want[
 static ref_tape tape;
 
 typedef struct weighed { ref_state s; int sample; } weighed;
-static void weigh_one(ref_tape *t, int x, const float *weight)
+static void softmax_one(ref_tape *t, int x, const float *weight)
 {
     ref_value *y = &t->value[x];
     for (size_t i = 0; i < ref_count(y); i++) {
@@ -1323,8 +1323,8 @@ static void weigh_one(ref_tape *t, int x, const float *weight)
 static void weigh(ref_tape *t, const void *user)
 {
     const weighed *w = (const weighed *)user;
-    weigh_one(t, w->s.h, layer.weight_h[w->sample]);
-    if (layer.row->has_c) weigh_one(t, w->s.c, layer.weight_c[w->sample]);
+    softmax_one(t, w->s.h, layer.weight_h[w->sample]);
+    if (layer.row->has_c) softmax_one(t, w->s.c, layer.weight_c[w->sample]);
 }
 static void expect_state(int x, double (*to)[SAMPLES][MAX_WIDTH], int sample)
 {
