@@ -3390,7 +3390,7 @@ typedef struct fold__kernels {
                         float *dw, size_t ldw, float *scratch);
     /* The same with chains from zero, which are added to dw, of one row at least. NULL:
        fold__join_weight_grad does it. */
-    void (*weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
+    void (*weight_grad_separate)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                               float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
@@ -3485,14 +3485,14 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
 }
 
 /* Counts floats of scratch for the tiles of a block of at most so many rows: a tile aside, then pointers. */
-static size_t fold__aside_floats(size_t rows)
+static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
 }
 static size_t fold__tile_floats(size_t rows)
 {
     const size_t block = fold__min_size(rows, FOLD__TILE_BLOCK * FOLD__TILE_ROWS);
-    return fold__aside_floats(rows) + block * FOLD__TILE_ARRAYS * sizeof(float *) / sizeof(float);
+    return fold__buffered_floats(rows) + block * FOLD__TILE_ARRAYS * sizeof(float *) / sizeof(float);
 }
 
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
@@ -3772,7 +3772,7 @@ typedef struct fold__row_sums {
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_apart, to_apart; /* floats that lie between rows of dW there */
+    size_t from_separate, to_separate; /* floats that lie between rows of dW there */
     int whole;                   /* a vector may be stored whole where columns end */
     int adds;                    /* the sums begin with what lies there */
     int start;                   /* the first */
@@ -3809,7 +3809,7 @@ typedef struct fold__tiles {
        and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
        most, unless that is NULL. Chains begin at zero and are added to dW if `apart`, which takes a block. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
-                 int columns, float *dw, size_t ldw, float *block, int apart);
+                 int columns, float *dw, size_t ldw, float *block, int separate);
     fold__mover mover;
 } fold__tiles;
 
@@ -3846,7 +3846,7 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 
 /* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
    They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
-static void fold__tiles_aside(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
+static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                               int start, int end, float *buffer)
 {
     const int low = start > first ? start : first, high = end < last ? end : last, count = at->count;
@@ -3920,19 +3920,19 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
         /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
-        const int aside = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
-        at->last = end <= last || aside ? vector : vector - (end - last);
+        const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
+        at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
             product->in_place ? (size_t)start : (size_t)panel * at->panel_stride + (size_t)(start - base);
         at->to_col = (size_t)(start - first);
         at->from_col = at->started ? at->to_col : 0;
         const fold__tile_fn tile = fold__tile_of(tiles, height, (end - start) / vector, at->last);
-        if (aside)
-            fold__tiles_aside(tile, at, height, first, last, start, end, buffer);
+        if (buffered)
+            fold__tiles_buffered(tile, at, height, first, last, start, end, buffer);
         else
             tile(at);
         if (product->commands) {
-            product->commands->opaque |= aside;
+            product->commands->opaque |= buffered;
             fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
@@ -3966,7 +3966,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
 {
     const fold_rows zeros = { (float *)(uintptr_t)fold__zeros, 0, NULL };
     const int rows = height * count;
-    float **made = (float **)(void *)(scratch + fold__aside_floats((size_t)product->rows));
+    float **made = (float **)(void *)(scratch + fold__buffered_floats((size_t)product->rows));
     fold__tile_args at;
     int segment = 0, chained;
     if (product->commands) {
@@ -4099,16 +4099,16 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
    pass over line after line: a load of one would wait for the stores to the last. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
-                                     int apart)
+                                     int separate)
 {
-    const int few = rows <= tiles->few && !apart, wide = few ? columns : FOLD__N_BLOCK,
+    const int few = rows <= tiles->few && !separate, wide = few ? columns : FOLD__N_BLOCK,
               down = !few              ? (inner - 1) / FOLD__K_BLOCK + 1
                      : ldw % 1024 == 0 ? inner
                                        : 1,
               tall = (inner - 1) / down + 1;
     const int blocks = down * ((columns - 1) / wide + 1), across = blocks / down;
     const int fit = FOLD__PASSING / (inner < columns ? inner : columns);
-    const int most = apart ? rows : fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
+    const int most = separate ? rows : fit > FOLD__ROW_BLOCK ? fit : FOLD__ROW_BLOCK;
     for (int row = 0; row < rows; row += most) {
         const fold_rows xr = fold__rows_from(input, row), dyr = fold__rows_from(dy, row);
         const int count = rows - row < most ? rows - row : most;
@@ -4117,7 +4117,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
                       column = (inner < columns ? block / down : block % across) * wide;
             tiles->grad(count, &xr, line, inner - line < tall ? inner - line : tall, &dyr, column,
                         columns - column < wide ? columns - column : wide, dw + (size_t)line * ldw + column,
-                        ldw, held, apart);
+                        ldw, held, separate);
         }
     }
 }
@@ -4125,20 +4125,20 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
 /* Takes few columns of dY: the transpose of dW has wide rows. A block needs no more than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
-                                     float *block, int apart)
+                                     float *block, int separate)
 {
     enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
     for (int line = 0, width; line < inner; line += width, dw += (size_t)width * ldw) {
         width = inner - line < WIDTH ? inner - line : WIDTH;
         for (int column = 0; column < columns; column++)
             for (int inner_row = 0; inner_row < width; inner_row++)
-                block[column * WIDTH + inner_row] = apart ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
+                block[column * WIDTH + inner_row] = separate ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
         tiles->grad(rows, dy, from, columns, input, line, width, block, WIDTH, NULL, 0);
         for (int column = 0; column < columns; column++)
             for (int inner_row = 0; inner_row < width; inner_row++) {
                 float *to = &dw[(size_t)inner_row * ldw + (size_t)column];
                 const float sum = block[column * WIDTH + inner_row];
-                *to = apart ? *to + sum : sum;
+                *to = separate ? *to + sum : sum;
             }
     }
 }
@@ -4189,10 +4189,10 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
 /* Both operands are packed for a large weight, and for any where there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
-                                  int apart)
+                                  int separate)
 {
     const int least = inner < columns ? inner : columns, most = inner < columns ? columns : inner,
-              large = !apart && least >= FOLD__N_BLOCK && most >= FOLD__PACKING / least,
+              large = !separate && least >= FOLD__N_BLOCK && most >= FOLD__PACKING / least,
               packed = rows > tiles->many && (large || tiles->many <= tiles->few),
               turned = packed ? 0 : fold__columns_turned(tiles, rows, inner, columns),
               wide = columns - turned;
@@ -4201,9 +4201,9 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
     if (packed)
         fold__weight_grad_packed(tiles, rows, input, inner, dy, wide, dw, ldw, scratch);
     else if (wide)
-        fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, apart);
+        fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, separate);
     if (turned)
-        fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, apart);
+        fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, separate);
 }
 
 /* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
@@ -6897,9 +6897,9 @@ static void FOLD__ISA(join_largest)(float *largest, const float *lanes, int coun
 
 #if FOLD__SIMD_PASS == 1
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int from, int columns, float *dw, size_t ldw, float *block, int apart)
+                            int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
-    (void)block, (void)apart;
+    (void)block, (void)separate;
     for (int line = first; line < first + inner; line++, dw += ldw)
         for (int row = 0; row < rows; row++)
             FOLD__ISA(map_axpy)
@@ -6932,7 +6932,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     {                                                                                                        \
         FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) const float *sums;                                        \
         float *to;                                                                                           \
-        const size_t from_apart = pass->from_apart, to_apart = pass->to_apart;                               \
+        const size_t from_separate = pass->from_separate, to_separate = pass->to_separate;                               \
         const int adds = pass->adds;                                                                         \
         int line, stop, at = 0;                                                                              \
         for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                                 \
@@ -6944,7 +6944,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
                     stop = inner - line < FOLD__LANES ? inner : line + FOLD__LANES;                          \
                     fold__fetch_next(pass, input, first + line, dy, from + (line < columns ? line : 0));     \
                 }                                                                                            \
-                for (; line < stop; line++, sums += from_apart, to += to_apart) {                            \
+                for (; line < stop; line++, sums += from_separate, to += to_separate) {                            \
                     FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)   \
                     if (adds) {                                                                              \
                         FOLD__COLS_##COLUMNS(FOLD__GRAD_ADD, ROWS)                                           \
@@ -6959,7 +6959,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
             const FOLD__MASK tail = FOLD__SOME(left);                                                        \
             FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) sums = pass->from + at;                                    \
             to = pass->to + at;                                                                              \
-            for (line = 0; line < inner; line++, sums += from_apart, to += to_apart) {                       \
+            for (line = 0; line < inner; line++, sums += from_separate, to += to_separate) {                       \
                 FOLD__V total0 = FOLD__VLOAD_M(sums, tail);                                                  \
                 FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1)                                                         \
                 if (adds)                                                                                    \
@@ -7002,24 +7002,24 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
 /* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
    cache line. The sums of two do if a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
-                            int from, int columns, float *dw, size_t ldw, float *block, int apart)
+                            int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
-    const int held = block && (apart || rows > 2 * FOLD__TILE_ROWS || ldw % 1024 == 0);
+    const int held = block && (separate || rows > 2 * FOLD__TILE_ROWS || ldw % 1024 == 0);
     fold__pass pass;
-    pass.from = apart ? fold__zeros : dw;
-    pass.from_apart = apart ? 0 : ldw;
+    pass.from = separate ? fold__zeros : dw;
+    pass.from_separate = separate ? 0 : ldw;
     for (pass.start = 0; pass.start < rows; pass.start = pass.next) {
         const int height = fold__tile_height(FOLD__TILE_ROWS, rows - pass.start, 0);
         pass.next = pass.start + height;
         const int left = rows - pass.next;
         pass.n_next = !block ? 0 : left < FOLD__TILE_ROWS ? left : FOLD__TILE_ROWS;
         pass.whole = held && left;
-        pass.adds = apart && !left;
+        pass.adds = separate && !left;
         pass.to = pass.whole ? block : dw;
-        pass.to_apart = pass.whole ? (size_t)FOLD__N_BLOCK : ldw;
+        pass.to_separate = pass.whole ? (size_t)FOLD__N_BLOCK : ldw;
         FOLD__ISA(grad_pass)(height, input, first, inner, dy, from, columns, &pass);
         pass.from = pass.to;
-        pass.from_apart = pass.to_apart;
+        pass.from_separate = pass.to_separate;
     }
 }
 #endif
@@ -8109,7 +8109,7 @@ static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, 
 {
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 0);
 }
-static void FOLD__ISA(weight_grad_apart)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
+static void FOLD__ISA(weight_grad_separate)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
                                          int columns, float *dw, size_t ldw, float *scratch)
 {
     fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
@@ -8137,7 +8137,7 @@ static const fold__kernels
                          FOLD__ISA(pack),
                          FOLD__ISA(product),
                          FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
-                         FOLD__SIMD_PASS == 1 ? NULL : FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_apart)),
+                         FOLD__SIMD_PASS == 1 ? NULL : FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_separate)),
                          FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
                          { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
@@ -9128,8 +9128,8 @@ static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, fl
 {
     float *block = scratch;
     const fold_rows x_now = { NULL, 0, x_rows }, dy_now = { NULL, 0, dy_rows };
-    if (kernels->weight_grad_apart && rows) {
-        kernels->weight_grad_apart((int)rows, &x_now, inner, &dy_now, count, to, ldw, scratch);
+    if (kernels->weight_grad_separate && rows) {
+        kernels->weight_grad_separate((int)rows, &x_now, inner, &dy_now, count, to, ldw, scratch);
         return;
     }
     for (int line = 0, tall; line < inner; line += tall) {
@@ -14904,11 +14904,11 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
 
 /* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of one sample each, and
    have the shapes that are given: with shapes_apart 0, one for all. */
-FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t apart,
+FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t separate,
                                         uint32_t count, const uint32_t *shape, uint32_t shapes_apart)
 {
     uint32_t differ = 0;
-    for (uint32_t end = edge + count; edge < end; edge++, in += apart, shape += shapes_apart) {
+    for (uint32_t end = edge + count; edge < end; edge++, in += separate, shape += shapes_apart) {
         const uint32_t id = in->id;
         if (in->salt != f->salt || id - 1 >= f->n_nodes)
             return 1;
@@ -15793,14 +15793,14 @@ static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_pa
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
-    static const fold_conv_desc apart = { 0, 0, 0, 1 };
+    static const fold_conv_desc separate = { 0, 0, 0, 1 };
     fold__operand operand[FOLD_MAX_IN];
     if (!fold__operand_of(f, windows, who, &operand[0]))
         return fold__null;
     const fold_shape window = *fold__operand_shape(f, &operand[0]);
     const int taps = window.dim[0], channels = window.dim[1];
     if (desc->depthwise)
-        return fold_reshape(f, fold__conv(f, windows, weight, bias, &apart, who, 1), fold_shape1(channels));
+        return fold_reshape(f, fold__conv(f, windows, weight, bias, &separate, who, 1), fold_shape1(channels));
     const int outputs = fold__matrix_columns(fold__param_of(f->model, weight));
     const int count =
         fold__is_narrow(taps * channels, outputs) && desc->dilation > 1 && channels >= FOLD__LANES ? taps : 1;
@@ -16573,10 +16573,10 @@ static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int coun
         room *= 2;
     const uint32_t data_at = fold__alloc_data(f, fold__max_size(2 * (size_t)count, 1));
     const size_t used = f->data_used;
-    const uint32_t aside = data_at == FOLD__NONE ? data_at : fold__alloc_data(f, room);
-    if (aside == FOLD__NONE)
+    const uint32_t buffered = data_at == FOLD__NONE ? data_at : fold__alloc_data(f, room);
+    if (buffered == FOLD__NONE)
         return FOLD__NONE;
-    int *taken = (int *)(void *)fold__data_ptr(f, data_at), *table = (int *)(void *)fold__data_ptr(f, aside);
+    int *taken = (int *)(void *)fold__data_ptr(f, data_at), *table = (int *)(void *)fold__data_ptr(f, buffered);
     f->data_used = used;
     memset(table, 0, room * sizeof *table);
     for (int row = 0; row < count; row++) {
@@ -18157,7 +18157,7 @@ typedef struct fold__progress {
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
    the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
-enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_APART };
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
@@ -22964,9 +22964,9 @@ static int fold__list_uses(fold_ctx *f)
             last[use->target] = which;
         use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
                    : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
-                                                                         : FOLD__SUM_APART;
+                                                                         : FOLD__SUM_SEPARATE;
         use->sum_at = run->sum_floats;
-        if (use->sum == FOLD__SUM_APART)
+        if (use->sum == FOLD__SUM_SEPARATE)
             run->sum_floats += fold__round_up(use->size, 16);
     }
     return 1;
@@ -22980,11 +22980,11 @@ static float *fold__use_total(const fold_ctx *f, const fold__use *use)
 /* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
-    return use->sum == FOLD__SUM_APART ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
+    return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
-    if (!use->is_node && use->sum == FOLD__SUM_APART)
+    if (!use->is_node && use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
 }
 
@@ -23728,7 +23728,7 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     fold__worker *worker = f->run->worker;
     const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t n_in = program->op->n_in;
-    int apart = 0;
+    int separate = 0;
     fold__eager_set_call(f, id, program, row);
     for (uint32_t output = 0; output < sig->n_out; output++)
         fold__set_rows(&worker->op_dout[output],
@@ -23738,9 +23738,9 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         worker->op_din[operand] = fold__eager_sums(f, id, call_operand)
                                       ? fold__no_rows
                                       : fold__eager_part(&worker->dest[call_operand], fold__is_by_rows(sig), row);
-        apart |= !fold__absent(&worker->op_din[operand]);
+        separate |= !fold__absent(&worker->op_din[operand]);
     }
-    if (apart)
+    if (separate)
         fold__backward_of(program->op)(&worker->prepared.call);
     float *one_row =
         worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
