@@ -13453,7 +13453,7 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
 /* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
    in it.
    - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_whole.
+     product, the concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
@@ -13465,7 +13465,7 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
    - MARKER: the length of the list. */
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
 
-FOLD__INLINE uint32_t fold__node_whole(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
+FOLD__INLINE uint32_t fold__node_concat(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
 FOLD__INLINE uint32_t fold__node_call(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
 FOLD__INLINE uint32_t fold__node_ordinal(const fold_ctx *f, uint32_t id)
 {
@@ -15571,7 +15571,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
-        const uint32_t id = f->calls[call], whole = fold__node_whole(f, id);
+        const uint32_t id = f->calls[call], whole = fold__node_concat(f, id);
         if (whole && fold__node_sig(f, id)->op == FOLD__OP_linear && (f->kind[whole] & FOLD__IS_GRAD_KEPT))
             fold__read_whole(f, id, whole);
     }
@@ -19238,7 +19238,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
 }
 
 /* Counts bytes of scratch that a call of an op over whole lists takes beside that. */
-static size_t fold__whole_bytes(const fold_ctx *f, uint32_t id)
+static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
     if (!fold__is_whole(sig))
@@ -21263,7 +21263,7 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
         sizeof(float *) / sizeof(float);
     size_t whole = 0;
     for (uint32_t nth = 0; nth < group_sig->calls && fold__is_whole(&f->sigs[run_sig->sig]); nth++)
-        whole = fold__max_size(whole, fold__whole_bytes(f, run->calls_by_sig[group_sig->first_record + nth]));
+        whole = fold__max_size(whole, fold__list_op_scratch(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
@@ -23607,7 +23607,7 @@ static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
 {
     return 2 * (size_t)fold__elements_of(f, id) * fold__node_sig(f, id)->n_list +
-           fold__whole_bytes(f, id) / sizeof(float *);
+           fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
 /* Makes scratch for one op; returns where pointers to rows begin. */
@@ -24022,7 +24022,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
             continue;
         *to++ = f->length[id];
         if (kind == FOLD__NODE_OP)
-            *to++ = (uint32_t)(fold__whole_bytes(f, id) / FOLD__ALIGN);
+            *to++ = (uint32_t)(fold__list_op_scratch(f, id) / FOLD__ALIGN);
     }
     for (size_t root = 0; root < n_roots; root++)
         *to++ = f->source[roots[root].id];
