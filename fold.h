@@ -3553,27 +3553,27 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 }
 
 /* Tells what packing uses of an instruction set. */
-typedef struct fold__mover {
+typedef struct fold__packer {
     /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
      * vectors is zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
-} fold__mover;
+} fold__packer;
 
 /* Sets dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
-static void fold__transpose(const fold__mover *mover, float *dst, size_t ld, const fold_rows *input,
+static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
     for (int start = 0, line; start < cols; start += FOLD__TRANSPOSE_COLUMNS) {
         const int columns = cols - start < FOLD__TRANSPOSE_COLUMNS ? cols - start : FOLD__TRANSPOSE_COLUMNS;
         float *to = dst + (size_t)start * ld;
         const float *src[8];
-        for (line = 0; mover->transpose_8 && line + 8 <= rows; line += 8) {
+        for (line = 0; packer->transpose_8 && line + 8 <= rows; line += 8) {
             for (int column = 0; column < 8; column++)
                 src[column] = fold__at(input, row + line + column) + col + start;
-            mover->transpose_8(to + line, ld, src, columns);
+            packer->transpose_8(to + line, ld, src, columns);
         }
         for (; line + 4 <= rows; line += 4) {
             for (int column = 0; column < 4; column++)
@@ -3589,7 +3589,7 @@ static void fold__transpose(const fold__mover *mover, float *dst, size_t ld, con
 }
 
 /* Rows first..first+count of x are columns of the weight. */
-static void fold__pack_columns(const fold__mover *mover, float *dst, const fold__layout *layout, int vector,
+static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
     const int last = first + count;
@@ -3604,11 +3604,11 @@ static void fold__pack_columns(const fold__mover *mover, float *dst, const fold_
             for (int line = 0; line < inner; line++)
                 memset(dst + (size_t)line * (size_t)layout->width + (end - col), 0,
                        (size_t)(layout->width - (end - col)) * sizeof *dst);
-        fold__transpose(mover, dst + (from - col), (size_t)layout->width, input, from, to - from, 0, inner);
+        fold__transpose(packer, dst + (from - col), (size_t)layout->width, input, from, to - from, 0, inner);
     }
 }
 
-static void fold__pack_any(const fold__mover *mover, int panel, int vector, float *dst, const float *weights,
+static void fold__pack_any(const fold__packer *packer, int panel, int vector, float *dst, const float *weights,
                            int inner, int columns, int transposed, int first, int count)
 {
     fold_rows input;
@@ -3620,7 +3620,7 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
     if (inner < 1 || columns < 1)
         return;
     if (fold__is_narrow(inner, columns) && !transposed) {
-        fold__transpose(mover, dst + row, narrow, &input, first, count, 0, columns);
+        fold__transpose(packer, dst + row, narrow, &input, first, count, 0, columns);
         return;
     }
     if (fold__is_narrow(inner, columns)) {
@@ -3630,12 +3630,12 @@ static void fold__pack_any(const fold__mover *mover, int panel, int vector, floa
     }
     const fold__layout layout = fold__layout_of(panel, vector, columns);
     if (transposed)
-        fold__pack_columns(mover, dst, &layout, FOLD__NO_PANELS(panel) ? columns : vector, &input, inner,
+        fold__pack_columns(packer, dst, &layout, FOLD__NO_PANELS(panel) ? columns : vector, &input, inner,
                            columns, first, count);
     else if (FOLD__NO_PANELS(panel))
         memcpy(dst + row * width, weights + row * width, (size_t)count * width * sizeof *dst);
     else
-        mover->pack_rows(dst + row * (size_t)layout.width, (size_t)inner * (size_t)layout.width, &layout,
+        packer->pack_rows(dst + row * (size_t)layout.width, (size_t)inner * (size_t)layout.width, &layout,
                          &input, first, count, columns);
 }
 
@@ -3810,7 +3810,7 @@ typedef struct fold__tiles {
        most, unless that is NULL. Chains begin at zero and are added to dW if `apart`, which takes a block. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
-    fold__mover mover;
+    fold__packer packer;
 } fold__tiles;
 
 /* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
@@ -4162,11 +4162,11 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     product.output.stride = (ptrdiff_t)ldw;
     for (int row = 0; row < rows; row += seg.inner) {
         seg.inner = product.inner = (rows - row - 1) / ((rows - row - 1) / FOLD__ROW_BLOCK + 1) + 1;
-        tiles->mover.pack_rows(packed, (size_t)seg.inner * (size_t)layout.width, &layout, dy, row, seg.inner,
+        tiles->packer.pack_rows(packed, (size_t)seg.inner * (size_t)layout.width, &layout, dy, row, seg.inner,
                                columns);
         for (int line = 0; line < inner; line += product.rows) {
             product.rows = inner - line < FOLD__K_BLOCK / 2 ? inner - line : FOLD__K_BLOCK / 2;
-            fold__transpose(&tiles->mover, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
+            fold__transpose(&tiles->packer, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
             product.output.base = dw + (size_t)line * ldw;
             product.init = product.output;
             fold__product_wide(tiles, &product, scratch);
@@ -4363,8 +4363,8 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
                 src[row] = from;
                 from += line + row + 1 < left ? input->stride : 0;
             }
-            if (attender->tiles->mover.transpose_8)
-                attender->tiles->mover.transpose_8(panel + line, FOLD__PANEL_KEYS, src, width);
+            if (attender->tiles->packer.transpose_8)
+                attender->tiles->packer.transpose_8(panel + line, FOLD__PANEL_KEYS, src, width);
             else {
                 fold__transpose_4(panel + line, FOLD__PANEL_KEYS, src, width);
                 fold__transpose_4(panel + line + 4, FOLD__PANEL_KEYS, src + 4, width);
@@ -8095,7 +8095,7 @@ FOLD__TARGET static void FOLD__ISA(half_line)(const fold__bf16_group *group, con
 static void FOLD__ISA(pack)(float *dst, const float *weights, int inner, int columns, int transposed,
                             int first, int count)
 {
-    fold__pack_any(&FOLD__ISA(tiles).mover, FOLD__VPP * FOLD__W, FOLD__W, dst, weights, inner, columns,
+    fold__pack_any(&FOLD__ISA(tiles).packer, FOLD__VPP * FOLD__W, FOLD__W, dst, weights, inner, columns,
                    transposed, first, count);
 }
 
@@ -8145,7 +8145,7 @@ static const fold__kernels
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
                                   int first, int count)
 {
-    fold__pack_any(&FOLD__ISA(tiles).mover, 0, 1, dst, weights, inner, columns, transposed, first, count);
+    fold__pack_any(&FOLD__ISA(tiles).packer, 0, 1, dst, weights, inner, columns, transposed, first, count);
 }
 
 static void FOLD__ISA(product_cblas)(const fold__product *product, float *scratch)
@@ -10132,7 +10132,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
 /* Sets to = from with two axes swapped; `shape` is from's. Values that lie behind both stay together. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
-    static const fold__mover by_fours = { NULL, NULL };
+    static const fold__packer by_fours = { NULL, NULL };
     const int later = axes[0] < axes[1];
     const fold__axis first = fold__around(shape, axes[!later]), second = fold__around(shape, axes[later]);
     const size_t rows = (size_t)first.length, columns = axes[0] == axes[1] ? 1 : (size_t)second.length,
@@ -11410,7 +11410,7 @@ FOLD_API uint64_t fold_random_bits(fold_random *random)
         random->draw++;
     return bits;
 }
-static double fold__unit(uint64_t bits) { return (double)(bits >> 11) / 9007199254740992.0; }
+static double fold__sample(uint64_t bits) { return (double)(bits >> 11) / 9007199254740992.0; }
 
 FOLD_API float fold_random_uniform(fold_random *random)
 {
@@ -11614,7 +11614,7 @@ FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float 
             return -1;
         sum += (double)weights[i];
     }
-    double left = fold__unit(fold__random_element(random, 0)) * sum;
+    double left = fold__sample(fold__random_element(random, 0)) * sum;
     for (int i = 0; i < count && left >= 0; i++) {
         left -= (double)weights[i];
         if (weights[i] > 0)
@@ -12163,7 +12163,7 @@ FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values,
     if (desc->init == FOLD_INIT_ORTHOGONAL)
         bound = 1;
     for (size_t i = 0; i < size && uniform; i++)
-        values[i] = bound * (float)(2 * fold__unit(fold__draw_key(base, i, 0)) - 1);
+        values[i] = bound * (float)(2 * fold__sample(fold__draw_key(base, i, 0)) - 1);
     for (size_t i = 0; i < size && !uniform; i += 2) {
         float two[2];
         fold__normals(fold__draw_key(base, i / 2, 0), bound, two);
@@ -14524,7 +14524,7 @@ FOLD__INLINE int fold__fits(const fold_ctx *f, uint32_t nodes, size_t edges)
 {
     return FOLD__LIKELY(f->n_nodes + nodes <= f->node_cap && f->n_edges + edges <= f->edge_cap) != 0;
 }
-FOLD__INLINE int fold__room(fold_ctx *f, uint32_t nodes, size_t edges)
+FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 {
     return fold__fits(f, nodes, edges) || fold__grow(f, nodes, edges);
 }
@@ -14592,7 +14592,7 @@ static fold_node fold__record_view(fold_ctx *f, const fold__operand *operand, ui
                                    const fold_shape *shape, uint8_t flags)
 {
     const uint32_t shape_index = fold__intern_shape(f, shape);
-    if (shape_index == FOLD__NONE || !fold__room(f, 1, 0))
+    if (shape_index == FOLD__NONE || !fold__reserve_nodes(f, 1, 0))
         return fold__null;
     const uint8_t inherited = operand->kind & (FOLD__IS_SHARED | FOLD__IS_LIST);
     const uint32_t id = fold__append(f, (uint8_t)(FOLD__NODE_VIEW | flags | inherited), 0, operand->source,
@@ -14779,7 +14779,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
 {
     const int body = f->frame.cell != 0, dedupe_table = fold__merges(f) && !body;
     if (fold__broken(f) || (dedupe_table && !fold__dedupe_ready(f)) ||
-        !fold__room(f, 0, fold__n_operands(request)))
+        !fold__reserve_nodes(f, 0, fold__n_operands(request)))
         return fold__null;
     const uint32_t edges = f->n_edges;
     const uint32_t kinds = fold__add_edges(f, request);
@@ -15242,7 +15242,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
-    if (index == FOLD__NONE || !fold__room(f, 1, 0))
+    if (index == FOLD__NONE || !fold__reserve_nodes(f, 1, 0))
         return fold__null;
     const int list = rows < 0 ? 0 : FOLD__IS_LIST;
     const uint32_t id = fold__append(f, (uint8_t)(kind | list), 0, 0, 0, index, data);
@@ -15435,7 +15435,7 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
                                param->shape.dim[0]);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
-    if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__room(f, 1, 0))
+    if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__reserve_nodes(f, 1, 0))
         return fold__null;
     const uint32_t id =
         fold__append(f, FOLD__NODE_LOOKUP, 0, 0, 0, shape, fold__lookup_data(table.id - 1, (uint32_t)row));
@@ -15457,7 +15457,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
     const uint32_t shape = fold__intern_shape(f, &data->shape);
     if (shape == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_PARAM_NODES, 2 * (size_t)f->model->n_params, sizeof(uint32_t)) ||
-        !fold__room(f, 1, 0))
+        !fold__reserve_nodes(f, 1, 0))
         return fold__null;
     if (f->arrays[FOLD__ARRAY_PARAM_NODES].capacity > old_capacity)
         memset(f->arrays[FOLD__ARRAY_PARAM_NODES].data + old_capacity, 0,
@@ -17695,7 +17695,7 @@ static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t 
     for (int input = 0; input < inputs; input++) {
         const fold_shape *given = input < desc->n_in ? &desc->in[input] : &desc->list[input - desc->n_in];
         const uint32_t shape = fold__intern_shape(tracer, given);
-        if (shape == FOLD__NONE || !fold__room(tracer, 1, 0))
+        if (shape == FOLD__NONE || !fold__reserve_nodes(tracer, 1, 0))
             break;
         const uint8_t kind = (uint8_t)(FOLD__NODE_INPUT | (input < desc->n_in ? 0 : FOLD__IS_LIST));
         in[input] = fold__handle(tracer, fold__append(tracer, kind, 0, 0, 0, shape, (uint64_t)input));
@@ -17833,7 +17833,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
    its first node, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
-    if (!fold__room(f, (uint32_t)count, 0))
+    if (!fold__reserve_nodes(f, (uint32_t)count, 0))
         return fold__null;
     for (int output = 0; output < count; output++) {
         const uint32_t made = out[output].id, source = f->source[made];
@@ -19619,7 +19619,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 
 /* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
    earlier ones. */
-static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
+static uint32_t fold__end_of_sample(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
     uint32_t last = 0;
@@ -19781,7 +19781,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
     *units = 0;
     for (uint32_t at = first_call; at < end_call && !(whole && *units > 1); ++*units)
-        at = fold__end_of_unit(f, at, end_call);
+        at = fold__end_of_sample(f, at, end_call);
     const size_t threads = *units < 2 ? 1 : (size_t)fold__threads_of(f);
     const size_t all = whole && threads < 2 ? 0 : fold__bytes_of_calls(f, first_call, end_call);
     size_t groups = fold__groups_wanted(f, all, *units);
@@ -19791,7 +19791,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     int64_t left = share; /* bytes of it */
     uint32_t start = first_call;
     for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
-        end = fold__end_of_unit(f, unit, end_call);
+        end = fold__end_of_sample(f, unit, end_call);
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
         left -= bytes;
         if (left > 0)
@@ -19856,7 +19856,7 @@ static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t th
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
     if (!FOLD__IN_CHUNKS(fold__is_by_rows(fold__node_sig(f, f->run->calls[first]))) ||
-        length < FOLD__LONG_LIST || fold__merges(f) || fold__end_of_unit(f, first, end) < end)
+        length < FOLD__LONG_LIST || fold__merges(f) || fold__end_of_sample(f, first, end) < end)
         return;
     for (uint32_t call = first; call < end; call++)
         if (!fold__fits_chunks(f, group, call))
@@ -23399,7 +23399,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
             whole.source = fold__border(f, tag, &whole).id;
             whole.offset = 0;
         }
-        if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__room(f, 1, 0))
+        if (shape == FOLD__NONE || (list->whole && !whole.source) || !fold__reserve_nodes(f, 1, 0))
             return 0;
         const uint32_t marker = fold__append(f, FOLD__NODE_MARKER, 0, 0, 0, shape, list->elements);
         f->element_tag[marker] = tag + 1;
@@ -23411,7 +23411,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
             else
                 fold__list_operand(f, list, component, element, &one.source, &one.offset);
             one.kind = (uint8_t)(f->kind[one.source] & ~(FOLD__IS_SHARED | FOLD__IS_LIST));
-            if (fold__in_training(f) ? !fold__border(f, tag, &one).id : !fold__room(f, 1, 0))
+            if (fold__in_training(f) ? !fold__border(f, tag, &one).id : !fold__reserve_nodes(f, 1, 0))
                 return 0;
             if (!fold__in_training(f))
                 fold__append(f, FOLD__NODE_VIEW, 0, one.source, one.offset, shape, 0);
