@@ -4127,17 +4127,17 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
 {
-    enum { WIDTH = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
+    enum { FOLD__NARROW_COLUMNS = FOLD__K_BLOCK * FOLD__ROW_BLOCK / FOLD__LANES };
     for (int line = 0, width; line < inner; line += width, dw += (size_t)width * ldw) {
-        width = inner - line < WIDTH ? inner - line : WIDTH;
+        width = inner - line < FOLD__NARROW_COLUMNS ? inner - line : FOLD__NARROW_COLUMNS;
         for (int column = 0; column < columns; column++)
             for (int inner_row = 0; inner_row < width; inner_row++)
-                block[column * WIDTH + inner_row] = separate ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
-        tiles->grad(rows, dy, from, columns, input, line, width, block, WIDTH, NULL, 0);
+                block[column * FOLD__NARROW_COLUMNS + inner_row] = separate ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
+        tiles->grad(rows, dy, from, columns, input, line, width, block, FOLD__NARROW_COLUMNS, NULL, 0);
         for (int column = 0; column < columns; column++)
             for (int inner_row = 0; inner_row < width; inner_row++) {
                 float *to = &dw[(size_t)inner_row * ldw + (size_t)column];
-                const float sum = block[column * WIDTH + inner_row];
+                const float sum = block[column * FOLD__NARROW_COLUMNS + inner_row];
                 *to = separate ? *to + sum : sum;
             }
     }
@@ -5475,8 +5475,8 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     if (registers[2] >> 11 & 1)
         return &fold__int8_table__avx512;
 #elif FOLD__SDOT
-    enum { HAS_DOT_PRODUCTS = 1 << 20 }; /* Linux's HWCAP_ASIMDDP */
-    if (kernels->set == 1 && getauxval(AT_HWCAP) & HAS_DOT_PRODUCTS)
+    enum { FOLD__HWCAP_DOT_PRODUCTS = 1 << 20 }; /* Linux's HWCAP_ASIMDDP */
+    if (kernels->set == 1 && getauxval(AT_HWCAP) & FOLD__HWCAP_DOT_PRODUCTS)
         return &fold__int8_table__sdot;
 #endif
     return set[kernels->set];
@@ -6612,7 +6612,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #endif
 
 /* The last vector of a row may be a part of one, in tiles that `end_apart`. */
-#define FOLD__IS_PART(column) (end_apart && column + 1 == vectors && (FOLD__W > 4 || last < FOLD__W))
+#define FOLD__IS_PART(column) (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
     (FOLD__IS_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
                            : FOLD__VLOAD((from) + column * FOLD__W))
@@ -6666,7 +6666,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
         if (ROWS == FOLD__TILE_ROWS && VECTORS == FOLD__VPP && at->distant && line + 2 * ROWS <= lines) \
             for (element = 0; element < ROWS; element++)                                                \
-                for (segment = 0; segment <= vectors * FOLD__W; segment += 16)                          \
+                for (segment = 0; segment <= FOLD__TILE_VECTORS * FOLD__W; segment += 16)                          \
                     FOLD__PREFETCH(to[ROWS + element] + to_col + segment);                              \
         for (segment = 0; segment < at->n_seg; segment++)                                               \
         {                                                                                               \
@@ -6693,12 +6693,12 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                      to_col = at->to_col;                                                         \
         const float *const *from = at->from, *const * inputs;                                     \
         float *const *to = at->to;                                                                \
-        enum { vectors = of_all, end_apart = FOLD__W > 4 };                                       \
+        enum { FOLD__TILE_VECTORS = of_all, FOLD__END_SEPARATE = FOLD__W > 4 };                                       \
         const int last = at->last, lines = at->count * ROWS;                                      \
         const FOLD__MASK tail = FOLD__SOME(last);                                                 \
         int line = 0, segment, element;                                                           \
         (void)panel_stride;                                                                       \
-        if (ROWS == 6 && vectors == 1)                                                            \
+        if (ROWS == 6 && FOLD__TILE_VECTORS == 1)                                                            \
             FOLD__TILE_LOOP(12, 1, FOLD__FROM_ROW, FOLD__STEP_12, FOLD__TO_ROW)                   \
         FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                    \
     }
@@ -7212,7 +7212,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
-        enum { vectors = VECTORS, end_apart = 1 };                                                          \
+        enum { FOLD__TILE_VECTORS = VECTORS, FOLD__END_SEPARATE = 1 };                                                          \
         const int last = at->last;                                                                          \
         const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                             \
@@ -7401,7 +7401,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
     {                                                                                                       \
-        enum { vectors = VECTORS, end_apart = 1 };                                                          \
+        enum { FOLD__TILE_VECTORS = VECTORS, FOLD__END_SEPARATE = 1 };                                                          \
         const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                       \
         const fold_rows rows = at->from;                                                                    \
@@ -11557,10 +11557,10 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
    draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
-    enum { SUMS = 64 };
-    double sums[SUMS], less = 0;
+    enum { FOLD__PARTIAL_SUMS = 64 };
+    double sums[FOLD__PARTIAL_SUMS], less = 0;
     int part = 0, by = 0;
-    while ((count - 1) >> by >= SUMS)
+    while ((count - 1) >> by >= FOLD__PARTIAL_SUMS)
         by++;
     double sum = fold__sum_shares(logits, count, by, less, sums);
     if (count < 1 || sum != sum)
@@ -17638,35 +17638,35 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     fold__trace_live(&trace);
     fold__live_count count = fold__count_live(&trace);
     const uint32_t outside = fold__shapes_around(&trace, &count.shapes);
-    enum { USER, OPS, VALUES, REFS, SHAPES, TRACE, NAME, PARTS };
-    const size_t sizes[PARTS] = { desc->user_size,
+    enum { FOLD__CELL_USER, FOLD__CELL_OPS, FOLD__CELL_VALUES, FOLD__CELL_REFS, FOLD__CELL_SHAPES, FOLD__CELL_TRACE, FOLD__CELL_NAME, FOLD__CELL_ARRAYS };
+    const size_t sizes[FOLD__CELL_ARRAYS] = { desc->user_size,
                                   count.ops * sizeof(fold__body_op),
                                   count.values * sizeof(fold__value),
                                   (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
                                   (size_t)count.shapes * sizeof(fold_shape),
                                   FOLD__NOT_PLAIN(1) ? count.traced * sizeof(fold__trace_op) : 0,
                                   name };
-    size_t at[PARTS + 1] = { 0 };
-    for (int part = 0; part < PARTS; part++)
+    size_t at[FOLD__CELL_ARRAYS + 1] = { 0 };
+    for (int part = 0; part < FOLD__CELL_ARRAYS; part++)
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
-    char *block = (char *)(m->arena.memory.alloc)(at[PARTS], sizeof(uint64_t), m->arena.memory.user);
+    char *block = (char *)(m->arena.memory.alloc)(at[FOLD__CELL_ARRAYS], sizeof(uint64_t), m->arena.memory.user);
     if (!block)
         return fold__model_full(m, "cell", desc->name);
-    memset(block, 0, at[PARTS]);
+    memset(block, 0, at[FOLD__CELL_ARRAYS]);
     cell->memory = block;
-    cell->memory_size = at[PARTS];
-    cell->name = (char *)memcpy(block + at[NAME], desc->name, name);
-    cell->program.shape = (fold_shape *)memcpy(block + at[SHAPES], trace.shapes, sizes[SHAPES]);
+    cell->memory_size = at[FOLD__CELL_ARRAYS];
+    cell->name = (char *)memcpy(block + at[FOLD__CELL_NAME], desc->name, name);
+    cell->program.shape = (fold_shape *)memcpy(block + at[FOLD__CELL_SHAPES], trace.shapes, sizes[FOLD__CELL_SHAPES]);
     cell->program.n_shapes = count.shapes;
     cell->shape = cell->program.shape + outside;
     if (desc->user_size)
-        cell->user = memcpy(block + at[USER], desc->user, desc->user_size);
-    cell->trace = FOLD__NOT_PLAIN(1) ? (fold__trace_op *)(void *)(block + at[TRACE]) : NULL;
+        cell->user = memcpy(block + at[FOLD__CELL_USER], desc->user, desc->user_size);
+    cell->trace = FOLD__NOT_PLAIN(1) ? (fold__trace_op *)(void *)(block + at[FOLD__CELL_TRACE]) : NULL;
     cell->n_trace = (int)tracer->frame.ordinal;
     cell->max_of_list = tracer->frame.list_max != 0;
     cell->n_draws = (int)tracer->draws;
-    fold__compile(&trace, (fold__body_op *)(void *)(block + at[OPS]), (fold__ref *)(void *)(block + at[REFS]),
-                  (fold__value *)(void *)(block + at[VALUES]));
+    fold__compile(&trace, (fold__body_op *)(void *)(block + at[FOLD__CELL_OPS]), (fold__ref *)(void *)(block + at[FOLD__CELL_REFS]),
+                  (fold__value *)(void *)(block + at[FOLD__CELL_VALUES]));
     fold__find_borders(cell);
     return 1;
 }
@@ -28659,7 +28659,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
    Nodes that samples share, or that only join them, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    enum { READ = 1, INSIDE, FIRST }; /* a sample's call reads it; it is a sample's; it begins one */
+    /* a sample's call reads it; it is a sample's; it begins one */
+    enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
     for (uint32_t id = snapshot->planned ? f->n_nodes : 0; id; id--) {
@@ -28668,15 +28669,15 @@ static void fold__number_samples(fold__snapshot *snapshot)
             continue;
         for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
             const uint32_t from = fold__call_of(f, f->edge_source[edge]);
-            snapshot->sample[from] = READ;
+            snapshot->sample[from] = FOLD__SAMPLE_READ;
             if (from < lowest && fold__is_shown(snapshot, from) && !(f->run->state[from] & FOLD__PREFIX))
                 lowest = from;
         }
-        snapshot->sample[id] = lowest >= id ? FIRST : INSIDE;
+        snapshot->sample[id] = lowest >= id ? FOLD__SAMPLE_FIRST : FOLD__SAMPLE_INSIDE;
     }
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        sample += snapshot->sample[id] == FIRST;
-        snapshot->sample[id] = snapshot->sample[id] >= INSIDE ? sample : 0;
+        sample += snapshot->sample[id] == FOLD__SAMPLE_FIRST;
+        snapshot->sample[id] = snapshot->sample[id] >= FOLD__SAMPLE_INSIDE ? sample : 0;
     }
 }
 
@@ -29748,11 +29749,11 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
    bytes come: a wrong length costs nothing. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
-    enum { FIRST = 1 << 16 };
+    enum { FOLD__FIRST_READ = 1 << 16 };
     size_t have = 0;
     char *bytes;
     do {
-        const size_t part = file->read ? fold__min_size(length - have, fold__max_size(have, FIRST)) : length;
+        const size_t part = file->read ? fold__min_size(length - have, fold__max_size(have, FOLD__FIRST_READ)) : length;
         bytes = fold__file_need(file, which, have + part + 1);
         if (!bytes || !fold__file_read(file, bytes + have, part))
             return NULL;
@@ -30132,8 +30133,8 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
 /* Looks at what becomes bytes, or was, and makes room for floats on the way. */
 static int fold__load_check(fold__file *file)
 {
-    enum { PIECE = 64 };
-    float values[PIECE];
+    enum { FOLD__CHECKED_FLOATS = 64 };
+    float values[FOLD__CHECKED_FLOATS];
     char name[FOLD__SHORT];
     for (uint32_t i = 0; i < file->count; i++) {
         const fold__tensor *tensor = &file->tensor[i];
@@ -30151,9 +30152,9 @@ static int fold__load_check(fold__file *file)
             !fold__file_need(file, FOLD__F_FLOATS, param->size * sizeof *values))
             return 0;
         for (size_t at = 0; at < param->size; at++) {
-            if (at % PIECE == 0)
-                fold__read_values(values, tensor, at, fold__min_size(param->size - at, PIECE));
-            if (!(fabsf(values[at % PIECE]) <= FLT_MAX))
+            if (at % FOLD__CHECKED_FLOATS == 0)
+                fold__read_values(values, tensor, at, fold__min_size(param->size - at, FOLD__CHECKED_FLOATS));
+            if (!(fabsf(values[at % FOLD__CHECKED_FLOATS]) <= FLT_MAX))
                 return fold__load_fail(file, FOLD_BAD_ARGUMENT,
                                        "load: %s is quantized and has a value in the file that is not finite",
                                        fold__shorten(name, param->name));
