@@ -18008,8 +18008,8 @@ enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 enum {
     FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
     FOLD__GRAD_WHOLE,      /* one contribution is written in place */
-    FOLD__GRAD_PARTS,      /* several are written in place, which together cover it */
-    FOLD__GRAD_SOME_PARTS, /* several are written in place, and the rest is cleared before */
+    FOLD__GRAD_DISJOINT,      /* several are written in place, which together cover it */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several are written in place, and the rest is cleared before */
     FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
     FOLD__GRAD_ROOT        /* it is the root: one */
 };
@@ -18113,8 +18113,8 @@ typedef struct fold__run_sig {
    those). An operand has only part, its size, and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;      /* mask of inputs it depends on */
-    uint64_t cover;     /* mask of parts that got a contribution */
-    uint32_t part;      /* floats of such a part */
+    uint64_t pieces_written;     /* mask of pieces that got a contribution */
+    uint32_t piece_floats;      /* floats of such a piece */
     uint8_t grad;       /* it gets a gradient */
     uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
     uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
@@ -18301,11 +18301,11 @@ typedef struct fold__plan_key {
 /* These are needed only until all is planned, or not before the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
     ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                 \
-    ALL(uint32_t, part, nodes)  /* the size of the parts that contributions cover; see `cover` */          \
-    SAME(uint32_t, last_contribution, part)    /* then: the last edge of those that are added up for it */ \
+    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */          \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */ \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */          \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */   \
-    TRAINING(uint64_t, cover, nodes)           /* parts of a value that got a contribution, a bit each */  \
+    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */  \
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
 
 /* How much was recorded, and named to be kept, by some time. */
@@ -18330,7 +18330,7 @@ typedef struct fold__run {
     uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
     int backward;
     int grad_leaves; /* inputs or looked-up values get gradients */
-    int some_parts;  /* contributions leave free blocks in some gradient */
+    int grad_has_holes;  /* contributions leave free blocks in some gradient */
     int changed;    /* parameters have changed since values of earlier runs were computed */
     int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
@@ -18992,48 +18992,48 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
    together so far. `part` is the largest length of which all contributions so far are multiples, `cover` a
    mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
    too many. */
-static uint8_t fold__note_part(uint8_t mode, uint32_t *part, uint64_t *cover, uint32_t offset,
+static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written, uint32_t offset,
                                uint32_t length)
 {
     if (mode == FOLD__GRAD_SUM || mode == FOLD__GRAD_WHOLE)
         return FOLD__GRAD_SUM;
     if (mode == FOLD__GRAD_ZERO) {
-        *part = length;
-        *cover = 0;
+        *piece_floats = length;
+        *pieces_written = 0;
     }
-    const int fits = *part == length && offset % length == 0;
-    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*part, length), offset);
+    const int fits = *piece_floats == length && offset % length == 0;
+    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*piece_floats, length), offset);
     const uint32_t first = offset / piece;
-    const uint64_t seen = *cover;
+    const uint64_t seen = *pieces_written;
     if ((offset + length) / piece > 64)
         return FOLD__GRAD_SUM;
-    for (uint32_t at = 0, finer = *part / piece; finer > 1 && at < 64 && seen >> at; at++) {
+    for (uint32_t at = 0, finer = *piece_floats / piece; finer > 1 && at < 64 && seen >> at; at++) {
         if (!at)
-            *cover = 0;
+            *pieces_written = 0;
         for (uint32_t fine = at * finer; fine < (at + 1) * finer && seen >> at & 1; fine++) {
             if (fine > 63)
                 return FOLD__GRAD_SUM;
-            *cover |= 1ull << fine;
+            *pieces_written |= 1ull << fine;
         }
     }
     for (uint32_t at = first; at < first + length / piece; at++) {
-        if (*cover >> at & 1)
+        if (*pieces_written >> at & 1)
             return FOLD__GRAD_SUM;
-        *cover |= 1ull << at;
+        *pieces_written |= 1ull << at;
     }
-    *part = piece;
-    return FOLD__GRAD_SOME_PARTS;
+    *piece_floats = piece;
+    return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
 /* Tells how a gradient that comes in parts is put together, when all contributions are noted. */
-static uint8_t fold__settle_parts(uint32_t part, uint64_t cover, uint32_t size)
+static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
-    if (part == size)
+    if (piece_floats == size)
         return FOLD__GRAD_WHOLE;
-    const uint32_t parts = size / part;
-    if (parts * part != size || parts > 64)
-        return FOLD__GRAD_SOME_PARTS;
-    return cover == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_PARTS : FOLD__GRAD_SOME_PARTS;
+    const uint32_t parts = size / piece_floats;
+    if (parts * piece_floats != size || parts > 64)
+        return FOLD__GRAD_DISJOINT_AND_ZERO;
+    return pieces_written == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_DISJOINT : FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
 FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
@@ -19069,12 +19069,12 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
         const uint32_t length = fold__input_floats(f, sig, (int)operand);
         if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
             const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
-            mode[source] = copied ? FOLD__GRAD_PARTS : FOLD__GRAD_SUM;
+            mode[source] = copied ? FOLD__GRAD_DISJOINT : FOLD__GRAD_SUM;
         } else if (!at && length == fold__row_size(f, source)) { /* most are whole */
             mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
         } else {
-            mode[source] = fold__note_part(mode[source], &run->part[source], &run->cover[source], at, length);
-            run->some_parts = 1;
+            mode[source] = fold__note_piece(mode[source], &run->piece_floats[source], &run->pieces_written[source], at, length);
+            run->grad_has_holes = 1;
         }
     }
     return operands;
@@ -19087,7 +19087,7 @@ static void fold__gradient_modes(fold_ctx *f)
     fold__run *run = f->run;
     memset(run->mode, FOLD__GRAD_ZERO, (size_t)f->n_nodes + 2);
     memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    run->some_parts = 0;
+    run->grad_has_holes = 0;
     for (uint32_t call = 0; call < run->plan.calls; call++) {
         const uint32_t id = run->calls[call];
         fold__run_sig *run_sig = fold__run_sig_of(f, id);
@@ -19096,13 +19096,13 @@ static void fold__gradient_modes(fold_ctx *f)
         if (run->grad[id])
             run_sig->found.operand_grad |= fold__note_edges(f, id);
     }
-    const uint32_t last = run->some_parts ? f->n_nodes : 0;
-    run->some_parts = 0;
+    const uint32_t last = run->grad_has_holes ? f->n_nodes : 0;
+    run->grad_has_holes = 0;
     for (uint32_t id = 1; id <= last; id++) {
-        if (run->mode[id] != FOLD__GRAD_SOME_PARTS)
+        if (run->mode[id] != FOLD__GRAD_DISJOINT_AND_ZERO)
             continue;
-        run->mode[id] = fold__settle_parts(run->part[id], run->cover[id], fold__row_size(f, id));
-        run->some_parts |= run->mode[id] == FOLD__GRAD_SOME_PARTS;
+        run->mode[id] = fold__settle_pieces(run->piece_floats[id], run->pieces_written[id], fold__row_size(f, id));
+        run->grad_has_holes |= run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO;
     }
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
@@ -19389,12 +19389,12 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
 
 static void fold__note_facts_part(fold__value_facts *facts, uint32_t offset, uint32_t length)
 {
-    facts->mode = fold__note_part(facts->mode, &facts->part, &facts->cover, offset, length);
+    facts->mode = fold__note_piece(facts->mode, &facts->piece_floats, &facts->pieces_written, offset, length);
 }
 static void fold__settle_facts_parts(fold__value_facts *facts, uint32_t size)
 {
-    if (facts->mode == FOLD__GRAD_SOME_PARTS)
-        facts->mode = fold__settle_parts(facts->part, facts->cover, size);
+    if (facts->mode == FOLD__GRAD_DISJOINT_AND_ZERO)
+        facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
 /* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
@@ -19412,13 +19412,13 @@ static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, 
             const uint32_t at = op->first_ref + (uint32_t)operand;
             const fold__ref *ref = &program->ref[at];
             fold__value_facts *wanted = fold__facts_of_ref(f, run_sig, program, at);
-            wanted->part = fold__operand_floats(program, op, operand);
+            wanted->piece_floats = fold__operand_floats(program, op, operand);
             wanted->grad = fold__differentiable(fold__op_of(f->model, op->op), operand) &&
                            fold__ref_grad(f, run_sig, program, ref);
             if (wanted->grad && ref->kind != FOLD__FROM_PARAM)
                 fold__note_facts_part(ref->kind == FOLD__FROM_VALUE ? &facts[ref->index]
                                                                     : &inputs[fold__ref_operand(program, ref)],
-                                      ref->offset, wanted->part);
+                                      ref->offset, wanted->piece_floats);
         }
     }
 }
@@ -19844,7 +19844,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     }
     for (uint32_t output = 0; output < sig->n_out && backward; output++)
         fits &=
-            !(f->kind[id + output] & FOLD__IS_GRAD_KEPT) && run->mode[id + output] != FOLD__GRAD_SOME_PARTS;
+            !(f->kind[id + output] & FOLD__IS_GRAD_KEPT) && run->mode[id + output] != FOLD__GRAD_DISJOINT_AND_ZERO;
     for (uint32_t at = group->first_call; at < call && backward && run->sig_cache[f->sig[id]].trains; at++)
         fits &= f->sig[calls[at]] != f->sig[id];
     return fits;
@@ -20010,11 +20010,11 @@ static int fold__list_signatures(fold_ctx *f, uint32_t group)
         for (uint32_t output = 0, n_out = group_sig->n_out; output < n_out; output++)
             producer[id + output] = index;
     }
-    for (uint32_t call = first_call; call < end_call && fold__goes_back(run) && run->some_parts; call++) {
+    for (uint32_t call = first_call; call < end_call && fold__goes_back(run) && run->grad_has_holes; call++) {
         fold__group_sig *group_sig = fold__group_sig_of(f, run->calls[call]);
         for (uint32_t output = 0; output < group_sig->n_out; output++)
             group_sig->cleared |=
-                (uint8_t)((run->mode[run->calls[call] + output] == FOLD__GRAD_SOME_PARTS) << output);
+                (uint8_t)((run->mode[run->calls[call] + output] == FOLD__GRAD_DISJOINT_AND_ZERO) << output);
     }
     run->group[group].first_sig = first_sig;
     run->group[group].end_sig = run->plan.group_sigs;
@@ -20826,7 +20826,7 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
     if (!wanted->grad)
         return;
     if (ref->kind == FOLD__FROM_PARAM) {
-        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, op->elem, FOLD__SLAB);
+        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->piece_floats, op->elem, FOLD__SLAB);
         return;
     }
     const int is_value = ref->kind == FOLD__FROM_VALUE;
@@ -20837,12 +20837,12 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
     const fold__value_facts *target =
         is_value ? &facts[ref->index] : &facts[program->n_values + fold__ref_operand(program, ref)];
     if (target->mode == FOLD__GRAD_SUM)
-        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->part, from_elem,
+        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->piece_floats, from_elem,
                          outlives   ? FOLD__SLAB
                          : is_value ? (int)target->transient
                                     : (int)FOLD__PER_BATCH);
     if (op->elem && !from_elem)
-        fold__set_buffer(&buffer[fold__buffer_per_element(program, at)], wanted->part, 1, FOLD__PER_BATCH);
+        fold__set_buffer(&buffer[fold__buffer_per_element(program, at)], wanted->piece_floats, 1, FOLD__PER_BATCH);
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
@@ -20867,7 +20867,7 @@ static void fold__choose_buffers(fold_ctx *f, const fold__group_sig *group_sig, 
                          program->value[value].elem,
                          facts[value].grad_late || spans || (by_rows && !program->value[value].elem)
                              ? FOLD__SLAB
-                         : facts[value].mode == FOLD__GRAD_SOME_PARTS ? FOLD__PER_BATCH
+                         : facts[value].mode == FOLD__GRAD_DISJOINT_AND_ZERO ? FOLD__PER_BATCH
                                                                       : transient);
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
@@ -22576,7 +22576,7 @@ typedef struct fold__sums {
 /* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
-    const int in_place = f->run->mode[id] >= FOLD__GRAD_WHOLE && f->run->mode[id] <= FOLD__GRAD_SOME_PARTS;
+    const int in_place = f->run->mode[id] >= FOLD__GRAD_WHOLE && f->run->mode[id] <= FOLD__GRAD_DISJOINT_AND_ZERO;
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
@@ -22665,13 +22665,13 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
             continue;
         const int mode = facts[worker->program.n_values + operand].mode;
         fold__input_rows(f, worker, operand, group, &worker->dest[operand]);
-        if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_SOME_PARTS))
+        if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_DISJOINT_AND_ZERO))
             fold__clear_rows(&worker->dest[operand], operand < worker->program.n_in ? begun : 0,
                              operand < worker->program.n_in ? worker->batch.count : worker->batch.elems,
                              fold__input_floats(f, sig, operand));
     }
     for (int value = 0; value < worker->program.n_values && worker->batch.stage; value++) {
-        if (!facts[value].grad || facts[value].mode != FOLD__GRAD_SOME_PARTS)
+        if (!facts[value].grad || facts[value].mode != FOLD__GRAD_DISJOINT_AND_ZERO)
             continue;
         fold_rows rows;
         fold__buffer_rows(f, worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
@@ -23874,7 +23874,7 @@ static int fold__eager_reserve(fold_ctx *f)
             continue;
         run->grad_row[id] = run->region + at;
         at += fold__round_up(fold__value_size(f, id), 16);
-        if (run->mode[id] == FOLD__GRAD_SOME_PARTS)
+        if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
         const uint32_t kind = fold__kind_of(f, id);
         if (kind == FOLD__NODE_LOOKUP || kind == FOLD__NODE_INPUT || kind == FOLD__NODE_INPUT_REF)
@@ -24517,14 +24517,14 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
         for (uint32_t nth = 0; nth < group_sig->calls && group_sig->cleared; nth++) {
             const uint32_t id = run->calls_by_sig[group_sig->first_record + nth];
             for (uint32_t output = 0; output < group_sig->n_out && run->grad[id]; output++)
-                if (run->mode[id + output] == FOLD__GRAD_SOME_PARTS &&
+                if (run->mode[id + output] == FOLD__GRAD_DISJOINT_AND_ZERO &&
                     ((run->state[id + output] & FOLD__BOUNDARY) != 0) == linked)
                     fold__clear_row(run->grad_row[id + output], fold__value_size(f, id + output));
         }
     }
     for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++) {
         const uint32_t id = run->leaves[leaf];
-        if (run->mode[id] == FOLD__GRAD_SOME_PARTS && ((run->state[id] & FOLD__BOUNDARY) != 0) == linked)
+        if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO && ((run->state[id] & FOLD__BOUNDARY) != 0) == linked)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
     }
 }
@@ -25347,7 +25347,7 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
-    uint32_t *last = run->producer, *chain = run->part, bound = 0;
+    uint32_t *last = run->producer, *chain = run->piece_floats, bound = 0;
     if (run->bound != FOLD__NONE || !fold__shows_plan(f))
         return run->bound != FOLD__NONE ? run->bound : 0;
     memset(last, 0, ((size_t)f->n_nodes + 1) * sizeof *last);
