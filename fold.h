@@ -18034,7 +18034,7 @@ typedef struct fold__batch {
     uint32_t first, count;           /* its calls, in the order of the run */
     uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
-    uint32_t piece_slot, piece_elem; /* the prologue before it began at these */
+    uint32_t prologue_row, prologue_elem; /* the prologue before it began at these */
 } fold__batch;
 /* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
    come first, then rows of contributions, then gradients of leaves. */
@@ -18084,7 +18084,7 @@ typedef struct fold__buffer {
     uint32_t first, last;  /* a slab's lifetime */
     uint8_t elem;          /* it has a row for each list element, else one for each call */
     uint8_t storage;         /* FOLD__SLAB… */
-    uint8_t piece;         /* a slab with rows for one prologue at a time */
+    uint8_t per_prologue;         /* a slab with rows for one prologue at a time */
 } fold__buffer;
 /* Tells what follows for a signature's program when these inputs get gradients. */
 typedef struct fold__analysis {
@@ -18181,8 +18181,8 @@ enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
     FOLD__BIND_ELEMENT,
-    FOLD__BIND_PIECE,
-    FOLD__BIND_PIECE_ELEMENT,
+    FOLD__BIND_PROLOGUE_CALL,
+    FOLD__BIND_PROLOGUE_ELEMENT,
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
@@ -20383,14 +20383,14 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
             prologue = to++;
             *prologue = next;
             prologue->stage = prologue->count = prologue->elems = 0;
-            prologue->piece_slot = next.first_call_row;
-            prologue->piece_elem = next.first_elem;
+            prologue->prologue_row = next.first_call_row;
+            prologue->prologue_elem = next.first_elem;
         }
         if (prologue) {
             prologue->count += next.count;
             prologue->elems += next.elems;
-            next.piece_slot = prologue->piece_slot;
-            next.piece_elem = prologue->piece_elem;
+            next.prologue_row = prologue->prologue_row;
+            next.prologue_elem = prologue->prologue_elem;
         }
         *to++ = next;
     }
@@ -20860,7 +20860,7 @@ static void fold__choose_buffers(fold_ctx *f, const fold__group_sig *group_sig, 
         fold__set_buffer(&buffer[fold__buffer_value(value)], program->value[value].size,
                          program->value[value].elem,
                          fold__outlives(&facts[value]) || spans ? FOLD__SLAB : transient);
-        buffer[fold__buffer_value(value)].piece = spans && !fold__outlives(&facts[value]);
+        buffer[fold__buffer_value(value)].per_prologue = spans && !fold__outlives(&facts[value]);
         if (!facts[value].grad || fold__grad_is_outer(&facts[value]))
             continue;
         fold__set_buffer(&buffer[fold__buffer_grad(program, value)], program->value[value].size,
@@ -21163,9 +21163,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
         const uint32_t rows = (uint32_t)own->offset - own->size;
         const uint32_t elems = (uint32_t)own[n_blocks].offset - own[n_blocks].size;
         batch->first_call_row += rows;
-        batch->piece_slot += rows;
+        batch->prologue_row += rows;
         batch->first_elem += elems;
-        batch->piece_elem += elems;
+        batch->prologue_elem += elems;
         for (uint32_t call = 0; call < batch->count && batch->stage && elems; call++)
             run->first_elem_row[run->order[batch->first + call]] += elems;
     }
@@ -21342,7 +21342,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
         if (!buffer->storage)
             continue;
         const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
-        const uint32_t rows = buffer->piece  ? buffer->elem ? group_sig->max_elems : group_sig->max_rows
+        const uint32_t rows = buffer->per_prologue  ? buffer->elem ? group_sig->max_elems : group_sig->max_rows
                               : buffer->elem ? group_sig->elem_rows
                                              : group_sig->rows;
         buffer->floats = fold__round_up(fold__size(buffer->size, rows, 0), 16);
@@ -21434,9 +21434,9 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->row = row;
     worker->at[FOLD__BIND_CALL] = (ptrdiff_t)worker->batch.first_call_row + (ptrdiff_t)row;
     worker->at[FOLD__BIND_ELEMENT] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
-    worker->at[FOLD__BIND_PIECE] = worker->at[FOLD__BIND_CALL] - (ptrdiff_t)worker->batch.piece_slot;
-    worker->at[FOLD__BIND_PIECE_ELEMENT] =
-        worker->at[FOLD__BIND_ELEMENT] - (ptrdiff_t)worker->batch.piece_elem;
+    worker->at[FOLD__BIND_PROLOGUE_CALL] = worker->at[FOLD__BIND_CALL] - (ptrdiff_t)worker->batch.prologue_row;
+    worker->at[FOLD__BIND_PROLOGUE_ELEMENT] =
+        worker->at[FOLD__BIND_ELEMENT] - (ptrdiff_t)worker->batch.prologue_elem;
     worker->at[FOLD__BIND_BATCH_ROW] = (ptrdiff_t)row;
 }
 
@@ -21451,7 +21451,7 @@ static void fold__bind_buffer(const fold_ctx *f, const fold__worker *worker, uin
     case FOLD__SLAB:
         binding->base = worker->region + buffer->offset;
         binding->indexed_by = (uint8_t)((buffer->elem ? FOLD__BIND_ELEMENT : FOLD__BIND_CALL) +
-                                        (buffer->piece ? FOLD__BIND_PIECE - FOLD__BIND_CALL : 0));
+                                        (buffer->per_prologue ? FOLD__BIND_PROLOGUE_CALL - FOLD__BIND_CALL : 0));
         break;
     case FOLD__PER_BATCH: binding->indexed_by = FOLD__BIND_BATCH_ROW; break;
     case FOLD__PER_TILE: break;
