@@ -3390,8 +3390,8 @@ typedef struct fold__kernels {
                         float *dw, size_t ldw, float *scratch);
     /* The same with chains from zero, which are added to dw, of one row at least. NULL:
        fold__join_weight_grad does it. */
-    void (*weight_grad_separate)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                              float *dw, size_t ldw, float *scratch);
+    void (*weight_grad_separate)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
+                                 int columns, float *dw, size_t ldw, float *scratch);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
@@ -3608,8 +3608,8 @@ static void fold__pack_columns(const fold__packer *packer, float *dst, const fol
     }
 }
 
-static void fold__pack_any(const fold__packer *packer, int panel, int vector, float *dst, const float *weights,
-                           int inner, int columns, int transposed, int first, int count)
+static void fold__pack_any(const fold__packer *packer, int panel, int vector, float *dst,
+                           const float *weights, int inner, int columns, int transposed, int first, int count)
 {
     fold_rows input;
     const size_t row = (size_t)first, width = (size_t)(transposed ? inner : columns),
@@ -3636,7 +3636,7 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
         memcpy(dst + row * width, weights + row * width, (size_t)count * width * sizeof *dst);
     else
         packer->pack_rows(dst + row * (size_t)layout.width, (size_t)inner * (size_t)layout.width, &layout,
-                         &input, first, count, columns);
+                          &input, first, count, columns);
 }
 
 /* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
@@ -3847,7 +3847,7 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 /* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
    They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
-                              int start, int end, float *buffer)
+                                 int start, int end, float *buffer)
 {
     const int low = start > first ? start : first, high = end < last ? end : last, count = at->count;
     const float *const *from = at->from;
@@ -4132,7 +4132,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
         width = inner - line < FOLD__NARROW_COLUMNS ? inner - line : FOLD__NARROW_COLUMNS;
         for (int column = 0; column < columns; column++)
             for (int inner_row = 0; inner_row < width; inner_row++)
-                block[column * FOLD__NARROW_COLUMNS + inner_row] = separate ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
+                block[column * FOLD__NARROW_COLUMNS + inner_row] =
+                    separate ? 0 : dw[(size_t)inner_row * ldw + (size_t)column];
         tiles->grad(rows, dy, from, columns, input, line, width, block, FOLD__NARROW_COLUMNS, NULL, 0);
         for (int column = 0; column < columns; column++)
             for (int inner_row = 0; inner_row < width; inner_row++) {
@@ -4163,7 +4164,7 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     for (int row = 0; row < rows; row += seg.inner) {
         seg.inner = product.inner = (rows - row - 1) / ((rows - row - 1) / FOLD__ROW_BLOCK + 1) + 1;
         tiles->packer.pack_rows(packed, (size_t)seg.inner * (size_t)layout.width, &layout, dy, row, seg.inner,
-                               columns);
+                                columns);
         for (int line = 0; line < inner; line += product.rows) {
             product.rows = inner - line < FOLD__K_BLOCK / 2 ? inner - line : FOLD__K_BLOCK / 2;
             fold__transpose(&tiles->packer, xt, FOLD__ROW_BLOCK, input, row, seg.inner, line, product.rows);
@@ -4203,7 +4204,8 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
     else if (wide)
         fold__weight_grad_direct(tiles, rows, input, inner, dy, wide, dw, ldw, scratch, separate);
     if (turned)
-        fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch, separate);
+        fold__weight_grad_narrow(tiles, rows, input, inner, dy, wide, turned, dw + wide, ldw, scratch,
+                                 separate);
 }
 
 /* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
@@ -6666,7 +6668,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
         if (ROWS == FOLD__TILE_ROWS && VECTORS == FOLD__VPP && at->distant && line + 2 * ROWS <= lines) \
             for (element = 0; element < ROWS; element++)                                                \
-                for (segment = 0; segment <= FOLD__TILE_VECTORS * FOLD__W; segment += 16)                          \
+                for (segment = 0; segment <= FOLD__TILE_VECTORS * FOLD__W; segment += 16)               \
                     FOLD__PREFETCH(to[ROWS + element] + to_col + segment);                              \
         for (segment = 0; segment < at->n_seg; segment++)                                               \
         {                                                                                               \
@@ -6693,12 +6695,12 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                      to_col = at->to_col;                                                         \
         const float *const *from = at->from, *const * inputs;                                     \
         float *const *to = at->to;                                                                \
-        enum { FOLD__TILE_VECTORS = of_all, FOLD__END_SEPARATE = FOLD__W > 4 };                                       \
+        enum { FOLD__TILE_VECTORS = of_all, FOLD__END_SEPARATE = FOLD__W > 4 };                   \
         const int last = at->last, lines = at->count * ROWS;                                      \
         const FOLD__MASK tail = FOLD__SOME(last);                                                 \
         int line = 0, segment, element;                                                           \
         (void)panel_stride;                                                                       \
-        if (ROWS == 6 && FOLD__TILE_VECTORS == 1)                                                            \
+        if (ROWS == 6 && FOLD__TILE_VECTORS == 1)                                                 \
             FOLD__TILE_LOOP(12, 1, FOLD__FROM_ROW, FOLD__STEP_12, FOLD__TO_ROW)                   \
         FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                    \
     }
@@ -6925,48 +6927,48 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
 /* The next rows are asked for only by those that are FOLLOWED by some as a rule. */
-#define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                  \
-    FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,            \
-                                                    const fold_rows *dy, int from, int columns,              \
-                                                    const fold__pass *pass)                                  \
-    {                                                                                                        \
-        FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) const float *sums;                                        \
-        float *to;                                                                                           \
-        const size_t from_separate = pass->from_separate, to_separate = pass->to_separate;                               \
-        const int adds = pass->adds;                                                                         \
-        int line, stop, at = 0;                                                                              \
-        for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                                 \
-            FOLD__ROWS_##ROWS(FOLD__GRAD_DY, COLUMNS) sums = pass->from + at;                                \
-            to = pass->to + at;                                                                              \
-            for (line = 0; line < inner;) {                                                                  \
-                stop = inner;                                                                                \
-                if (FOLLOWED && at == 0 && pass->n_next) {                                                   \
-                    stop = inner - line < FOLD__LANES ? inner : line + FOLD__LANES;                          \
-                    fold__fetch_next(pass, input, first + line, dy, from + (line < columns ? line : 0));     \
-                }                                                                                            \
-                for (; line < stop; line++, sums += from_separate, to += to_separate) {                            \
-                    FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS)   \
-                    if (adds) {                                                                              \
-                        FOLD__COLS_##COLUMNS(FOLD__GRAD_ADD, ROWS)                                           \
-                    }                                                                                        \
-                    FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                             \
-                }                                                                                            \
-            }                                                                                                \
-        }                                                                                                    \
-        for (; at < columns; at += FOLD__W) {                                                                \
-            const int left = columns - at < FOLD__W ? columns - at : FOLD__W,                                \
-                      stored = pass->whole ? FOLD__W : left;                                                 \
-            const FOLD__MASK tail = FOLD__SOME(left);                                                        \
-            FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) sums = pass->from + at;                                    \
-            to = pass->to + at;                                                                              \
-            for (line = 0; line < inner; line++, sums += from_separate, to += to_separate) {                       \
-                FOLD__V total0 = FOLD__VLOAD_M(sums, tail);                                                  \
-                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1)                                                         \
-                if (adds)                                                                                    \
-                    total0 = FOLD__VADD(FOLD__VLOAD_M(to, tail), total0);                                    \
-                FOLD__VSTORE_M(to, total0, tail, stored);                                                    \
-            }                                                                                                \
-        }                                                                                                    \
+#define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                \
+    FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
+                                                    const fold_rows *dy, int from, int columns,            \
+                                                    const fold__pass *pass)                                \
+    {                                                                                                      \
+        FOLD__ROWS_##ROWS(FOLD__GRAD_ROW, COLUMNS) const float *sums;                                      \
+        float *to;                                                                                         \
+        const size_t from_separate = pass->from_separate, to_separate = pass->to_separate;                 \
+        const int adds = pass->adds;                                                                       \
+        int line, stop, at = 0;                                                                            \
+        for (; columns - at >= COLUMNS * FOLD__W; at += COLUMNS * FOLD__W) {                               \
+            FOLD__ROWS_##ROWS(FOLD__GRAD_DY, COLUMNS) sums = pass->from + at;                              \
+            to = pass->to + at;                                                                            \
+            for (line = 0; line < inner;) {                                                                \
+                stop = inner;                                                                              \
+                if (FOLLOWED && at == 0 && pass->n_next) {                                                 \
+                    stop = inner - line < FOLD__LANES ? inner : line + FOLD__LANES;                        \
+                    fold__fetch_next(pass, input, first + line, dy, from + (line < columns ? line : 0));   \
+                }                                                                                          \
+                for (; line < stop; line++, sums += from_separate, to += to_separate) {                    \
+                    FOLD__COLS_##COLUMNS(FOLD__GRAD_LOAD, ROWS) FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, COLUMNS) \
+                    if (adds) {                                                                            \
+                        FOLD__COLS_##COLUMNS(FOLD__GRAD_ADD, ROWS)                                         \
+                    }                                                                                      \
+                    FOLD__COLS_##COLUMNS(FOLD__GRAD_STORE, ROWS)                                           \
+                }                                                                                          \
+            }                                                                                              \
+        }                                                                                                  \
+        for (; at < columns; at += FOLD__W) {                                                              \
+            const int left = columns - at < FOLD__W ? columns - at : FOLD__W,                              \
+                      stored = pass->whole ? FOLD__W : left;                                               \
+            const FOLD__MASK tail = FOLD__SOME(left);                                                      \
+            FOLD__ROWS_##ROWS(FOLD__GRAD_DY_M, 1) sums = pass->from + at;                                  \
+            to = pass->to + at;                                                                            \
+            for (line = 0; line < inner; line++, sums += from_separate, to += to_separate) {               \
+                FOLD__V total0 = FOLD__VLOAD_M(sums, tail);                                                \
+                FOLD__ROWS_##ROWS(FOLD__GRAD_FMA, 1)                                                       \
+                if (adds)                                                                                  \
+                    total0 = FOLD__VADD(FOLD__VLOAD_M(to, tail), total0);                                  \
+                FOLD__VSTORE_M(to, total0, tail, stored);                                                  \
+            }                                                                                              \
+        }                                                                                                  \
     }
 #if FOLD__SIMD_PASS == 512
 FOLD__GRAD(1, 8, 0)
@@ -7040,7 +7042,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 
 /* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
-#define FOLD__SOFTMAX_STEP(name, body)                                                                         \
+#define FOLD__SOFTMAX_STEP(name, body)                                                                       \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
                                                              FOLD__V lowered, FOLD__V factor, FOLD__L lanes) \
     {                                                                                                        \
@@ -7052,24 +7054,24 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 #define FOLD__SCORE(index) FOLD__VLOAD(scores + index * FOLD__W)
 #define FOLD__SLOPE(index) FOLD__VLOAD(slopes + index * FOLD__W)
 #define FOLD__SHARE(index) FOLD__ISA(exp_share)(FOLD__VFMA(FOLD__SCORE(index), scale, lowered))
-#define FOLD__SOFTMAX_LARGEST(index)                                \
+#define FOLD__SOFTMAX_LARGEST(index)                              \
     {                                                             \
         const FOLD__V score = FOLD__SCORE(index);                 \
         lanes.part##index = FOLD__VMAX(score, lanes.part##index); \
     }
-#define FOLD__SOFTMAX_EXPS(index)                                   \
+#define FOLD__SOFTMAX_EXPS(index)                                 \
     {                                                             \
         const FOLD__V share = FOLD__SHARE(index);                 \
         FOLD__VSTORE(scores + index * FOLD__W, share);            \
         lanes.part##index = FOLD__VADD(lanes.part##index, share); \
     }
-#define FOLD__SOFTMAX_WEIGHTS(index)                                                    \
+#define FOLD__SOFTMAX_WEIGHTS(index)                                                  \
     {                                                                                 \
         const FOLD__V share = FOLD__VMUL(FOLD__SHARE(index), factor);                 \
         FOLD__VSTORE(scores + index * FOLD__W, share);                                \
         lanes.part##index = FOLD__VFMA(share, FOLD__SLOPE(index), lanes.part##index); \
     }
-#define FOLD__SOFTMAX_SLOPES(index)          \
+#define FOLD__SOFTMAX_SLOPES(index)        \
     FOLD__VSTORE(slopes + index * FOLD__W, \
                  FOLD__VMUL(FOLD__VMUL(FOLD__SCORE(index), FOLD__VSUB(FOLD__SLOPE(index), factor)), scale));
 FOLD__SOFTMAX_STEP(largest, FOLD__SOFTMAX_LARGEST)
@@ -7078,28 +7080,28 @@ FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
 /* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
-#define FOLD__SOFTMAX_ROW(row, start)                                                                    \
+#define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
     const FOLD__V lowered##row = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[line + row]), scale)), \
                   factor##row = FOLD__VSET(with->factor[line + row]);                                  \
     FOLD__L lanes##row = FOLD__ISA(lanes_set)(start);
-#define FOLD__SOFTMAX_ROW_STEP(row, name)                                                          \
+#define FOLD__SOFTMAX_ROW_STEP(row, name)                                                        \
     lanes##row = FOLD__ISA(step_##name)(scores##row + at, slopes##row + at, scale, lowered##row, \
                                         factor##row, lanes##row);
 #define FOLD__SOFTMAX_ROW_END(row, name) \
     FOLD__ISA(lanes_store)(with->lanes + (line + row) * FOLD__LANES, &lanes##row);
 #define FOLD__SOFTMAX(ROWS, name, start)                                                             \
-    FOLD__TARGET static void FOLD__ISA(softmax_##name)(const fold__softmax_tile *with)                   \
-    {                                                                                              \
-        const FOLD__V scale = FOLD__VSET(with->scale);                                             \
-        int line, at;                                                                              \
-        for (line = 0; line < with->rows; line += ROWS) {                                          \
-            const int count = with->seen + (line + ROWS - 1) * with->grow;                         \
+    FOLD__TARGET static void FOLD__ISA(softmax_##name)(const fold__softmax_tile *with)               \
+    {                                                                                                \
+        const FOLD__V scale = FOLD__VSET(with->scale);                                               \
+        int line, at;                                                                                \
+        for (line = 0; line < with->rows; line += ROWS) {                                            \
+            const int count = with->seen + (line + ROWS - 1) * with->grow;                           \
             FOLD__ROWS_##ROWS(FOLD__SOFTMAX_ROW, start) for (at = 0; at < count; at += FOLD__LANES){ \
                 FOLD__ROWS_##ROWS(FOLD__SOFTMAX_ROW_STEP, name)                                      \
             } FOLD__ROWS_##ROWS(FOLD__SOFTMAX_ROW_END, name)                                         \
-        }                                                                                          \
+        }                                                                                            \
     }
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SOFTMAX_ALL(name, start) FOLD__SOFTMAX(4, name, start)
@@ -7114,24 +7116,24 @@ FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
 /* Does the same for rows of any lengths, one by one. */
-#define FOLD__SOFTMAX_UNEVEN(name, start)                                                                   \
-    FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)                 \
-    {                                                                                                     \
-        const FOLD__V scale = FOLD__VSET(with->scale);                                                    \
-        const int *first = with->first;                                                                   \
-        float *scores = with->scores, *slopes = with->slopes;                                             \
-        int row, left;                                                                                    \
-        for (row = 0; row < with->rows; row++) {                                                          \
-            const FOLD__V lowered = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[row]), scale)),        \
-                          factor = FOLD__VSET(with->factor[row]);                                         \
-            FOLD__L lanes = FOLD__ISA(lanes_set)(start);                                                  \
-            for (left = first[row + 1] - first[row]; left > 0; left -= FOLD__LANES) {                     \
-                lanes = FOLD__ISA(step_##name)(scores, slopes, scale, lowered, factor, lanes);            \
-                scores += FOLD__LANES;                                                                    \
-                slopes += FOLD__LANES;                                                                    \
-            }                                                                                             \
-            FOLD__ISA(lanes_store)(with->lanes + row * FOLD__LANES, &lanes);                              \
-        }                                                                                                 \
+#define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
+    FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
+    {                                                                                              \
+        const FOLD__V scale = FOLD__VSET(with->scale);                                             \
+        const int *first = with->first;                                                            \
+        float *scores = with->scores, *slopes = with->slopes;                                      \
+        int row, left;                                                                             \
+        for (row = 0; row < with->rows; row++) {                                                   \
+            const FOLD__V lowered = FOLD__VNEG(FOLD__VMUL(FOLD__VSET(with->largest[row]), scale)), \
+                          factor = FOLD__VSET(with->factor[row]);                                  \
+            FOLD__L lanes = FOLD__ISA(lanes_set)(start);                                           \
+            for (left = first[row + 1] - first[row]; left > 0; left -= FOLD__LANES) {              \
+                lanes = FOLD__ISA(step_##name)(scores, slopes, scale, lowered, factor, lanes);     \
+                scores += FOLD__LANES;                                                             \
+                slopes += FOLD__LANES;                                                             \
+            }                                                                                      \
+            FOLD__ISA(lanes_store)(with->lanes + row * FOLD__LANES, &lanes);                       \
+        }                                                                                          \
     }
 FOLD__SOFTMAX_UNEVEN(largest, -INFINITY)
 FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
@@ -7212,7 +7214,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
-        enum { FOLD__TILE_VECTORS = VECTORS, FOLD__END_SEPARATE = 1 };                                                          \
+        enum { FOLD__TILE_VECTORS = VECTORS, FOLD__END_SEPARATE = 1 };                                      \
         const int last = at->last;                                                                          \
         const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const ptrdiff_t left_step = at->left_step, right_step = at->right_step;                             \
@@ -7401,7 +7403,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
     {                                                                                                       \
-        enum { FOLD__TILE_VECTORS = VECTORS, FOLD__END_SEPARATE = 1 };                                                          \
+        enum { FOLD__TILE_VECTORS = VECTORS, FOLD__END_SEPARATE = 1 };                                      \
         const FOLD__MASK tail = FOLD__SOME(last);                                                           \
         const int *first = at->first, *index = at->index, *weight_at = at->weight_at;                       \
         const fold_rows rows = at->from;                                                                    \
@@ -7654,8 +7656,8 @@ static const fold__tiles FOLD__ISA(tiles) = { FOLD__W,
 
 static const fold__attender FOLD__ISA(attender) = {
     &FOLD__ISA(tiles),
-    { { FOLD__ISA(softmax_fill), FOLD__ISA(softmax_largest), FOLD__ISA(softmax_exps), FOLD__ISA(softmax_weights),
-        FOLD__ISA(softmax_slopes) },
+    { { FOLD__ISA(softmax_fill), FOLD__ISA(softmax_largest), FOLD__ISA(softmax_exps),
+        FOLD__ISA(softmax_weights), FOLD__ISA(softmax_slopes) },
       { FOLD__ISA(softmax_fill_uneven), FOLD__ISA(softmax_largest_uneven), FOLD__ISA(softmax_exps_uneven),
         FOLD__ISA(softmax_weights_uneven), FOLD__ISA(softmax_slopes_uneven) } },
     FOLD__ISA_8(join_largest),
@@ -12589,7 +12591,7 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
             continue;
         fold__model_fail(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter '%s' is %s", each->name,
                          each->image_data ? "read in place, in an image"
-                                     : "quantized: write values before fold_model_quantize, or load");
+                                          : "quantized: write values before fold_model_quantize, or load");
         return NULL;
     }
     const fold__param_data *data = fold__param_of(m, param);
@@ -12753,8 +12755,8 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     if (fold__is_quantized(param) || param->size < (size_t)desc->least)
         return 0;
     if (!forward)
-        return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->image_data && param->shape.rank > 1 &&
-               columns >= FOLD__LANES;
+        return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->image_data &&
+               param->shape.rank > 1 && columns >= FOLD__LANES;
     if ((forward & FOLD__PACK_DIRECT) && (columns < FOLD__LANES || rows > FOLD__INT8_INNER))
         return 0;
     if ((forward & FOLD__PACK_TRANSPOSED) && (rows < FOLD__LANES || columns > FOLD__INT8_INNER))
@@ -13140,7 +13142,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
     RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
     DISCARDABLE(PLANNING, char, planning)           /* serves one step of planning */                        \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)     /* which signature feeds which */   \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)     /* which signature feeds which */         \
     RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
     RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
     RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
@@ -14904,8 +14906,9 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
 
 /* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of one sample each, and
    have the shapes that are given: with shapes_apart 0, one for all. */
-FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in, uint32_t separate,
-                                        uint32_t count, const uint32_t *shape, uint32_t shapes_apart)
+FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
+                                        uint32_t separate, uint32_t count, const uint32_t *shape,
+                                        uint32_t shapes_apart)
 {
     uint32_t differ = 0;
     for (uint32_t end = edge + count; edge < end; edge++, in += separate, shape += shapes_apart) {
@@ -15537,7 +15540,8 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     const int parts = sig->n_in + sig->n_list, views = fold__is_by_rows(sig) && sig->n_in && !f->frame.cell;
     uint32_t at = whole.offset;
     for (int part = 0; part < parts; part++) {
-        const uint32_t at_input = fold__operand_number(sig, (uint32_t)part), edge = f->first_edge[whole.source] + at_input;
+        const uint32_t at_input = fold__operand_number(sig, (uint32_t)part),
+                       edge = f->first_edge[whole.source] + at_input;
         operand[part] = whole;
         operand[part].offset = at;
         operand[part].shape = fold__key_of(f, sig)[sig->in_shape + at_input];
@@ -15800,7 +15804,8 @@ static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param
     const fold_shape window = *fold__operand_shape(f, &operand[0]);
     const int taps = window.dim[0], channels = window.dim[1];
     if (desc->depthwise)
-        return fold_reshape(f, fold__conv(f, windows, weight, bias, &separate, who, 1), fold_shape1(channels));
+        return fold_reshape(f, fold__conv(f, windows, weight, bias, &separate, who, 1),
+                            fold_shape1(channels));
     const int outputs = fold__matrix_columns(fold__param_of(f->model, weight));
     const int count =
         fold__is_narrow(taps * channels, outputs) && desc->dilation > 1 && channels >= FOLD__LANES ? taps : 1;
@@ -16576,7 +16581,8 @@ static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int coun
     const uint32_t buffered = data_at == FOLD__NONE ? data_at : fold__alloc_data(f, room);
     if (buffered == FOLD__NONE)
         return FOLD__NONE;
-    int *taken = (int *)(void *)fold__data_ptr(f, data_at), *table = (int *)(void *)fold__data_ptr(f, buffered);
+    int *taken = (int *)(void *)fold__data_ptr(f, data_at),
+        *table = (int *)(void *)fold__data_ptr(f, buffered);
     f->data_used = used;
     memset(table, 0, room * sizeof *table);
     for (int row = 0; row < count; row++) {
@@ -17638,25 +17644,36 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     fold__trace_live(&trace);
     fold__live_count count = fold__count_live(&trace);
     const uint32_t outside = fold__shapes_around(&trace, &count.shapes);
-    enum { FOLD__CELL_USER, FOLD__CELL_OPS, FOLD__CELL_VALUES, FOLD__CELL_REFS, FOLD__CELL_SHAPES, FOLD__CELL_TRACE, FOLD__CELL_NAME, FOLD__CELL_ARRAYS };
+    enum {
+        FOLD__CELL_USER,
+        FOLD__CELL_OPS,
+        FOLD__CELL_VALUES,
+        FOLD__CELL_REFS,
+        FOLD__CELL_SHAPES,
+        FOLD__CELL_TRACE,
+        FOLD__CELL_NAME,
+        FOLD__CELL_ARRAYS
+    };
     const size_t sizes[FOLD__CELL_ARRAYS] = { desc->user_size,
-                                  count.ops * sizeof(fold__body_op),
-                                  count.values * sizeof(fold__value),
-                                  (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
-                                  (size_t)count.shapes * sizeof(fold_shape),
-                                  FOLD__NOT_PLAIN(1) ? count.traced * sizeof(fold__trace_op) : 0,
-                                  name };
+                                              count.ops * sizeof(fold__body_op),
+                                              count.values * sizeof(fold__value),
+                                              (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
+                                              (size_t)count.shapes * sizeof(fold_shape),
+                                              FOLD__NOT_PLAIN(1) ? count.traced * sizeof(fold__trace_op) : 0,
+                                              name };
     size_t at[FOLD__CELL_ARRAYS + 1] = { 0 };
     for (int part = 0; part < FOLD__CELL_ARRAYS; part++)
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
-    char *block = (char *)(m->arena.memory.alloc)(at[FOLD__CELL_ARRAYS], sizeof(uint64_t), m->arena.memory.user);
+    char *block =
+        (char *)(m->arena.memory.alloc)(at[FOLD__CELL_ARRAYS], sizeof(uint64_t), m->arena.memory.user);
     if (!block)
         return fold__model_full(m, "cell", desc->name);
     memset(block, 0, at[FOLD__CELL_ARRAYS]);
     cell->memory = block;
     cell->memory_size = at[FOLD__CELL_ARRAYS];
     cell->name = (char *)memcpy(block + at[FOLD__CELL_NAME], desc->name, name);
-    cell->program.shape = (fold_shape *)memcpy(block + at[FOLD__CELL_SHAPES], trace.shapes, sizes[FOLD__CELL_SHAPES]);
+    cell->program.shape =
+        (fold_shape *)memcpy(block + at[FOLD__CELL_SHAPES], trace.shapes, sizes[FOLD__CELL_SHAPES]);
     cell->program.n_shapes = count.shapes;
     cell->shape = cell->program.shape + outside;
     if (desc->user_size)
@@ -17665,7 +17682,8 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     cell->n_trace = (int)tracer->frame.ordinal;
     cell->max_of_list = tracer->frame.list_max != 0;
     cell->n_draws = (int)tracer->draws;
-    fold__compile(&trace, (fold__body_op *)(void *)(block + at[FOLD__CELL_OPS]), (fold__ref *)(void *)(block + at[FOLD__CELL_REFS]),
+    fold__compile(&trace, (fold__body_op *)(void *)(block + at[FOLD__CELL_OPS]),
+                  (fold__ref *)(void *)(block + at[FOLD__CELL_REFS]),
                   (fold__value *)(void *)(block + at[FOLD__CELL_VALUES]));
     fold__find_borders(cell);
     return 1;
@@ -18278,11 +18296,11 @@ typedef struct fold__plan_key {
     ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                      \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */                 \
-    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */                   \
-    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                            \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */             \
-    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */          \
-    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */                 \
+    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
+    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
+    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
+    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */     \
+    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
@@ -18299,13 +18317,13 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
 #define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
 /* These are needed only until all is planned, or not before the plan runs: */
-#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                     \
-    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                 \
-    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */          \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */ \
-    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */          \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */   \
-    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */  \
+#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
+    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                   \
+    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */     \
+    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */ \
     TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
 
 /* How much was recorded, and named to be kept, by some time. */
@@ -18716,7 +18734,8 @@ FOLD__INLINE fold__call_operands fold__operands_of_call(const fold_ctx *f, uint3
 {
     fold__call_operands operands = { f, &f->sigs[f->sig[id]], f->first_edge[id], 0 };
     if (operands.sig->n_list)
-        operands.edges = (f->first_edge[id + 1] - operands.first_edge - operands.sig->n_in) / operands.sig->n_list;
+        operands.edges =
+            (f->first_edge[id + 1] - operands.first_edge - operands.sig->n_in) / operands.sig->n_list;
     return operands;
 }
 
@@ -18724,12 +18743,16 @@ FOLD__INLINE uint32_t fold__elements_of(const fold_ctx *f, uint32_t id)
 {
     return fold__has_elements(&f->sigs[f->sig[id]]) ? f->length[id] : 0;
 }
-static int fold__n_call_operands(const fold__call_operands *operands) { return operands->sig->n_in + operands->sig->n_list; }
+static int fold__n_call_operands(const fold__call_operands *operands)
+{
+    return operands->sig->n_in + operands->sig->n_list;
+}
 static uint32_t fold__operand_first(const fold__call_operands *operands, int operand)
 {
-    return operands->first_edge + (operand < operands->sig->n_in
-                                    ? (uint32_t)operand
-                                    : operands->sig->n_in + ((uint32_t)operand - operands->sig->n_in) * operands->edges);
+    return operands->first_edge +
+           (operand < operands->sig->n_in
+                ? (uint32_t)operand
+                : operands->sig->n_in + ((uint32_t)operand - operands->sig->n_in) * operands->edges);
 }
 static uint32_t fold__operand_edges(const fold__call_operands *operands, int operand)
 {
@@ -18992,8 +19015,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
    together so far. `part` is the largest length of which all contributions so far are multiples, `cover` a
    mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
    too many. */
-static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written, uint32_t offset,
-                               uint32_t length)
+static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
+                                uint32_t offset, uint32_t length)
 {
     if (mode == FOLD__GRAD_SUM || mode == FOLD__GRAD_WHOLE)
         return FOLD__GRAD_SUM;
@@ -19002,7 +19025,8 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
         *pieces_written = 0;
     }
     const int fits = *piece_floats == length && offset % length == 0;
-    const uint32_t piece = fits ? length : fold__common_divisor(fold__common_divisor(*piece_floats, length), offset);
+    const uint32_t piece =
+        fits ? length : fold__common_divisor(fold__common_divisor(*piece_floats, length), offset);
     const uint32_t first = offset / piece;
     const uint64_t seen = *pieces_written;
     if ((offset + length) / piece > 64)
@@ -19033,7 +19057,8 @@ static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_writte
     const uint32_t parts = size / piece_floats;
     if (parts * piece_floats != size || parts > 64)
         return FOLD__GRAD_DISJOINT_AND_ZERO;
-    return pieces_written == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_DISJOINT : FOLD__GRAD_DISJOINT_AND_ZERO;
+    return pieces_written == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_DISJOINT
+                                                                         : FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
 FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
@@ -19073,7 +19098,8 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
         } else if (!at && length == fold__row_size(f, source)) { /* most are whole */
             mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
         } else {
-            mode[source] = fold__note_piece(mode[source], &run->piece_floats[source], &run->pieces_written[source], at, length);
+            mode[source] = fold__note_piece(mode[source], &run->piece_floats[source],
+                                            &run->pieces_written[source], at, length);
             run->grad_has_holes = 1;
         }
     }
@@ -19101,7 +19127,8 @@ static void fold__gradient_modes(fold_ctx *f)
     for (uint32_t id = 1; id <= last; id++) {
         if (run->mode[id] != FOLD__GRAD_DISJOINT_AND_ZERO)
             continue;
-        run->mode[id] = fold__settle_pieces(run->piece_floats[id], run->pieces_written[id], fold__row_size(f, id));
+        run->mode[id] =
+            fold__settle_pieces(run->piece_floats[id], run->pieces_written[id], fold__row_size(f, id));
         run->grad_has_holes |= run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO;
     }
     run->mode[run->root] = FOLD__GRAD_ROOT;
@@ -19387,11 +19414,11 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
-static void fold__note_facts_part(fold__value_facts *facts, uint32_t offset, uint32_t length)
+static void fold__note_fact_piece(fold__value_facts *facts, uint32_t offset, uint32_t length)
 {
     facts->mode = fold__note_piece(facts->mode, &facts->piece_floats, &facts->pieces_written, offset, length);
 }
-static void fold__settle_facts_parts(fold__value_facts *facts, uint32_t size)
+static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
 {
     if (facts->mode == FOLD__GRAD_DISJOINT_AND_ZERO)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
@@ -19416,8 +19443,9 @@ static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, 
             wanted->grad = fold__differentiable(fold__op_of(f->model, op->op), operand) &&
                            fold__ref_grad(f, run_sig, program, ref);
             if (wanted->grad && ref->kind != FOLD__FROM_PARAM)
-                fold__note_facts_part(ref->kind == FOLD__FROM_VALUE ? &facts[ref->index]
-                                                                    : &inputs[fold__ref_operand(program, ref)],
+                fold__note_fact_piece(ref->kind == FOLD__FROM_VALUE
+                                          ? &facts[ref->index]
+                                          : &inputs[fold__ref_operand(program, ref)],
                                       ref->offset, wanted->piece_floats);
         }
     }
@@ -19444,12 +19472,12 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
         fold__note_contributions(f, run_sig, &program, facts);
     for (int output = 0; output < program.n_out; output++) { /* these come from outside */
         const uint32_t value = program.out[output].index;
-        fold__note_facts_part(&facts[value], 0, program.value[value].size);
+        fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
     for (int value = 0; value < program.n_values; value++)
-        fold__settle_facts_parts(&facts[value], program.value[value].size);
+        fold__settle_fact_pieces(&facts[value], program.value[value].size);
     for (int operand = 0; operand < program.n_in + program.n_list; operand++)
-        fold__settle_facts_parts(&inputs[operand], fold__input_floats(f, sig, operand));
+        fold__settle_fact_pieces(&inputs[operand], fold__input_floats(f, sig, operand));
     fold__measure_program(run_sig, &program, facts);
 }
 
@@ -19843,8 +19871,8 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
         fits &= list == fold__edge_is_list(f, edge) && (!backward || !run->grad[source] || (list && made));
     }
     for (uint32_t output = 0; output < sig->n_out && backward; output++)
-        fits &=
-            !(f->kind[id + output] & FOLD__IS_GRAD_KEPT) && run->mode[id + output] != FOLD__GRAD_DISJOINT_AND_ZERO;
+        fits &= !(f->kind[id + output] & FOLD__IS_GRAD_KEPT) &&
+                run->mode[id + output] != FOLD__GRAD_DISJOINT_AND_ZERO;
     for (uint32_t at = group->first_call; at < call && backward && run->sig_cache[f->sig[id]].trains; at++)
         fits &= f->sig[calls[at]] != f->sig[id];
     return fits;
@@ -20097,8 +20125,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
             chain = fold__read_operand(&reader, source[edge], operand, &n_predecessors);
             longest = chain > longest ? chain : longest;
         }
-        for (uint32_t component = 0, edges = n_list ? fold__operands_of_call(f, id).edges : 0; component < n_list;
-             component++, operand <<= 1)
+        for (uint32_t component = 0, edges = n_list ? fold__operands_of_call(f, id).edges : 0;
+             component < n_list; component++, operand <<= 1)
             for (const uint32_t end = edge + edges; edge < end; edge++) {
                 chain = fold__read_operand(&reader, source[edge], operand, &n_predecessors);
                 longest = chain > longest ? chain : longest;
@@ -20177,7 +20205,8 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
 }
 
 /* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
-static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors, uint32_t *place)
+static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
+                                  uint32_t *place)
 {
     fold__run *run = f->run;
     fold__group_sig *sigs = run->group_sig + group->first_sig;
@@ -20260,7 +20289,8 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
-    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row, elems = group_sig->max_elems;
+    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row,
+                    elems = group_sig->max_elems;
     batch->count = count;
     batch->first_call_row = rows;
     batch->first_elem = elems;
@@ -20306,9 +20336,9 @@ static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *grou
         return 0;
     for (; count < op->n_in; count++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)count];
-        if (ref->kind == FOLD__FROM_VALUE
-                ? (facts[ref->index].deps & group_sig->recurrent) != 0
-                : ref->kind != FOLD__FROM_PARAM && (group_sig->recurrent >> fold__ref_operand(program, ref) & 1))
+        if (ref->kind == FOLD__FROM_VALUE ? (facts[ref->index].deps & group_sig->recurrent) != 0
+                                          : ref->kind != FOLD__FROM_PARAM &&
+                                                (group_sig->recurrent >> fold__ref_operand(program, ref) & 1))
             break;
     }
     return count;
@@ -20814,7 +20844,7 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
 /* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
    share the operand each makes a row first, and their sum is the contribution. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
-                                     const fold__program *program, const fold__body_op *op, uint32_t operand)
+                                 const fold__program *program, const fold__body_op *op, uint32_t operand)
 {
     const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
@@ -20842,7 +20872,8 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                          : is_value ? (int)target->transient
                                     : (int)FOLD__PER_BATCH);
     if (op->elem && !from_elem)
-        fold__set_buffer(&buffer[fold__buffer_per_element(program, at)], wanted->piece_floats, 1, FOLD__PER_BATCH);
+        fold__set_buffer(&buffer[fold__buffer_per_element(program, at)], wanted->piece_floats, 1,
+                         FOLD__PER_BATCH);
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
@@ -20868,7 +20899,7 @@ static void fold__choose_buffers(fold_ctx *f, const fold__group_sig *group_sig, 
                          facts[value].grad_late || spans || (by_rows && !program->value[value].elem)
                              ? FOLD__SLAB
                          : facts[value].mode == FOLD__GRAD_DISJOINT_AND_ZERO ? FOLD__PER_BATCH
-                                                                      : transient);
+                                                                             : transient);
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
@@ -20948,7 +20979,8 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
             fold__group_sig *producer = &run->group_sig[group->first_sig + predecessor->sig];
             if (producer->last_read == FOLD__NONE || producer->last_read < reader->last_batch)
                 producer->last_read = reader->last_batch;
-            if ((run_sig->found.operand_back & predecessor->operands) && reader->first_batch < producer->first_back)
+            if ((run_sig->found.operand_back & predecessor->operands) &&
+                reader->first_batch < producer->first_back)
                 producer->first_back = reader->first_batch;
             producer->read_late |= (run_sig->found.operand_late & predecessor->operands) != 0;
         }
@@ -21060,12 +21092,13 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
    1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
    then, and lies without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
-                          uint32_t times)
+                                  uint32_t times)
 {
     fold__offset_allocator offsets = fold__begin_offsets(f->planning, n_buffers, times);
     size_t floats = 0;
     for (uint32_t i = n_buffers; i-- > 0;) {
-        if (!buffer[i].floats || (transient ? buffer[i].storage <= FOLD__SLAB : buffer[i].storage != FOLD__SLAB))
+        if (!buffer[i].floats ||
+            (transient ? buffer[i].storage <= FOLD__SLAB : buffer[i].storage != FOLD__SLAB))
             continue;
         const int from_end = fold__goes_back(f->run);
         const uint32_t enter = from_end ? times - 1 - buffer[i].last : buffer[i].first;
@@ -21217,8 +21250,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
         if (buffer[i].storage <= FOLD__SLAB)
             continue;
         const size_t count = buffer[i].storage == FOLD__PER_TILE ? group_sig->tile
-                             : buffer[i].elem                  ? elems
-                                                               : rows;
+                             : buffer[i].elem                    ? elems
+                                                                 : rows;
         buffer[i].floats = fold__round_up(fold__size(buffer[i].size, count, 0), 16);
         buffer[i].offset = group_sig->op_at;
         group_sig->op_at += buffer[i].floats;
@@ -21263,7 +21296,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
         sizeof(float *) / sizeof(float);
     size_t whole = 0;
     for (uint32_t nth = 0; nth < group_sig->calls && fold__is_whole(&f->sigs[run_sig->sig]); nth++)
-        whole = fold__max_size(whole, fold__list_op_scratch(f, run->calls_by_sig[group_sig->first_record + nth]));
+        whole =
+            fold__max_size(whole, fold__list_op_scratch(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
     const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
@@ -21342,9 +21376,9 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
         if (!buffer->storage)
             continue;
         const uint32_t all = buffer->elem ? group_sig->elems : group_sig->calls;
-        const uint32_t rows = buffer->per_prologue  ? buffer->elem ? group_sig->max_elems : group_sig->max_rows
-                              : buffer->elem ? group_sig->elem_rows
-                                             : group_sig->rows;
+        const uint32_t rows = buffer->per_prologue ? buffer->elem ? group_sig->max_elems : group_sig->max_rows
+                              : buffer->elem       ? group_sig->elem_rows
+                                                   : group_sig->rows;
         buffer->floats = fold__round_up(fold__size(buffer->size, rows, 0), 16);
         run->plan.without_reuse += fold__round_up(fold__size(buffer->size, all, 0), 16);
     }
@@ -21434,7 +21468,8 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->row = row;
     worker->at[FOLD__BIND_CALL] = (ptrdiff_t)worker->batch.first_call_row + (ptrdiff_t)row;
     worker->at[FOLD__BIND_ELEMENT] = (ptrdiff_t)worker->batch.first_elem + (ptrdiff_t)row;
-    worker->at[FOLD__BIND_PROLOGUE_CALL] = worker->at[FOLD__BIND_CALL] - (ptrdiff_t)worker->batch.prologue_row;
+    worker->at[FOLD__BIND_PROLOGUE_CALL] =
+        worker->at[FOLD__BIND_CALL] - (ptrdiff_t)worker->batch.prologue_row;
     worker->at[FOLD__BIND_PROLOGUE_ELEMENT] =
         worker->at[FOLD__BIND_ELEMENT] - (ptrdiff_t)worker->batch.prologue_elem;
     worker->at[FOLD__BIND_BATCH_ROW] = (ptrdiff_t)row;
@@ -21450,8 +21485,9 @@ static void fold__bind_buffer(const fold_ctx *f, const fold__worker *worker, uin
     switch (buffer->storage) {
     case FOLD__SLAB:
         binding->base = worker->region + buffer->offset;
-        binding->indexed_by = (uint8_t)((buffer->elem ? FOLD__BIND_ELEMENT : FOLD__BIND_CALL) +
-                                        (buffer->per_prologue ? FOLD__BIND_PROLOGUE_CALL - FOLD__BIND_CALL : 0));
+        binding->indexed_by =
+            (uint8_t)((buffer->elem ? FOLD__BIND_ELEMENT : FOLD__BIND_CALL) +
+                      (buffer->per_prologue ? FOLD__BIND_PROLOGUE_CALL - FOLD__BIND_CALL : 0));
         break;
     case FOLD__PER_BATCH: binding->indexed_by = FOLD__BIND_BATCH_ROW; break;
     case FOLD__PER_TILE: break;
@@ -22029,8 +22065,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
 
 /* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
    group that runs backward, those that get the contributions to it. */
-static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand, const fold__group *back,
-                             float **rows)
+static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
+                             const fold__group *back, float **rows)
 {
     const int shared = f->sigs[worker->run_sig->sig].shared >> operand & 1;
     const int is_back = FOLD__TRAINING(back != NULL);
@@ -22044,8 +22080,8 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
 }
 
 /* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
-static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand, const fold__group *back,
-                            float **rows)
+static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
+                            const fold__group *back, float **rows)
 {
     const uint32_t size = fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand);
     size_t at = 0;
@@ -22076,8 +22112,8 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, con
     const size_t count = is_list ? worker->batch.elems : worker->batch.count;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
     (is_list ? fold__list_rows : fold__fixed_rows)(f, worker, operand, back, rows);
-    *to =
-        fold__tidy_rows(rows, count, (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand));
+    *to = fold__tidy_rows(rows, count,
+                          (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand));
 }
 
 /* Finds where each call's elements begin within the batch, and the rows of every input. */
@@ -22576,7 +22612,8 @@ typedef struct fold__sums {
 /* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
-    const int in_place = f->run->mode[id] >= FOLD__GRAD_WHOLE && f->run->mode[id] <= FOLD__GRAD_DISJOINT_AND_ZERO;
+    const int in_place =
+        f->run->mode[id] >= FOLD__GRAD_WHOLE && f->run->mode[id] <= FOLD__GRAD_DISJOINT_AND_ZERO;
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
@@ -23059,7 +23096,8 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
         const uint32_t id = ids[call];
         const fold__call_operands operands = fold__operands_of_call(f, id);
         const uint32_t elements = fold__chunk_of(group) ? fold__chunk_rows(group) : fold__elements_of(f, id);
-        uint32_t edge = source->input ? fold__operand_first(&operands, fold__ref_operand(program, source->input)) : 0;
+        uint32_t edge =
+            source->input ? fold__operand_first(&operands, fold__ref_operand(program, source->input)) : 0;
         uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
         end = begin + (op->elem ? elements : 1);
         const int needed = run->grad[id] && (elements || !for_elements);
@@ -23131,8 +23169,8 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
 }
 
 static void fold__accumulate_operand(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                  const fold__group *group, const fold__group_sig *group_sig,
-                                  fold__extent some)
+                                     const fold__group *group, const fold__group_sig *group_sig,
+                                     fold__extent some)
 {
     const fold__run *run = f->run;
     const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
@@ -23540,8 +23578,10 @@ static float **fold__eager_inputs_of(fold_ctx *f, uint32_t id, float **pointers)
     const fold__call_operands operands = fold__operands_of_call(f, id);
     fold__eager_resolve(f, id);
     for (int operand = 0; operand < fold__n_call_operands(&operands); operand++) {
-        const uint32_t first = fold__operand_first(&operands, operand), end = first + fold__operand_edges(&operands, operand);
-        fold__set_rows(&worker->in[operand], operand < operands.sig->n_in ? fold__edge_row(f, first, 0) : NULL, 0);
+        const uint32_t first = fold__operand_first(&operands, operand),
+                       end = first + fold__operand_edges(&operands, operand);
+        fold__set_rows(&worker->in[operand],
+                       operand < operands.sig->n_in ? fold__edge_row(f, first, 0) : NULL, 0);
         if (operand < operands.sig->n_in)
             continue;
         worker->in[operand].rows = pointers;
@@ -23586,7 +23626,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
         call->data = &worker->draw;
     }
     for (uint32_t operand = 0; operand < op->n_in; operand++)
-        worker->op_in[operand] = fold__eager_part(&worker->in[fold__operand_number(sig, operand)], by_rows, row);
+        worker->op_in[operand] =
+            fold__eager_part(&worker->in[fold__operand_number(sig, operand)], by_rows, row);
     for (uint32_t output = 0; output < op->n_out; output++)
         fold__set_rows(&worker->op_out[output],
                        fold__address(f, id + output) + (size_t)row * fold__row_size(f, id + output), 0);
@@ -23686,7 +23727,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
     const fold__call_operands operands = fold__operands_of_call(f, id);
-    const uint32_t first = fold__operand_first(&operands, operand), end = first + fold__operand_edges(&operands, operand);
+    const uint32_t first = fold__operand_first(&operands, operand),
+                   end = first + fold__operand_edges(&operands, operand);
     const uint32_t floats = fold__call_operand_floats(&operands, operand);
     int wanted = 0;
     worker->dest[operand] = fold__no_rows;
@@ -23699,7 +23741,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
         if (!rows)
             return 0; /* it has no place */
         fold__set_rows(&worker->dest[operand],
-                       fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand), run->group),
+                       fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand),
+                                       run->group),
                        rows > 1 ? (ptrdiff_t)floats : 0);
         return 1;
     }
@@ -23735,9 +23778,10 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
                        f->run->grad_row[id + output] + (size_t)row * fold__row_size(f, id + output), 0);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int call_operand = (int)fold__operand_number(sig, operand);
-        worker->op_din[operand] = fold__eager_sums(f, id, call_operand)
-                                      ? fold__no_rows
-                                      : fold__eager_part(&worker->dest[call_operand], fold__is_by_rows(sig), row);
+        worker->op_din[operand] =
+            fold__eager_sums(f, id, call_operand)
+                ? fold__no_rows
+                : fold__eager_part(&worker->dest[call_operand], fold__is_by_rows(sig), row);
         separate |= !fold__absent(&worker->op_din[operand]);
     }
     if (separate)
@@ -24493,10 +24537,11 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
                 &run->buffer[group_sig->first_buffer + fold__buffer_outer(&program, output)];
             for (uint32_t nth = 0; nth < group_sig->calls && buffer->storage; nth++) {
                 const uint32_t call = run->calls_by_sig[group_sig->first_record + nth], id = call + output;
-                run->grad_row[id] = (run->state[id] & FOLD__BOUNDARY) && run->grad[id]
-                                        ? run->region + (size_t)run->boundary_grad_at[id] * 16
-                                        : fold__slab_row(buffer, run->region + group->base,
-                                                         (buffer->elem ? run->first_elem_row : run->call_row)[call]);
+                run->grad_row[id] =
+                    (run->state[id] & FOLD__BOUNDARY) && run->grad[id]
+                        ? run->region + (size_t)run->boundary_grad_at[id] * 16
+                        : fold__slab_row(buffer, run->region + group->base,
+                                         (buffer->elem ? run->first_elem_row : run->call_row)[call]);
             }
         }
     }
@@ -24524,7 +24569,8 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
     }
     for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++) {
         const uint32_t id = run->leaves[leaf];
-        if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO && ((run->state[id] & FOLD__BOUNDARY) != 0) == linked)
+        if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO &&
+            ((run->state[id] & FOLD__BOUNDARY) != 0) == linked)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
     }
 }
@@ -28275,7 +28321,8 @@ static void fold__find_producers(const fold__snapshot *snapshot, const fold__see
     producer->count = 0;
     for (uint32_t i = 0; i < batch->count && producer->count < 4; i++) {
         const fold__call_operands operands = fold__operands_of_call(f, snapshot->call[batch->first + i]);
-        for (uint32_t edge = fold__operand_first(&operands, operand), end = edge + fold__operand_edges(&operands, operand);
+        for (uint32_t edge = fold__operand_first(&operands, operand),
+                      end = edge + fold__operand_edges(&operands, operand);
              edge < end && producer->count < 4; edge++) {
             const fold__producer found = fold__producer_of(f, f->edge_source[edge]);
             int old = 0;
@@ -29753,7 +29800,8 @@ static char *fold__read_array(fold__file *file, int which, size_t length)
     size_t have = 0;
     char *bytes;
     do {
-        const size_t part = file->read ? fold__min_size(length - have, fold__max_size(have, FOLD__FIRST_READ)) : length;
+        const size_t part =
+            file->read ? fold__min_size(length - have, fold__max_size(have, FOLD__FIRST_READ)) : length;
         bytes = fold__file_need(file, which, have + part + 1);
         if (!bytes || !fold__file_read(file, bytes + have, part))
             return NULL;
