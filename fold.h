@@ -1941,7 +1941,7 @@ FOLD_API int fold_finite(const float *values, int n);
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
                                                signatures that feed each other fold__priority_of
      memory is used again                      fold__assign_offset, called for every group by fold__plan_group
-     large batches run in parts                fold__size_sub_batches says which, fold__forward_batch runs them
+     large batches run in parts                fold__size_sub_batches says which, fold__forward_batch them
      long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
      bytes are read in place                   fold__take_bytes; in products `as_saved` of their kernels
@@ -6613,8 +6613,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* The last vector of a row may be a part of one, in tiles that `end_apart`. */
-#define FOLD__IS_PART(column) (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
+/* The last vector of a row may be a part of one, in tiles that end separately. */
+#define FOLD__IS_PART(column) \
+    (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
     (FOLD__IS_PART(column) ? FOLD__VLOAD_M((from) + column * FOLD__W, tail) \
                            : FOLD__VLOAD((from) + column * FOLD__W))
@@ -7151,7 +7152,8 @@ FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__
     FOLD__PARTS(FOLD__PART_FILL_LANES)
 }
 
-FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile *with, float *scores, float value)
+FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile *with, float *scores,
+                                                        float value)
 {
     const FOLD__V values = FOLD__VSET(value);
     for (int row = 0; row < with->rows; row++) {
@@ -14142,9 +14144,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made of its temporary file if new; 0 on failure. Keys are compared in full.
-   */
-static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *temp_file,
+/* Returns the signature of a key, made of its draft if new; 0 on failure. Keys are compared in full. */
+static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
     const uint32_t hash = fold__hash_words(key, words);
@@ -14163,14 +14164,14 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     if (!fold__need(f, FOLD__ARRAY_SIGS, f->n_sigs + 2, sizeof(fold__sig)) ||
         !fold__need(f, FOLD__ARRAY_KEYS, f->pool_used[FOLD__POOL_KEYS] + words, sizeof *key))
         return 0;
-    temp_file->first[FOLD__POOL_KEYS] = f->pool_used[FOLD__POOL_KEYS];
-    temp_file->count[FOLD__POOL_KEYS] = words;
-    temp_file->hash = hash;
-    if (!fold__new_sig(f, temp_file, request, key + temp_file->in_shape))
+    draft->first[FOLD__POOL_KEYS] = f->pool_used[FOLD__POOL_KEYS];
+    draft->count[FOLD__POOL_KEYS] = words;
+    draft->hash = hash;
+    if (!fold__new_sig(f, draft, request, key + draft->in_shape))
         return 0;
     memcpy(f->keys + f->pool_used[FOLD__POOL_KEYS], key, words * sizeof *key);
     f->pool_used[FOLD__POOL_KEYS] += words;
-    f->sigs[++f->n_sigs] = *temp_file;
+    f->sigs[++f->n_sigs] = *draft;
     fold__enter_sig(f, f->n_sigs);
     return f->n_sigs;
 }
@@ -14656,8 +14657,7 @@ static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
     return 0;
 }
 
-/* Enters the recording's calls and leaves into a table of duplicates of this size, for which there is room.
-   */
+/* Enters the recording's calls and leaves into a table of duplicates of this size, which fits. */
 static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 {
     f->dedupe_size = size;
@@ -17621,6 +17621,18 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
+/* What lies in a cell's block, in this order. */
+enum {
+    FOLD__AT_USER,
+    FOLD__AT_OPS,
+    FOLD__AT_VALUES,
+    FOLD__AT_REFS,
+    FOLD__AT_SHAPES,
+    FOLD__AT_TRACE,
+    FOLD__AT_NAME,
+    FOLD__AT_END
+};
+
 /* Stores a cell in one block: its names, trace and program. out: the nodes that its body gave. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
@@ -17644,47 +17656,36 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
     fold__trace_live(&trace);
     fold__live_count count = fold__count_live(&trace);
     const uint32_t outside = fold__shapes_around(&trace, &count.shapes);
-    enum {
-        FOLD__CELL_USER,
-        FOLD__CELL_OPS,
-        FOLD__CELL_VALUES,
-        FOLD__CELL_REFS,
-        FOLD__CELL_SHAPES,
-        FOLD__CELL_TRACE,
-        FOLD__CELL_NAME,
-        FOLD__CELL_ARRAYS
-    };
-    const size_t sizes[FOLD__CELL_ARRAYS] = { desc->user_size,
-                                              count.ops * sizeof(fold__body_op),
-                                              count.values * sizeof(fold__value),
-                                              (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
-                                              (size_t)count.shapes * sizeof(fold_shape),
-                                              FOLD__NOT_PLAIN(1) ? count.traced * sizeof(fold__trace_op) : 0,
-                                              name };
-    size_t at[FOLD__CELL_ARRAYS + 1] = { 0 };
-    for (int part = 0; part < FOLD__CELL_ARRAYS; part++)
+    const size_t sizes[FOLD__AT_END] = { desc->user_size,
+                                         count.ops * sizeof(fold__body_op),
+                                         count.values * sizeof(fold__value),
+                                         (count.refs + (size_t)desc->n_out) * sizeof(fold__ref),
+                                         (size_t)count.shapes * sizeof(fold_shape),
+                                         FOLD__NOT_PLAIN(1) ? count.traced * sizeof(fold__trace_op) : 0,
+                                         name };
+    size_t at[FOLD__AT_END + 1] = { 0 };
+    for (int part = 0; part < FOLD__AT_END; part++)
         at[part + 1] = at[part] + fold__round_up(sizes[part], sizeof(uint64_t));
-    char *block =
-        (char *)(m->arena.memory.alloc)(at[FOLD__CELL_ARRAYS], sizeof(uint64_t), m->arena.memory.user);
+    char *block = (char *)(m->arena.memory.alloc)(at[FOLD__AT_END], sizeof(uint64_t), m->arena.memory.user);
     if (!block)
         return fold__model_full(m, "cell", desc->name);
-    memset(block, 0, at[FOLD__CELL_ARRAYS]);
+    memset(block, 0, at[FOLD__AT_END]);
     cell->memory = block;
-    cell->memory_size = at[FOLD__CELL_ARRAYS];
-    cell->name = (char *)memcpy(block + at[FOLD__CELL_NAME], desc->name, name);
+    cell->memory_size = at[FOLD__AT_END];
+    cell->name = (char *)memcpy(block + at[FOLD__AT_NAME], desc->name, name);
     cell->program.shape =
-        (fold_shape *)memcpy(block + at[FOLD__CELL_SHAPES], trace.shapes, sizes[FOLD__CELL_SHAPES]);
+        (fold_shape *)memcpy(block + at[FOLD__AT_SHAPES], trace.shapes, sizes[FOLD__AT_SHAPES]);
     cell->program.n_shapes = count.shapes;
     cell->shape = cell->program.shape + outside;
     if (desc->user_size)
-        cell->user = memcpy(block + at[FOLD__CELL_USER], desc->user, desc->user_size);
-    cell->trace = FOLD__NOT_PLAIN(1) ? (fold__trace_op *)(void *)(block + at[FOLD__CELL_TRACE]) : NULL;
+        cell->user = memcpy(block + at[FOLD__AT_USER], desc->user, desc->user_size);
+    cell->trace = FOLD__NOT_PLAIN(1) ? (fold__trace_op *)(void *)(block + at[FOLD__AT_TRACE]) : NULL;
     cell->n_trace = (int)tracer->frame.ordinal;
     cell->max_of_list = tracer->frame.list_max != 0;
     cell->n_draws = (int)tracer->draws;
-    fold__compile(&trace, (fold__body_op *)(void *)(block + at[FOLD__CELL_OPS]),
-                  (fold__ref *)(void *)(block + at[FOLD__CELL_REFS]),
-                  (fold__value *)(void *)(block + at[FOLD__CELL_VALUES]));
+    fold__compile(&trace, (fold__body_op *)(void *)(block + at[FOLD__AT_OPS]),
+                  (fold__ref *)(void *)(block + at[FOLD__AT_REFS]),
+                  (fold__value *)(void *)(block + at[FOLD__AT_VALUES]));
     fold__find_borders(cell);
     return 1;
 }
@@ -28308,8 +28309,7 @@ static int fold__same_producer(const fold__producer *one, const fold__producer *
     return one->name == other->name && one->out == other->out;
 }
 
-/* Holds, for an operand of all calls of a batch, up to three different producers; the fourth stands for more.
-   */
+/* Holds, for an operand of all calls of a batch, up to three producers; a fourth stands for more. */
 typedef struct fold__producers {
     fold__producer seen[4];
     int count;
