@@ -70,7 +70,7 @@
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 files
                        14 looking inside   15 adding an op   16 chance and choice
-              private: after FOLD_IMPLEMENTATION; each room has a banner saying what it owns and may call.
+              private: after FOLD_IMPLEMENTATION; each section has a banner saying what it owns and uses.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
@@ -1962,102 +1962,95 @@ FOLD_API int fold_finite(const float *values, int n);
      samples are padded to one length          nowhere: rows of all lengths lie end to end
      weights are packed                        fold__pack_part; after they were written: fold__refresh_packs
      threads get their work                    fold__on_threads, called by fold__run_samples
-     a layer is made                           room layers; PyTorch's: examples/fold_torch.h
+     a layer is made                           section layers; PyTorch's: examples/fold_torch.h
      a kernel set is chosen, or added          fold__kernels_for; what it must have: fold__kernels
      files are written and read                fold__write_file, fold__load_file
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
              name. In kernels the letters are those of the formula beside them.
 
-   Rooms     in this order; each banner says what its room owns, what it calls, and what it must not know.
-     configuration and platform            compilers, instruction sets, small helpers on sizes
-     errors                                the record of the first error
-     arena                                 all memory: growing arrays, or a caller's block
-     shapes                                shapes, rows of floats
-     kernels                               products, maps, reductions, packs, bytes: what ops call
-     kernels, once per instruction set     the same kernels in vector macros, compiled once for each
-     op table                              every built-in op: forward, backward, shapes; FOLD__OPS
-     random numbers                        generators, what is drawn with them; the largest of some values
-     model                                 parameters, their packs, initial values, touched rows
-     the context's data                    the context's struct, its arrays, kinds of nodes
-     signatures                            tells which calls can be batched; their programs
-     recording                             operands, nodes, edges, identical calls
-     contexts                              making, resetting and freeing a context
-     recording the ops                     the public calls that record inputs and ops
-     cells                                 tracing a body once, calling it as one node
-     what a run knows                      the run's struct: batches, groups, signatures in a run, buffers
-     what runs, and what gets a gradient   marks from the roots; how a gradient is put together
-     programs of a run's signatures        all that each needs for backward, kept from run to run
-     scheduler, groups of samples          cutting a recording into groups that fit the budget
-     scheduler, signatures of a group      which signature feeds which; components
-     scheduler, policies                   the order of batches: ratio, depth, agenda
-     memory planner                        gives the buffers of a group their places in shared memory
-     executor                              running a batch forward
-     autodiff, gradients of values         running a batch backward
-     autodiff, sums of uses                gradients of parameters and shared nodes
-     eager contexts                        each op runs when it is recorded: the oracle of tests
-     plan cache                            plans kept by structure, and used again
-     what batches take                     how long batches took, and what others will take
-     running a plan                        the region; groups, forward and backward; threads
-     slices of time                        one batch after another, and parts of them
-     running                               fold_run, fold_backward, fold_replay, fold_run_more
-     reading                               values, gradients, statistics; what is kept and given by reference
-     a pool of threads                     fold_pool
-     optimisers                            SGD, Adagrad, RMSprop, Adam; clipping; rates that change
-     layers                                dense, recurrent and transformer layers, tree-LSTMs
-     text                                  writing text in pieces
-     looking inside                        printing plans, and showing them to visitors
-     files                                 safetensors, both ways
+   Sections  in this order, and each calls only those above it, but for what tests/check_style.py lists. A
+             banner says what its section owns, what it uses, and what must hold.
+     platform                     compilers, instruction sets, small helpers on sizes
+     errors                       the record of the first error
+     memory                       growing arrays, or a caller's block
+     shapes                       shapes, rows of floats
+     kernels                      products, maps, reductions, packs, int8, bf16: what ops call
+     SIMD kernels                 the same kernels in vector macros, compiled once for each instruction set
+     ops                          every built-in op: forward, backward, shapes; FOLD__OPS
+     random numbers               generators, what is drawn with them; the largest of some values
+     model                        parameters, their packs, initial values, touched rows
+     storage                      structs and arrays of a context and of its run; kinds of nodes
+     signatures                   which calls can be batched; their programs
+     recorder core                operands, nodes, edges, identical calls
+     context lifecycle            making, resetting and freeing a context
+     op recorders                 the public calls that record inputs and ops
+     cells                        tracing a body once, calling it as one node
+     model lifecycle              sealing, measuring and freeing a model, with its tracer
+     reachability                 which nodes run, which get gradients, and how those are put together
+     program analysis             what a program needs for backward, kept from run to run
+     scheduling: groups           cutting a recording into groups that fit the budget
+     scheduling: dependencies     which signature feeds which; components
+     scheduling: batches          the order of batches: ratio, depth, agenda
+     memory planner               offsets of a group's buffers in shared memory
+     forward execution            running a batch forward
+     parameter gradients          sums of the uses of parameters and shared nodes
+     backward execution           running a batch backward
+     eager mode                   each op runs when it is recorded: the oracle of tests
+     plan cache                   plans kept by structure, and used again
+     cost model                   how long batches took, and what others will take
+     plan execution               making and reserving a plan; its groups, forward and backward; threads
+     sliced runs                  one batch after another, and parts of them, within a budget of time
+     run calls                    fold_run, fold_backward, fold_replay, fold_run_more
+     results                      values, gradients, statistics; what is kept and given by reference
+     thread pool                  fold_pool
+     optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; rates that change
+     layers                       dense, recurrent and transformer layers, tree-LSTMs
+     text output                  writing text in pieces
+     inspection                   printing plans, and showing them to visitors
+     safetensors                  files, both ways
 
-   Words
-     node        a value of one sample as it was recorded: a row of the context's node arrays, by id
-     call        a node that runs something: one op, or a cell's body
-     edge        an operand of a call: a value, and where in it the operand begins
-     window      a node that shows a part of another node's value; it has no value of its own
-     leaf        a value that no op makes: an input, a row of a table, a parameter
-     op          a row of the op table
-     cell        a body of ops that was traced once; its calls are single nodes
-     program     the ops that a signature runs: one, or those of a cell's body
-     signature   all that calls must share to be batched (fold__sig, in a context); fold__run_sig is one
-                 in one run, fold__group_sig one in a group of that run
-     known       all that a context remembers of a signature from run to run (fold__sig_cache): its analyses
-     analysis    everything that a program needs when certain inputs get gradients (fold__analysis)
-     info        all that a run knows of one value, input or operand of a program (fold__value_facts)
-     list        the elements that a call takes in any number; elements of all calls lie end to end. A value
-                 of n rows, too: taken row by row its rows are the elements of the call
-     whole       an operand is whole when all rows of a list are read, at one address and stride, by one edge
-     chain       calls of one signature of which each reads the one before; no schedule has fewer batches
-     component   signatures of a group that feed each other in a circle, or one that feeds none before it
-     stage       0: a cell's prologue, what depends on no recursion and runs first for many calls; 1: the rest
-     batch       calls of one signature (and one stage) that run together
-     sample      calls that no value ties to other samples
+   Words     The field's, one meaning each.
+     node        one recorded value of one sample; a row of the context's node arrays, by id
+     leaf        a node that no op computes: an input, a row of a table, a parameter
+     view        a node that shows part of another node's value and has none of its own
+     operand     one input of a call: a node and an offset into it; stored as an edge
+     call        a node that runs something: an op, or a cell
+     cell        a body of ops that was traced once; each call of it is one node
+     program     the ops that a signature runs: one op, or a cell's body
+     signature   all that calls must share to be batched: fold__sig, in a context; fold__run_sig is one in a
+                 run, fold__group_sig one in a group of that run
+     list        a node of n rows; calls that take it row by row have the rows as their elements
+     analysis    what a program needs once it is known which of its inputs get gradients; for each value,
+                 operand and input it has facts
+     component   signatures of a group that feed each other, or a single one
+     chain       calls of one signature of which each reads the one before; its length bounds the number of
+                 batches from below
+     stage       the part of a program that runs together: the prologue, which no recursion reaches, or the
+                 body
+     batch       calls of one signature and stage that run together
+     sample      calls that share no value with other samples
      group       samples that run together, forward and backward, before the next group begins
-     chunk       some rows of all lists of a group, which run forward and backward before the next chunk. A
-                 group has chunks if it is one sample of long lists that are taken row by row
-     tape        the flat list of kernel calls, with their pointers, that a replay runs
-     head, tail  the groups before and behind the samples': what samples share by merging; what only combines
-                 their scalars, such as the sum of losses
-     buffer      the memory of one value, gradient or contribution of a program, for all calls of a group. One
-                 that outlives its batch is a slab in the group's region, a transient one lies in scratch
-     slot        the row of a call in its signature's buffers
-     link        a value or gradient that crosses between the prefix or tail and the samples
-     wave        the groups that run at the same time, one on each thread
-     phase     one group in one direction, as a run takes it: the prefix, samples or the suffix, forward or
-                 backward. Its steps are its batches and, behind those of backward, its sums
-     turn        one op as a stage runs it: its function, and the places of its operands
-     binding        the place of the rows of one operand, for all batches of a stage (fold__binding)
-     tile        some rows of a batch that run through several ops, or a product, while they are in the cache
-     span        the work that a product's tiles do in one go (fold__tile_args)
-     contribution  the part that one consumer adds to a value's gradient
-     use         one place where a parameter or a shared node is read; each sums its rows on its own
-     sight       tells who sees whom in attention by edges, both from queries and from keys (fold__adjacency)
-     pack        a weight laid out in panels for the tiles; refreshed when its values are written
-     image       a safetensors file in memory whose values are read where they lie (fold_model_read_in_place)
-     bytes       a weight as whole numbers of eight bits with a scale for each column (fold__int8_weight)
+     prefix, suffix  the groups before and behind the samples': what samples share by merging; what only
+                 combines their scalars, such as a sum of losses. What passes from one to another is on the
+                 boundary
+     phase       one group in one direction: a run is a sequence of phases, and a phase of steps
+     chunk       some rows of every list of a group, which run forward and backward before the next
+     buffer      the memory of one value, gradient or contribution of a program for all calls of a group: a
+                 slab in the group's region or, if transient, in a worker's scratch
+     instruction  one op of a program as a stage runs it, its operands bound
+     binding     where the rows of one operand are, for all batches of a stage
+     tile        rows, or rows by columns of a product, that are worked on while they are in the cache
+     contribution  what one reader adds to a value's gradient
+     use         one place that reads a parameter or shared node; each sums its rows on its own
+     pack        a weight laid out in panels for the kernels; refreshed when its values are written
+     command list  the recorded kernel calls that a replay runs, with their pointers
    ============================================================================================ */
 
-/* ==== room: configuration and platform ======================================================
-   Owns: compiler differences, small helpers on numbers. Calls: libc. Must not know anything of fold.h. */
+/* ==== section: platform ======================================================================
+   Owns: what differs between compilers and systems, and small helpers on numbers.
+   Uses: libc.
+   Invariant: nothing here knows of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2321,8 +2314,10 @@ static void fold__sort(uint32_t *items, uint32_t count,
     }
 }
 
-/* ==== room: errors ==========================================================================
-   Owns: text from formats, the sticky error, the text of a status. Calls: libc. Must not know whose it is. */
+/* ==== section: errors ========================================================================
+   Owns: text from formats, the first error and its text, the text of a status.
+   Uses: libc.
+   Invariant: the first error stays until it is cleared, whoever it belongs to. */
 
 /* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
    messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
@@ -2633,11 +2628,12 @@ FOLD_API const char *fold_status_text(fold_status status)
     return (unsigned)status < FOLD_STATUS_COUNT ? text[status] : "unknown status";
 }
 
-/* ==== room: arena ===========================================================================
-   Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array is
-   one allocation. In a caller's block the arrays lie side by side, and growing one slides those after it. So
-   the exact size of a block is the sum of what the arrays need. Arrays do not shrink: no allocation after
-   warm-up. Calls: libc. Must not know what the arrays hold. */
+/* ==== section: memory ========================================================================
+   Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
+     is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
+     the exact size of a block is the sum of what the arrays need.
+   Uses: libc.
+   Invariant: arrays do not shrink, so nothing is allocated after warm-up; it does not know what they hold. */
 
 /* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
    discardable: * what it holds is not needed when it grows, nor is it asked for often. */
@@ -2957,8 +2953,10 @@ static void fold__arena_free(fold__arena *arena)
             (arena->memory.free)(arena->array[i].data, arena->array[i].capacity, arena->memory.user);
 }
 
-/* ==== room: shapes ==========================================================================
-   Owns: sizes of shapes and their text. Calls: errors. Must not know nodes. */
+/* ==== section: shapes ========================================================================
+   Owns: sizes of shapes and their text.
+   Uses: errors.
+   Invariant: a shape has no more than 2^30 floats. */
 
 FOLD_API fold_shape fold_shape1(int count)
 {
@@ -3050,14 +3048,13 @@ FOLD_API float *fold_row(const fold_rows *rows, int row) { return rows ? fold__r
 static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
-/* ==== room: kernels =========================================================================
-   Owns everything that touches many floats: packed weights, products, weight gradients, element-wise maps,
-   reductions, heads of attention, once per instruction set behind one table of functions. Calls:
-   configuration. Sees pointers and sizes; must not know ops and nodes.
-
-   Every element of a product is one chain of fused multiply-adds, in an order fixed by (K, N) alone. So a
-   row's bits depend neither on the rows beside it nor on the instruction set. The part written against vector
-   macros is the next room; it is compiled once per instruction set by including this file again. */
+/* ==== section: kernels =======================================================================
+   Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise maps,
+     reductions, heads of attention, once per instruction set behind one table of functions.
+   Uses: platform.
+   Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a product is one chain
+     of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend neither on the rows
+     beside it nor on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -5502,9 +5499,11 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next room */
 
-/* ==== room: kernels, once per instruction set ===============================================
-   Owns: the kernels, written in vector macros. This part alone is compiled when the file includes itself, for
-   each FOLD__SIMD_PASS. Calls: kernels. Must not know which set it is, but by the macros' widths. */
+/* ==== section: SIMD kernels ==================================================================
+   Owns: the same kernels, written in vector macros. The file includes itself to compile this section alone,
+     once for each FOLD__SIMD_PASS.
+   Uses: kernels.
+   Invariant: nothing asks which set it is, but by the width of its vectors. */
 #ifdef FOLD__SIMD_PASS
 
 /* FOLD__V is W floats, FOLD__I their bits as unsigned integers, FOLD__M a comparison's outcome. VLOAD_M and
@@ -8220,10 +8219,11 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #if defined(FOLD_IMPLEMENTATION) && !defined(FOLD__SIMD_PASS) && !defined(FOLD__IMPLEMENTED)
 #define FOLD__IMPLEMENTED
 
-/* ==== room: op table ========================================================================
-   Owns: every built-in op: its shapes, forward, backward and what backward reads. Other rooms ask the table's
-   flags; those that treat one op apart name it. Calls: kernels, shapes. Must not know nodes, plans or
-   memory: an op sees rows. */
+/* ==== section: ops ===========================================================================
+   Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
+     table's flags; those that treat one op differently name it.
+   Uses: kernels, shapes.
+   Invariant: an op sees rows, never nodes, plans or memory. */
 
 /* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
    prologue); continuing one starts from the output's own rows. */
@@ -11381,9 +11381,10 @@ static int fold__differentiable(const fold__op_row *op, int input)
     return !((op->flags & FOLD__NO_GRAD_1) && input == 1);
 }
 
-/* ==== room: random numbers ===================================================================
-   Owns: generators, what is drawn with them, the largest of some values. Calls: kernels (the processor's
-   settings). Must not know models. */
+/* ==== section: random numbers ================================================================
+   Owns: generators, what is drawn with them, and the largest of some values.
+   Uses: kernels, for the processor's settings.
+   Invariant: the same seed gives the same numbers on every platform. */
 
 /* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -11696,11 +11697,11 @@ FOLD_API int fold_finite(const float *values, int n)
     return values && at >= n;
 }
 
-/* ==== room: model ===========================================================================
-   Owns: the model and its parameters: values, gradients, the optimiser's state and packed weights, each in
-   one span. The arrays of cells and user ops are here, what is in them belongs to the rooms of cells and of
-   recording the ops. Calls: random numbers, kernels, op table, shapes, arena, errors. Must not know
-   recordings. */
+/* ==== section: model =========================================================================
+   Owns: parameters: values, gradients, the optimiser's state and packed weights, each in one span. It holds
+     the arrays of cells and of user ops, whose contents belong to cells and op recorders.
+   Uses: random numbers, ops, kernels, shapes, memory, errors.
+   Invariant: a model knows no recording; packs are those of the values, or marked stale. */
 
 /* Lists the arrays of a model: their names, what they hold, and the functions that give them. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
@@ -11998,22 +11999,6 @@ static void fold__release_name(fold_model *m, char *name)
 
 static void fold__cells_free(fold_model *m);
 
-FOLD_API void fold_model_free(fold_model *m)
-{
-    if (!m)
-        return;
-    fold_ctx_free(m->tracer);
-    fold__cells_free(m);
-    for (uint32_t index = 0; index < m->n_params; index++)
-        fold__release_name(m, fold__params(m)[index].name);
-    for (uint32_t index = 0; index < m->n_ops; index++)
-        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].desc.name);
-    fold__arena_free(&m->arena);
-    const fold_memory memory = m->arena.memory;
-    if (!m->heap.block)
-        (memory.free)(m, sizeof *m, memory.user);
-}
-
 FOLD_API fold_status fold_model_status(const fold_model *m)
 {
     return m ? m->error.status : FOLD_BAD_ARGUMENT;
@@ -12030,25 +12015,6 @@ FOLD_API fold_memory fold_model_memory(const fold_model *m)
 {
     const fold_memory none = { NULL, NULL, NULL, NULL, 0 };
     return m ? m->arena.memory : none;
-}
-
-FOLD_API fold_model_size fold_model_measure(const fold_model *m)
-{
-    fold_model_size size = FOLD__ALL_ZERO;
-    if (!m)
-        return size;
-    size.values = m->arrays[FOLD__M_VALUES].need;
-    size.grads = m->arrays[FOLD__M_GRADS].need;
-    size.packs = m->arrays[FOLD__M_PACKS].need + m->arrays[FOLD__M_BYTES].need;
-    size.state = m->arrays[FOLD__M_STATE1].need;
-    size.state2 = m->arrays[FOLD__M_STATE2].need;
-    size.params = m->arrays[FOLD__M_PARAMS].need;
-    size.marks = m->arrays[FOLD__M_TOUCHED].need;
-    size.cells = m->arrays[FOLD__M_CELLS].need;
-    size.ops = m->arrays[FOLD__M_OPS].need;
-    size.block_bytes = m->heap.block ? FOLD__ALIGN - 1 + m->heap.used : 0;
-    size.tracing = m->tracer ? fold_ctx_stats(m->tracer).block_bytes : 0;
-    return size;
 }
 
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size)
@@ -12070,19 +12036,6 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
         m->arrays[which].need = had; /* fold_model_measure tells what is held */
     }
     return m->error.status;
-}
-
-FOLD_API fold_status fold_model_seal(fold_model *m)
-{
-    if (!m || m->error.status)
-        return fold_model_status(m);
-    fold_ctx_free(m->tracer);
-    m->tracer = NULL;
-    for (int which = 0; which < FOLD__M_COUNT; which++)
-        fold__arena_shrink(&m->arena, which, m->arrays[which].need);
-    m->sealed = 1;
-    m->layout++;
-    return FOLD_OK;
 }
 
 /* Returns NULL for handles that are null or another model's. */
@@ -13085,11 +13038,12 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 }
 #endif
 
-/* ==== room: the context's data ==============================================================
-   Owns: the great structs (nodes, signatures, programs, cells, the context) and the arrays that they lie in:
-   how these grow, and what is said when they cannot. Calls: arena, errors, the model's structs. Must not know
-   what is recorded or how it runs. It names the arrays of runs too, so that one table holds all arrays, but
-   knows nothing else of a run. */
+/* ==== section: storage =======================================================================
+   Owns: the structs of a context and of its run, the arrays that they lie in, and the pointers into them:
+     how arrays grow, what is said when they cannot, and which run is open.
+   Uses: model, memory, errors.
+   Invariant: pointers are refreshed whenever arrays have moved (fold__ask); what lies in the arrays is
+     decided elsewhere. */
 
 /* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
    name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
@@ -13370,6 +13324,20 @@ enum {
     FOLD__MAX_BUDGETS = 3 /* of bytes that a group takes to have those */
 };
 
+struct fold__request;
+struct fold__list;
+struct fold__use;
+/* What an eager context does where others only record. The sections of recording come before that of eager
+   mode, so they reach it through these. */
+typedef struct fold__eager {
+    int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
+    fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
+    void (*run)(fold_ctx *f, uint32_t id);
+    fold_node (*call)(fold_ctx *f, const struct fold__request *request, fold__operand *operands,
+                      const struct fold__list *list, const fold_node *in);
+    void (*sum_use)(fold_ctx *f, const struct fold__use *use);
+} fold__eager;
+
 struct fold_ctx {
     /* memory and errors */
     fold__arena arena;
@@ -13378,9 +13346,11 @@ struct fold_ctx {
     fold__error error;
     fold__error read_error; /* the last read's, which does not stick */
     int unusable;           /* it was made with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* frees what idle signatures take: fold__forget_idle. 0: there is nothing */
 
     /* settings */
     fold_ctx_desc desc; /* as they were given; its threads are those that there are */
+    const fold__eager *eager; /* NULL: the context batches */
     size_t group_bytes; /* bytes that a group has at least */
     size_t group_rows;  /* rows that it has at least, on average of its batches */
     size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
@@ -13627,8 +13597,6 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-static int fold__forget_idle(fold_ctx *f);
-
 /* Tells whether array `which` holds so much now. Any array may move; then the pointers of the context and its
    run are set anew. Whoever asks holds no pointer into an array across the call. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
@@ -13638,7 +13606,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     if (f->arena.block && bytes > f->arrays[which].capacity)
         fold__note_use(f); /* before anything moves */
     int fits = fold__arena_need(&f->arena, which, bytes);
-    if (!fits && !f->error.status && fold__forget_idle(f))
+    if (!fits && !f->error.status && (f->reclaim)(f))
         fits = fold__arena_need(&f->arena, which, bytes);
     if (!fits)
         f->bytes_refused +=
@@ -13711,10 +13679,667 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* ==== room: signatures ======================================================================
-   Owns: the shapes and signatures of a context: what tells calls apart, the program that a signature runs,
-   and when idle signatures are forgotten. Calls: the context's data, op table, model. Must not know how calls
-   are batched or run; a run is told only that signatures were forgotten. */
+/* Tells where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch. There it
+   lasts for a batch or for a tile of its rows. */
+enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
+/* How a gradient is put together. */
+enum {
+    FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
+    FOLD__GRAD_WHOLE,      /* one contribution is written in place */
+    FOLD__GRAD_DISJOINT,      /* several are written in place, which together cover it */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several are written in place, and the rest is cleared before */
+    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
+    FOLD__GRAD_ROOT        /* it is the root: one */
+};
+/* Tells what a run does with a node. */
+enum {
+    FOLD__RUNS = 1,
+    FOLD__ON_GRAD_PATH = 2,   /* a root's gradient reaches it */
+    FOLD__PERSIST = 4, /* its value is readable afterwards */
+    /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
+    FOLD__BOUNDARY = 8,
+    FOLD__SUFFIX = 16,
+    FOLD__INNER = 32, /* something outside the suffix reads it */
+    FOLD__PREFIX = 64,
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: more than the elements of an empty list needs it */
+    /* a call passes these on to what it reads */
+    FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
+};
+
+/* Calls of one signature that run together. */
+typedef struct fold__batch {
+    uint32_t group_sig, stage;       /* stage 0: a prologue, 1: an ordinary batch */
+    uint32_t first, count;           /* its calls, in the order of the run */
+    uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
+    uint32_t elems;                  /* elements of their lists */
+    uint32_t prologue_row, prologue_elem; /* the prologue before it began at these */
+} fold__batch;
+/* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
+   come first, then rows of contributions, then gradients of leaves. */
+typedef struct fold__group {
+    uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
+    uint32_t rows;  /* rows of contributions, in 16 floats */
+    uint32_t chunk;  /* rows of lists that run at a time, forward and backward; 0: all do */
+    uint32_t length; /* rows of all its lists */
+    uint32_t row;    /* while it runs: the first of the chunk */
+    size_t floats;  /* floats that its slabs take */
+    size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
+} fold__group;
+/* A signature in a group. */
+typedef struct fold__group_sig {
+    uint32_t run_sig, group, calls, elems;
+    uint32_t by_sig; /* an array of its own, one element in each: all in order of signature, then of group */
+    uint32_t first_record;            /* its calls begin there in calls_by_sig */
+    uint32_t first_buffer, n_buffers; /* its buffers */
+    uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
+    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
+    uint32_t block, first_block; /* about so many rows are used again together; its first such block */
+    uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
+    uint32_t component;           /* signatures that feed each other have the same */
+    /* the signatures that feed it, in the array of predecessors */
+    uint32_t first_predecessor, end_predecessor;
+    uint32_t first_batch, last_batch;  /* its own batches lie between */
+    uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
+    uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
+    uint64_t recurrent;  /* mask of inputs that come from the same component */
+    uint32_t tile;        /* rows of a tile of its batches */
+    /* rows that a batch runs forward at a time, at most; max_rows: all of them */
+    uint32_t sub_batch_rows;
+    uint8_t n_in, n_list, n_out;
+    uint8_t has_elements; /* see fold__has_elements */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
+    uint8_t has_prologue; /* stage 0 runs something of it */
+    uint8_t read_late;    /* weight gradients read its outputs */
+    uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
+    size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
+    size_t instruction_at; /* then its instructions and their bindings, */
+    size_t free_at; /* and then come pointers to rows */
+} fold__group_sig;
+/* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
+typedef struct fold__buffer {
+    size_t offset, floats; /* in the group's region or in scratch */
+    uint32_t size;         /* floats of a row */
+    uint32_t first, last;  /* a slab's lifetime */
+    uint8_t elem;          /* it has a row for each list element, else one for each call */
+    uint8_t storage;         /* FOLD__SLAB… */
+    uint8_t per_prologue;         /* a slab with rows for one prologue at a time */
+} fold__buffer;
+/* Tells what follows for a signature's program when these inputs get gradients. */
+typedef struct fold__analysis {
+    uint32_t next; /* 1 + the analysis that the same signature has next */
+    uint32_t first_facts;
+    uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
+    uint32_t elem_floats;   /* and for a list element */
+    uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
+    uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
+    uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
+    uint64_t operand_back;     /* mask of inputs that backward reads */
+    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end */
+} fold__analysis;
+/* Tells of a signature in a run: of its calls that run, and what was found for them. */
+typedef struct fold__run_sig {
+    uint32_t sig;
+    uint32_t group_sig;         /* its number in the group being listed, else NONE */
+    uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
+    uint32_t first, first_elem; /* its first call that reaches the root, and the first with a list element */
+    uint32_t calls;             /* how many run */
+    size_t elems;               /* list elements of the calls that run */
+    uint8_t partly;             /* some call needs no gradient */
+    fold__analysis found;
+} fold__run_sig;
+/* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
+   those). An operand has only part, its size, and grad. */
+typedef struct fold__value_facts {
+    uint64_t deps;      /* mask of inputs it depends on */
+    uint64_t pieces_written;     /* mask of pieces that got a contribution */
+    uint32_t piece_floats;      /* floats of such a piece */
+    uint8_t grad;       /* it gets a gradient */
+    uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
+    uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
+    uint8_t needed_if_empty;     /* it is needed even by a call whose list is empty */
+    uint8_t grad_late;  /* weight gradients read its gradient */
+    uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
+    int8_t out;         /* which output it is; -1: none */
+} fold__value_facts;
+/* What a run found out about a signature, kept since parameters were added or frozen. */
+typedef struct fold__sig_cache {
+    uint32_t run, run_sig; /* the run that met it last, and its number there */
+    uint32_t analyses;     /* 1 + the analysis that it has first */
+    uint8_t trains;        /* its program trains a parameter */
+    uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
+    uint8_t stops;         /* no gradient flows to some of its inputs */
+} fold__sig_cache;
+/* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
+typedef struct fold__cost {
+    double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
+} fold__cost;
+/* Tells what a multiplication took, by all that was timed. */
+typedef struct fold__work_unit {
+    double ns;
+    int known;
+} fold__work_unit;
+enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
+enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its rest, forward and backward */
+
+/* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
+   when all ran backward, its sums). So many rows of that, or so much work, are done. */
+typedef struct fold__progress {
+    uint32_t phase; /* see fold__find_phase; NONE: all is run */
+    uint32_t group, at;
+    int backward;
+    uint64_t done;
+} fold__progress;
+
+/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
+   or an input that all calls share. */
+enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
+/* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
+   the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_SEPARATE };
+#define FOLD__NO_TOTAL SIZE_MAX
+typedef struct fold__use {
+    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
+    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
+    uint32_t first;            /* the first call that has rows of it: uses are in this order */
+    int is_node;               /* the target is a node */
+    uint32_t before;           /* the use of the same parameter before it, or NONE */
+    int leads;                 /* it is the first use of its parameter */
+    int sum;                   /* FOLD__SUM_… */
+    size_t at, size;           /* the floats of the target that it reads */
+    size_t sum_at;             /* its sum lies there in the run's sums */
+    size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
+    uint64_t rows, work; /* in the groups being summed, and what they cost */
+} fold__use;
+
+/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
+   what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
+   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
+   reads or writes outside. */
+enum {
+    FOLD__BIND_FIXED,
+    FOLD__BIND_CALL,
+    FOLD__BIND_ELEMENT,
+    FOLD__BIND_PROLOGUE_CALL,
+    FOLD__BIND_PROLOGUE_ELEMENT,
+    FOLD__BIND_BATCH_ROW,
+    FOLD__BIND_EXTERNAL
+};
+/* Tells where the rows of an operand lie, for all batches of a stage. */
+typedef struct fold__binding {
+    float *base;
+    ptrdiff_t stride;
+    const fold_rows *from; /* rows outside, or NULL */
+    uint32_t offset;       /* begins so many floats into each row of those */
+    uint8_t indexed_by;
+    uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
+} fold__binding;
+
+/* Tells what a stage of a signature does with an op. */
+typedef struct fold__instruction {
+    uint32_t wanted; /* mask of operands that get a gradient from it, */
+    uint32_t per_element; /* and of those that get it by list elements first */
+    int first, end;  /* the ops that run tile by tile with it */
+    uint8_t forward, backward, tiled;
+    uint8_t for_elements; /* only list elements need it */
+    uint8_t is_list;      /* it takes a list of elements for each row */
+    uint8_t finishes;     /* mask of outputs whose gradients are put together before */
+    const fold__op_row *op;
+    const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
+    fold__op_run *run, *run_back;
+    fold__binding *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
+    fold__prepared prepared;
+} fold__instruction;
+
+/* Tells how many operands and outputs of an op have gradients. */
+enum {
+    FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
+    FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
+};
+
+/* A worker runs batches, one for each of the context's threads. */
+typedef struct fold__worker {
+    /* the batch, or part of one, and what its stage has in common with others */
+    fold__batch batch;
+    const fold__group_sig *group_sig;
+    const fold__run_sig *run_sig;
+    fold__program program;
+    fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
+    uint32_t stage;
+    const uint32_t *ids; /* its calls */
+    uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
+                            begins within a list the first is below 0, wrapped round */
+    float *region;       /* its group's slabs begin there */
+    /* the tile */
+    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
+    /* scratch */
+    /* for operands, values, and in training for values' gradients and contributions */
+    fold__binding *binding;
+    float *scratch;
+    char *free; /* the part of scratch for pointers that is not in use */
+    fold__command_list *commands; /* its calls are written down there, if not NULL */
+    /* rows of inputs, of contributions to them, and of gradients that come from outside */
+    fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
+    /* the call of an op being made */
+    fold__prepared prepared; /* for eager contexts and for sums */
+    fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
+    fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
+    int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
+    uint32_t one_list[2]; /* eager: the one list, */
+    uint64_t draw;        /* and the key of a random draw */
+    /* its counts */
+    size_t kernel_calls, one_row_calls, events;
+    size_t slow_events; /* in the slow run that is kept */
+} fold__worker;
+
+/* Tells what a plan consists of, beside its arrays. */
+typedef struct fold__plan {
+    uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
+    uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
+    int has_prefix, has_suffix;         /* whether there is one */
+    size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
+    size_t without_reuse;   /* floats of all buffers if none shared memory */
+    const char *one_group;  /* why there is but one */
+} fold__plan;
+
+/* Tells what tells one run's structure from another's, quickly. */
+typedef struct fold__plan_key {
+    uint64_t hash;
+    uint32_t nodes, edges, found, roots, words, layout;
+    uint64_t mode;
+} fold__plan_key;
+
+/* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
+   the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
+   phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
+#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
+    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                      \
+    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */                 \
+    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
+    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
+    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
+    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */     \
+    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
+    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
+    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: where a value lies that crosses between groups */    \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */       \
+    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                       \
+    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
+    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
+    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */       \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
+    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
+    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
+#define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
+/* These are needed only until all is planned, or not before the plan runs: */
+#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
+    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                   \
+    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */     \
+    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */ \
+    TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
+
+/* How much was recorded, and named to be kept, by some time. */
+typedef struct fold__recorded {
+    uint32_t nodes, edges, wanted;
+} fold__recorded;
+
+typedef struct fold__run {
+    /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
+#define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
+    FOLD__RUN_NODE_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
+    FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
+    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
+                 FOLD__ARRAY_MEMBER)
+
+    /* known of signatures from run to run */
+    uint32_t runs; /* since it is known; the number of this run */
+    uint32_t n_sig_caches, n_analyses, n_facts;
+    uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
+
+    /* asked of this run */
+    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
+    int backward;
+    int grad_leaves; /* inputs or looked-up values get gradients */
+    int grad_has_holes;  /* contributions leave free blocks in some gradient */
+    int changed;    /* parameters have changed since values of earlier runs were computed */
+    int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
+    uint32_t first_new; /* the first node recorded since the run before */
+    fold__command_list commands;    /* lies at the end of scratch */
+    uint64_t capture_moves; /* how often arrays had moved when it was written */
+    int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
+    int replays;        /* it does again what the run before did; */
+    int all_again;      /* eager: and computes all that was recorded */
+    int again;          /* it computes again what was there */
+    int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
+    uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
+    int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
+    uint32_t version;    /* the model's when it began, */
+    fold__recorded from; /* and what was recorded by then */
+    uint64_t executions;
+    fold__fp host_fp; /* the host's settings of the processor, while a run executes */
+    fold__progress progress;
+    int timing;         /* this run's batches are timed */
+    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
+    uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
+    uint64_t began; /* when, by the clock */
+
+    /* the plan */
+    fold__plan plan;
+    fold__plan_key key; /* the run's, when the context keeps plans */
+    size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
+    size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
+    uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
+    uint32_t plan_salt;               /* the recording whose plan this is; 0: no plan is whole */
+    fold__recorded plan_of;              /* all that was recorded by then */
+
+    /* sums of the uses of parameters and shared nodes */
+    uint32_t n_uses;
+    int shared_grads;   /* some use is of a shared node */
+    int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
+                           before the next begins */
+    size_t sum_floats;  /* for uses and totals */
+    size_t sums_used;   /* taken by those and the looked-up rows so far */
+
+    /* rows that are written and that nobody reads, one for each worker */
+    float *sink;
+    size_t widest_value; /* floats of such a row */
+} fold__run;
+
+static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
+
+static size_t fold__ctx_bytes(void)
+{
+    return fold__round_up(sizeof(fold_ctx), FOLD__ALIGN) + fold__round_up(sizeof(fold__run), FOLD__ALIGN);
+}
+static struct fold__run *fold__run_of(fold_ctx *f)
+{
+    return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
+}
+
+/* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
+static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
+{
+    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
+}
+
+FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
+{
+    return f->keys + sig->first[FOLD__POOL_KEYS];
+}
+
+/* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
+FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
+{
+    return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
+}
+
+static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
+{
+    return &fold__cells(m)[op & ~FOLD__CELL_OP];
+}
+
+/* Returns the program of a signature. Pointers hold until the next recording call. */
+static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
+{
+    if (!sig->own_program)
+        return fold__called_cell(f->model, sig->op)->program;
+    fold__program program;
+    program.n_ops = (int)sig->count[FOLD__POOL_OPS];
+    program.n_refs = (int)sig->count[FOLD__POOL_REFS] - sig->n_out;
+    program.n_values = (int)sig->count[FOLD__POOL_VALUES];
+    program.n_shapes = (int)sig->count[FOLD__POOL_SHAPES];
+    program.n_out = sig->n_out;
+    program.n_in = sig->n_in;
+    program.n_list = sig->n_list;
+    program.is_cell = sig->is_cell;
+    program.op = f->ops + sig->first[FOLD__POOL_OPS];
+    program.ref = f->refs + sig->first[FOLD__POOL_REFS];
+    program.out = program.ref + program.n_refs;
+    program.shape = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
+    program.value = f->values + sig->first[FOLD__POOL_VALUES];
+    return program;
+}
+
+/* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
+FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int operand)
+{
+    return fold__sig_input(f, sig, (uint32_t)operand)->size;
+}
+FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
+{
+    return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
+}
+FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
+{
+    return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
+}
+/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
+   first row of a list lies before its slab while a later chunk runs: its number is wrapped round. */
+FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
+{
+    return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
+}
+/* Returns the group of a signature in a group; its chunk, and how many rows that has which runs. */
+FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
+{
+    return &f->run->group[group_sig->group];
+}
+FOLD__INLINE uint32_t fold__chunk_of(const fold__group *group)
+{
+    return FOLD__IN_CHUNKS(group->chunk != 0) ? group->chunk : 0;
+}
+static uint32_t fold__chunk_rows(const fold__group *group)
+{
+    const uint32_t left = group->length - group->row;
+    return left < group->chunk ? left : group->chunk;
+}
+
+/* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
+typedef struct fold__carver {
+    char *base;
+    size_t at;
+} fold__carver;
+static void *fold__carve(fold__carver *carver, size_t count, size_t size)
+{
+    void *memory = carver->base ? carver->base + carver->at : NULL;
+    carver->at += fold__round_up(fold__size(count, size, 0), FOLD__ALIGN);
+    return memory;
+}
+
+static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
+{
+    fold__run *run = f->run;
+    const size_t nodes = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
+#define FOLD__CARVE(type, pointer, count) run->pointer = (type *)fold__carve(carver, count, sizeof(type));
+#define FOLD__CARVE_IN_TRAINING(type, pointer, count) \
+    if (fold__goes_back(run))                         \
+    FOLD__CARVE(type, pointer, count)
+#define FOLD__CARVE_SAME(type, pointer, other) run->pointer = run->other;
+    FOLD__RUN_NODE_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
+    run->node_bytes = carver->at;
+}
+
+static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
+{
+    fold__run *run = f->run;
+    const size_t nodes = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
+    FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
+}
+
+static void fold__share_scratch(const fold_ctx *f)
+{
+    fold__run *run = f->run;
+    for (int thread = 0; run->scratch && thread < fold__threads_of(f); thread++)
+        run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
+}
+
+/* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
+   as long as nothing more was recorded since they were carved (fold__node_arrays). */
+static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    const fold__array *array = f->arrays;
+#define FOLD__REFRESH(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
+#define FOLD__REFRESH_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
+    FOLD__ARRAYS(FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH_RUN,
+                 FOLD__REFRESH_RUN)
+    f->element_tag = f->header_call = f->data_at;
+    fold__carver carver = { run->node_arrays, 0 };
+    fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
+    if (carver.base) {
+        fold__carve_nodes(f, &carver);
+        fold__carve_planning(f, &carver);
+    }
+    if (kept.base)
+        fold__carve_nodes(f, &kept);
+    fold__share_scratch(f);
+}
+
+/* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
+   without a plan that were seen last. When it is half full it takes the place of the second. */
+typedef struct fold__plans {
+    uint64_t runs;
+    size_t begin, end; /* the blobs lie between them */
+    uint32_t slots;    /* each table has so many, a power of two */
+    uint32_t n_seen;   /* so many are in the first */
+} fold__plans;
+
+static fold__plans *fold__plans_of(const fold_ctx *f)
+{
+    const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
+    return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
+}
+
+/* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
+static uint32_t fold__plan_slots(size_t bytes)
+{
+    uint32_t slots = 2;
+    while (slots < 1u << 29 && slots < bytes / 512)
+        slots *= 2;
+    return slots;
+}
+
+static size_t fold__plans_begin(size_t bytes)
+{
+    const size_t slot = 2 * sizeof(uint32_t) + sizeof(size_t);
+    return fold__round_up(sizeof(fold__plans) + fold__plan_slots(bytes) * slot, FOLD__ALIGN);
+}
+
+static void fold__forget_plans(fold_ctx *f)
+{
+    fold__plans *plans = fold__plans_of(f);
+    if (!plans)
+        return;
+    const size_t bytes = f->arrays[FOLD__ARRAY_PLANS].need, begin = fold__plans_begin(bytes);
+    memset(plans, 0, begin);
+    plans->slots = fold__plan_slots(bytes);
+    plans->begin = plans->end = begin;
+}
+
+static int fold__reserve_plans(fold_ctx *f, size_t bytes)
+{
+    if (fold__is_eager(f) || bytes < fold__plans_begin(bytes))
+        return 1;
+    if (!fold__need(f, FOLD__ARRAY_PLANS, bytes, 1))
+        return 0;
+    fold__forget_plans(f);
+    return 1;
+}
+
+/* Forgets what earlier runs knew of signatures, which have other numbers now. */
+static void fold__forget_runs(fold_ctx *f)
+{
+    f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
+        f->arrays[FOLD__ARRAY_FACTS].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
+    f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
+    f->sig_tables++;
+    f->run->plan_salt = 0;
+    f->run->replayed = 0;
+    for (int thread = 0; thread < fold__threads_of(f); thread++)
+        f->run->worker[thread].events = f->run->worker[thread].slow_events = 0;
+    fold__forget_plans(f);
+}
+
+static fold__recorded fold__recorded_now(const fold_ctx *f)
+{
+    const fold__recorded now = { f->n_nodes, f->n_edges, f->n_keep_requests };
+    return now;
+}
+
+static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
+{
+    return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
+}
+
+/* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
+   a backward that was given up are incomplete. */
+static void fold__restart_kept_grads(fold_ctx *f)
+{
+    for (uint32_t at = 0; at < f->n_kept_grads; at++)
+        f->kept_grads[at].filled = 0;
+}
+
+/* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
+static void fold__close_run(fold_ctx *f)
+{
+    fold__run *run = fold__run_of(f);
+    const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
+    const int given_up = run->open && run->progress.phase != FOLD__NONE;
+    if (given_up && table_rows->need)
+        memset(table_rows->data, 0, table_rows->need);
+    if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
+        fold__restart_kept_grads(f);
+    if (run->open)
+        f->sig_pins--;
+    run->open = run->begun = 0;
+}
+
+/* Opens a run, which pins signatures: one that is begun, or one in one go. */
+static void fold__open_run(fold_ctx *f, int begin)
+{
+    fold__close_run(f);
+    fold__run *run = f->run;
+    run->begun = begin;
+    run->open = 1;
+    run->replays = run->all_again = run->idle = run->sliced = 0;
+    run->version = f->model->version;
+    run->from = fold__recorded_now(f);
+    run->progress.phase = FOLD__NONE;
+    f->sig_pins++;
+}
+
+static int fold__reserve_workers(fold_ctx *f)
+{
+    if (!fold__need(f, FOLD__ARRAY_WORKERS, (size_t)fold__threads_of(f), sizeof(fold__worker)))
+        return 0;
+    memset(f->run->worker, 0, (size_t)fold__threads_of(f) * sizeof(fold__worker));
+    return 1;
+}
+
+static int fold__node_arrays(fold_ctx *f)
+{
+    fold__carver carver = { NULL, 0 };
+    f->run->replayed = 0;
+    fold__carve_nodes(f, &carver);
+    fold__carve_planning(f, &carver);
+    if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
+        return 0;
+    fold__refresh_pointers(f); /* more may have been recorded since the run before */
+    return 1;
+}
+
+/* ==== section: signatures ====================================================================
+   Owns: the shapes and signatures of a context: what tells calls apart, and the program that each runs.
+   Uses: storage, ops, model.
+   Invariant: equal keys have one signature; nothing here knows how calls are batched or run. */
 
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
@@ -13852,49 +14477,12 @@ static void fold__ask_list_op(const fold_ctx *f, fold__request *request, const f
     request->list = list;
 }
 
-FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
-{
-    return f->keys + sig->first[FOLD__POOL_KEYS];
-}
-
-/* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
-FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
-{
-    return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
-}
-
-static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
-{
-    return &fold__cells(m)[op & ~FOLD__CELL_OP];
-}
 FOLD__INLINE const fold__sig *fold__node_sig(const fold_ctx *f, uint32_t id) { return &f->sigs[f->sig[id]]; }
 
 static const char *fold__request_name(const fold_ctx *f, uint32_t op)
 {
     const fold_op_desc *own = op & FOLD__CELL_OP ? NULL : fold__desc_of(f->model, op);
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
-}
-
-/* Returns the program of a signature. Pointers hold until the next recording call. */
-static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
-{
-    if (!sig->own_program)
-        return fold__called_cell(f->model, sig->op)->program;
-    fold__program program;
-    program.n_ops = (int)sig->count[FOLD__POOL_OPS];
-    program.n_refs = (int)sig->count[FOLD__POOL_REFS] - sig->n_out;
-    program.n_values = (int)sig->count[FOLD__POOL_VALUES];
-    program.n_shapes = (int)sig->count[FOLD__POOL_SHAPES];
-    program.n_out = sig->n_out;
-    program.n_in = sig->n_in;
-    program.n_list = sig->n_list;
-    program.is_cell = sig->is_cell;
-    program.op = f->ops + sig->first[FOLD__POOL_OPS];
-    program.ref = f->refs + sig->first[FOLD__POOL_REFS];
-    program.out = program.ref + program.n_refs;
-    program.shape = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
-    program.value = f->values + sig->first[FOLD__POOL_VALUES];
-    return program;
 }
 
 /* Tells whether calls of a signature have list elements: of their own list, or as rows of what they give. */
@@ -14291,7 +14879,7 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
-    return sig || !fold__forget_idle(f) ? sig : fold__sig_by_key(f, request);
+    return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
 /* Tells where a signature is noted as one of the last, by its op, its weight, its first input's shape and, in
@@ -14327,7 +14915,6 @@ enum {
 /* Signatures stay from one recording to the next. When a block has no room left, those go that the present
    recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
 
-static void fold__forget_runs(fold_ctx *f);
 static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size);
 
 /* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
@@ -14404,31 +14991,6 @@ static uint32_t fold__table_for(uint32_t least, uint32_t entries)
     return least;
 }
 
-/* When memory ran out in a block, forgets what this recording does not use. 1: there may be room now. */
-static int fold__forget_idle(fold_ctx *f)
-{
-    const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
-    if (!f->arena.block || !in_need || f->sig_pins || f->forgot_at == f->resets)
-        return 0;
-    f->forgot_at = f->resets;
-    f->bytes_refused = 0;
-    fold__clear_error(&f->error);
-    memset(f->recent, 0, sizeof f->recent);
-    if (f->n_sigs) {
-        fold__mark_sigs(f);
-        fold__number_sigs(f);
-        fold__move_sigs(f);
-        fold__fill_table(f, fold__table_for(FOLD__MIN_TABLE, f->n_sigs));
-        f->arrays[FOLD__ARRAY_SIG_TABLE].need = f->table_size * sizeof(uint32_t);
-    }
-    if (fold__merges(f) && f->dedupe_size) {
-        fold__fill_dedupe_table(f, fold__table_for(FOLD__MIN_DEDUPE, f->dedupe_used + 1));
-        f->arrays[FOLD__ARRAY_DEDUPE_TABLE].need = f->dedupe_size * sizeof(uint32_t);
-    }
-    fold__forget_runs(f);
-    return 1;
-}
-
 static void fold__forget_all(fold_ctx *f)
 {
     static const uint8_t of_signatures[] = { FOLD__ARRAY_SIGS,   FOLD__ARRAY_SIG_TABLE,
@@ -14444,10 +15006,12 @@ static void fold__forget_all(fold_ctx *f)
     fold__forget_runs(f);
 }
 
-/* ==== room: recording =======================================================================
-   Owns: nodes and their operands, the rules of handles, and which identical calls are merged. Calls:
-   signatures, the context's data. Must not know schedules or execution, except that an eager context runs
-   each op as soon as it is recorded. */
+/* ==== section: recorder core =================================================================
+   Owns: nodes and their operands, the rules of handles, identical calls, and which idle signatures are
+     forgotten.
+   Uses: signatures, storage.
+   Invariant: operands come before the call that reads them, and node ids grow in record order. An eager
+     context runs each op at once, through the functions of fold__eager. */
 
 static const fold_node fold__null = { 0, 0 };
 #define fold__fail_node(...) (fold__fail(__VA_ARGS__), fold__null)
@@ -14604,9 +15168,6 @@ static fold_node fold__record_view(fold_ctx *f, const fold__operand *operand, ui
     return fold__handle(f, id);
 }
 
-static void fold__eager_run(fold_ctx *f, uint32_t id);
-static fold_node fold__record_elements(fold_ctx *f, const fold__request *request);
-
 static int fold__is_duplicate(const fold_ctx *f, uint32_t left, uint32_t right)
 {
     const uint32_t left_edge = f->first_edge[left], right_edge = f->first_edge[right];
@@ -14669,6 +15230,31 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
         if (f->sig[id] || (fold__kind_of(f, id) == FOLD__NODE_LOOKUP && !fold__is_list(f, id)))
             fold__find_duplicate(f, id);
     }
+}
+
+/* When memory ran out in a block, forgets what this recording does not use. 1: there may be room now. */
+static int fold__forget_idle(fold_ctx *f)
+{
+    const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
+    if (!f->arena.block || !in_need || f->sig_pins || f->forgot_at == f->resets)
+        return 0;
+    f->forgot_at = f->resets;
+    f->bytes_refused = 0;
+    fold__clear_error(&f->error);
+    memset(f->recent, 0, sizeof f->recent);
+    if (f->n_sigs) {
+        fold__mark_sigs(f);
+        fold__number_sigs(f);
+        fold__move_sigs(f);
+        fold__fill_table(f, fold__table_for(FOLD__MIN_TABLE, f->n_sigs));
+        f->arrays[FOLD__ARRAY_SIG_TABLE].need = f->table_size * sizeof(uint32_t);
+    }
+    if (fold__merges(f) && f->dedupe_size) {
+        fold__fill_dedupe_table(f, fold__table_for(FOLD__MIN_DEDUPE, f->dedupe_used + 1));
+        f->arrays[FOLD__ARRAY_DEDUPE_TABLE].need = f->dedupe_size * sizeof(uint32_t);
+    }
+    fold__forget_runs(f);
+    return 1;
 }
 
 static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
@@ -14773,8 +15359,6 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
     return kinds;
 }
 
-static int fold__holds_trace(fold_ctx *f, const fold__request *request);
-
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
@@ -14797,7 +15381,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
-        return marked ? fold__record_elements(f, request) : fold__null;
+        return marked ? (f->eager->record_elements)(f, request) : fold__null;
     }
     if ((request->n_list || request->list_mode) && !fold__results_fit(f, request, &f->sigs[sig])) {
         f->n_edges = edges;
@@ -14814,14 +15398,14 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->frame.ordinal++;
     if (!fold__is_eager(f) || f->frame.tracing)
         return fold__handle(f, id);
-    fold__eager_run(f, id);
+    (f->eager->run)(f, id);
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
 /* Does the same for what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
-    if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !fold__holds_trace(f, request))
+    if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
         return fold__null;
     return fold__record_request(f, request);
 }
@@ -14976,9 +15560,44 @@ static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_nod
     return fold__record(f, &request);
 }
 
-/* ==== room: contexts ========================================================================
-   Owns: the making, resetting and freeing of contexts, and what they say of errors. Calls: recording,
-   signatures, the context's data; of the run, only what reserves its memory. Must not know what nodes are. */
+static int fold__in_body(fold_ctx *f, const char *who)
+{
+    if (f->frame.cell)
+        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body, which records one call's ops and no more", who);
+    return f->frame.cell != 0;
+}
+
+static int fold__missing(fold_ctx *f, const char *who)
+{
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
+}
+
+FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
+{
+    if (count < 0)
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, count);
+    return count >= 0;
+}
+
+static int fold__is_of_model(fold_ctx *f)
+{
+    if (f->quantized != f->model->quantized)
+        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
+    return f->quantized == f->model->quantized;
+}
+
+static uint64_t fold__draw_base(const fold_ctx *f) { return f->seed + f->draws * FOLD__DRAW_STEP; }
+
+static void fold__note_draws(fold_ctx *f, int count)
+{
+    f->draws += (uint64_t)count;
+    f->n_draws += (uint64_t)count;
+}
+
+/* ==== section: context lifecycle =============================================================
+   Owns: making, resetting and freeing a context, and what it says of errors.
+   Uses: recorder core, signatures, storage.
+   Invariant: a reset keeps memory and signatures, and forgets every node. */
 
 FOLD__BY_DEFAULT(fold_ctx_desc, FOLD__ALL_ZERO)
 
@@ -14989,10 +15608,6 @@ static void fold__new_salt(fold_ctx *f)
     while (!f->salt);
 }
 
-static struct fold__run *fold__run_of(fold_ctx *f);
-static int fold__reserve_workers(fold_ctx *f);
-static int fold__reserve_plans(fold_ctx *f, size_t bytes);
-static void fold__forget_plans(fold_ctx *f);
 static void fold__reset(fold_ctx *f);
 
 /* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
@@ -15071,6 +15686,8 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
                             (double)memory->block_size, (double)least);
 }
 
+static const fold__eager *fold__eager_mode(void);
+
 /* Makes a context of settings that are good; NULL where memory runs out, which a block refuses. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
@@ -15085,8 +15702,10 @@ static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fo
     memset(f, 0, size);
     fold__set_arena(f, &memory, size);
     f->model = m;
+    f->reclaim = fold__forget_idle;
     f->run = fold__run_of(f);
     fold__apply_settings(f, settings);
+    f->eager = fold__is_eager(f) ? fold__eager_mode() : NULL;
     if (!fold__grow_nodes(f, 0) ||
         !fold__need(f, FOLD__ARRAY_SHAPES, 2 * FOLD__KEPT_SHAPES, sizeof(fold__shape_entry)) ||
         !fold__reserve_workers(f) || !fold__reserve_plans(f, settings->plan_cache_bytes) ||
@@ -15134,7 +15753,6 @@ FOLD_API void fold_ctx_free(fold_ctx *f)
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f) { return f ? f->model : NULL; }
 
 enum { FOLD__MAX_IDLE_SIGS = 8192 };
-static void fold__close_run(fold_ctx *f);
 static void fold__reset(fold_ctx *f)
 {
     fold__close_run(f);
@@ -15163,12 +15781,6 @@ static void fold__reset(fold_ctx *f)
     fold__new_salt(f);
 }
 
-static int fold__in_body(fold_ctx *f, const char *who)
-{
-    if (f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body, which records one call's ops and no more", who);
-    return f->frame.cell != 0;
-}
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
     if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need) /* no writer */
@@ -15200,9 +15812,10 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 }
 FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
-/* ==== room: recording the ops ===============================================================
-   Owns: the public calls of ops: what each accepts, and which op or view it becomes. Calls: recording,
-   signatures, op table, model. Must not know how ops run. */
+/* ==== section: op recorders ==================================================================
+   Owns: the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
+   Uses: recorder core, signatures, ops, model.
+   Invariant: a call that fails records nothing; nothing here knows how ops run. */
 
 /* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
 #define FOLD__ELSEWHERE SIZE_MAX
@@ -15264,10 +15877,6 @@ static fold_node fold__append_input(fold_ctx *f, const float *values, const fold
     return input;
 }
 
-static int fold__missing(fold_ctx *f, const char *who)
-{
-    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
-}
 #define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
 
 static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
@@ -15351,13 +15960,6 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 {
     return fold__input_fits(f, "input_ref", &shape) ? fold__append_ref(f, "input_ref", values, &shape, -1)
                                                     : fold__null;
-}
-
-static int fold__is_of_model(fold_ctx *f)
-{
-    if (f->quantized != f->model->quantized)
-        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
-    return f->quantized == f->model->quantized;
 }
 
 static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, const char *who)
@@ -16100,13 +16702,6 @@ FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation)
     return FOLD__AS_CALL(f, "gaussian_entropy", fold_sum(f, fold_shift(f, log_deviation, more), FOLD_ALL));
 }
 
-static uint64_t fold__draw_base(const fold_ctx *f) { return f->seed + f->draws * FOLD__DRAW_STEP; }
-static void fold__note_draws(fold_ctx *f, int count)
-{
-    f->draws += (uint64_t)count;
-    f->n_draws += (uint64_t)count;
-}
-
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate)
 {
     const int32_t attr[1] = { fold__float_attr(rate) };
@@ -16256,13 +16851,6 @@ static int fold__copy_param(fold_ctx *f, uint32_t source)
         return 0;
     fold__use_node(f, param)[1] = operand.source;
     return 1;
-}
-
-FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
-{
-    if (count < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, count);
-    return count >= 0;
 }
 
 static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t other, const char *problem)
@@ -17226,10 +17814,11 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     return fold__inputs_of(f, in, n_in, desc->name, operands) ? fold__record(f, &request) : fold__null;
 }
 
-/* ==== room: cells ===========================================================================
-   Owns: tracing a body into a program, holding later bodies against the trace, and recording calls. Calls:
-   recording, recording the ops; for a call in an eager context, the room of eager contexts. Must not know
-   plans. */
+/* ==== section: cells =========================================================================
+   Owns: tracing a body into a program, holding later bodies against the trace, and recording calls of
+     cells.
+   Uses: op recorders, recorder core.
+   Invariant: every body of a cell does what its trace did. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17883,9 +18472,6 @@ static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, cons
     return fold__view_outputs(f, cell->program.n_out, out, 0);
 }
 
-static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
-                                  const fold__list *list, const fold_node *in);
-
 FOLD__INLINE const fold__cell_data *fold__cell_or_fail(fold_ctx *f, fold_cell cell)
 {
     if (fold__broken(f))
@@ -17906,7 +18492,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     request->n_list = callee->program.n_list;
     request->list = request->n_list ? list : NULL;
     if (fold__is_eager(f))
-        return fold__eager_call(f, request, operands, list, in);
+        return (f->eager->call)(f, request, operands, list, in);
     request->data = callee->n_draws ? fold__draw_base(f) : 0;
     fold__note_draws(f, callee->n_draws);
     return fold__record(f, request);
@@ -18006,544 +18592,64 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
     return fold__handle(f, call.id + (uint32_t)i);
 }
 
-/* ==== room: what a run knows ================================================================
-   Owns: the structs and arrays of a run, their pointers, and their refresh when arrays have moved. The
-   rooms below decide what runs, in which batches and where it lies, and write it here. Calls: the
-   context's data, signatures, and of the plan cache fold__forget_plans. Must not know how anything is
-   decided.
+/* ==== section: model lifecycle ===============================================================
+   Owns: sealing, measuring and freeing a model, with the context that traces its cells.
+   Uses: cells, context lifecycle, model.
+   Invariant: a model outlives its contexts. */
 
-   Six structs tell of a signature, from what lasts longest to what lasts shortest:
-     fold__sig         the context's: the key, the program and the shapes of equal calls
-     fold__sig_cache       the context's, one for each fold__sig: finds the next three
-     fold__analysis    all that its program needs when certain inputs get gradients; for many runs
-     fold__value_facts  a value, input or operand of its program, as an analysis found it
-     fold__run_sig     the signature in a run: how many calls, which inputs get gradients
-     fold__group_sig   the signature in a group of a run: its calls there, what feeds it, its buffers */
-
-/* Tells where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch. There it
-   lasts for a batch or for a tile of its rows. */
-enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
-/* How a gradient is put together. */
-enum {
-    FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
-    FOLD__GRAD_WHOLE,      /* one contribution is written in place */
-    FOLD__GRAD_DISJOINT,      /* several are written in place, which together cover it */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several are written in place, and the rest is cleared before */
-    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
-    FOLD__GRAD_ROOT        /* it is the root: one */
-};
-/* Tells what a run does with a node. */
-enum {
-    FOLD__RUNS = 1,
-    FOLD__ON_GRAD_PATH = 2,   /* a root's gradient reaches it */
-    FOLD__PERSIST = 4, /* its value is readable afterwards */
-    /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
-    FOLD__BOUNDARY = 8,
-    FOLD__SUFFIX = 16,
-    FOLD__INNER = 32, /* something outside the suffix reads it */
-    FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: more than the elements of an empty list needs it */
-    /* a call passes these on to what it reads */
-    FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
-};
-
-/* Calls of one signature that run together. */
-typedef struct fold__batch {
-    uint32_t group_sig, stage;       /* stage 0: a prologue, 1: an ordinary batch */
-    uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
-    uint32_t elems;                  /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* the prologue before it began at these */
-} fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
-   come first, then rows of contributions, then gradients of leaves. */
-typedef struct fold__group {
-    uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;  /* rows of contributions, in 16 floats */
-    uint32_t chunk;  /* rows of lists that run at a time, forward and backward; 0: all do */
-    uint32_t length; /* rows of all its lists */
-    uint32_t row;    /* while it runs: the first of the chunk */
-    size_t floats;  /* floats that its slabs take */
-    size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
-} fold__group;
-/* A signature in a group. */
-typedef struct fold__group_sig {
-    uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an array of its own, one element in each: all in order of signature, then of group */
-    uint32_t first_record;            /* its calls begin there in calls_by_sig */
-    uint32_t first_buffer, n_buffers; /* its buffers */
-    uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
-    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
-    uint32_t block, first_block; /* about so many rows are used again together; its first such block */
-    uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
-    uint32_t component;           /* signatures that feed each other have the same */
-    /* the signatures that feed it, in the array of predecessors */
-    uint32_t first_predecessor, end_predecessor;
-    uint32_t first_batch, last_batch;  /* its own batches lie between */
-    uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
-    uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
-    uint64_t recurrent;  /* mask of inputs that come from the same component */
-    uint32_t tile;        /* rows of a tile of its batches */
-    /* rows that a batch runs forward at a time, at most; max_rows: all of them */
-    uint32_t sub_batch_rows;
-    uint8_t n_in, n_list, n_out;
-    uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
-    uint8_t has_prologue; /* stage 0 runs something of it */
-    uint8_t read_late;    /* weight gradients read its outputs */
-    uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
-    size_t instruction_at; /* then its instructions and their bindings, */
-    size_t free_at; /* and then come pointers to rows */
-} fold__group_sig;
-/* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
-typedef struct fold__buffer {
-    size_t offset, floats; /* in the group's region or in scratch */
-    uint32_t size;         /* floats of a row */
-    uint32_t first, last;  /* a slab's lifetime */
-    uint8_t elem;          /* it has a row for each list element, else one for each call */
-    uint8_t storage;         /* FOLD__SLAB… */
-    uint8_t per_prologue;         /* a slab with rows for one prologue at a time */
-} fold__buffer;
-/* Tells what follows for a signature's program when these inputs get gradients. */
-typedef struct fold__analysis {
-    uint32_t next; /* 1 + the analysis that the same signature has next */
-    uint32_t first_facts;
-    uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
-    uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
-    uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-    uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
-    uint64_t operand_back;     /* mask of inputs that backward reads */
-    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end */
-} fold__analysis;
-/* Tells of a signature in a run: of its calls that run, and what was found for them. */
-typedef struct fold__run_sig {
-    uint32_t sig;
-    uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
-    uint32_t first, first_elem; /* its first call that reaches the root, and the first with a list element */
-    uint32_t calls;             /* how many run */
-    size_t elems;               /* list elements of the calls that run */
-    uint8_t partly;             /* some call needs no gradient */
-    fold__analysis found;
-} fold__run_sig;
-/* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
-   those). An operand has only part, its size, and grad. */
-typedef struct fold__value_facts {
-    uint64_t deps;      /* mask of inputs it depends on */
-    uint64_t pieces_written;     /* mask of pieces that got a contribution */
-    uint32_t piece_floats;      /* floats of such a piece */
-    uint8_t grad;       /* it gets a gradient */
-    uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
-    uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
-    uint8_t needed_if_empty;     /* it is needed even by a call whose list is empty */
-    uint8_t grad_late;  /* weight gradients read its gradient */
-    uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
-    int8_t out;         /* which output it is; -1: none */
-} fold__value_facts;
-/* What a run found out about a signature, kept since parameters were added or frozen. */
-typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the run that met it last, and its number there */
-    uint32_t analyses;     /* 1 + the analysis that it has first */
-    uint8_t trains;        /* its program trains a parameter */
-    uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
-    uint8_t stops;         /* no gradient flows to some of its inputs */
-} fold__sig_cache;
-/* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
-typedef struct fold__cost {
-    double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
-} fold__cost;
-/* Tells what a multiplication took, by all that was timed. */
-typedef struct fold__work_unit {
-    double ns;
-    int known;
-} fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
-enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its rest, forward and backward */
-
-/* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
-   when all ran backward, its sums). So many rows of that, or so much work, are done. */
-typedef struct fold__progress {
-    uint32_t phase; /* see fold__find_phase; NONE: all is run */
-    uint32_t group, at;
-    int backward;
-    uint64_t done;
-} fold__progress;
-
-/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
-   or an input that all calls share. */
-enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
-enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_SEPARATE };
-#define FOLD__NO_TOTAL SIZE_MAX
-typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
-    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
-    uint32_t first;            /* the first call that has rows of it: uses are in this order */
-    int is_node;               /* the target is a node */
-    uint32_t before;           /* the use of the same parameter before it, or NONE */
-    int leads;                 /* it is the first use of its parameter */
-    int sum;                   /* FOLD__SUM_… */
-    size_t at, size;           /* the floats of the target that it reads */
-    size_t sum_at;             /* its sum lies there in the run's sums */
-    size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
-    uint64_t rows, work; /* in the groups being summed, and what they cost */
-} fold__use;
-
-/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
-   what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
-   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
-   reads or writes outside. */
-enum {
-    FOLD__BIND_FIXED,
-    FOLD__BIND_CALL,
-    FOLD__BIND_ELEMENT,
-    FOLD__BIND_PROLOGUE_CALL,
-    FOLD__BIND_PROLOGUE_ELEMENT,
-    FOLD__BIND_BATCH_ROW,
-    FOLD__BIND_EXTERNAL
-};
-/* Tells where the rows of an operand lie, for all batches of a stage. */
-typedef struct fold__binding {
-    float *base;
-    ptrdiff_t stride;
-    const fold_rows *from; /* rows outside, or NULL */
-    uint32_t offset;       /* begins so many floats into each row of those */
-    uint8_t indexed_by;
-    uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
-} fold__binding;
-
-/* Tells what a stage of a signature does with an op. */
-typedef struct fold__instruction {
-    uint32_t wanted; /* mask of operands that get a gradient from it, */
-    uint32_t per_element; /* and of those that get it by list elements first */
-    int first, end;  /* the ops that run tile by tile with it */
-    uint8_t forward, backward, tiled;
-    uint8_t for_elements; /* only list elements need it */
-    uint8_t is_list;      /* it takes a list of elements for each row */
-    uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    const fold__op_row *op;
-    const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
-    fold__op_run *run, *run_back;
-    fold__binding *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
-    fold__prepared prepared;
-} fold__instruction;
-
-/* Tells how many operands and outputs of an op have gradients. */
-enum {
-    FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
-    FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
-};
-
-/* A worker runs batches, one for each of the context's threads. */
-typedef struct fold__worker {
-    /* the batch, or part of one, and what its stage has in common with others */
-    fold__batch batch;
-    const fold__group_sig *group_sig;
-    const fold__run_sig *run_sig;
-    fold__program program;
-    fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
-    uint32_t stage;
-    const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
-                            begins within a list the first is below 0, wrapped round */
-    float *region;       /* its group's slabs begin there */
-    /* the tile */
-    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
-    /* scratch */
-    /* for operands, values, and in training for values' gradients and contributions */
-    fold__binding *binding;
-    float *scratch;
-    char *free; /* the part of scratch for pointers that is not in use */
-    fold__command_list *commands; /* its calls are written down there, if not NULL */
-    /* rows of inputs, of contributions to them, and of gradients that come from outside */
-    fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
-    /* the call of an op being made */
-    fold__prepared prepared; /* for eager contexts and for sums */
-    fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
-    fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
-    uint32_t one_list[2]; /* eager: the one list, */
-    uint64_t draw;        /* and the key of a random draw */
-    /* its counts */
-    size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* in the slow run that is kept */
-} fold__worker;
-
-/* Tells what a plan consists of, beside its arrays. */
-typedef struct fold__plan {
-    uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
-    uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
-    int has_prefix, has_suffix;         /* whether there is one */
-    size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
-    size_t without_reuse;   /* floats of all buffers if none shared memory */
-    const char *one_group;  /* why there is but one */
-} fold__plan;
-
-/* Tells what tells one run's structure from another's, quickly. */
-typedef struct fold__plan_key {
-    uint64_t hash;
-    uint32_t nodes, edges, found, roots, words, layout;
-    uint64_t mode;
-} fold__plan_key;
-
-/* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
-   the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
-   phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
-#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                      \
-    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */                 \
-    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
-    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */     \
-    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
-    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
-    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: where a value lies that crosses between groups */    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                       \
-    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
-    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */       \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
-    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
-    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
-/* These are needed only until all is planned, or not before the plan runs: */
-#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                   \
-    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
-    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */     \
-    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */ \
-    TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
-
-/* How much was recorded, and named to be kept, by some time. */
-typedef struct fold__recorded {
-    uint32_t nodes, edges, wanted;
-} fold__recorded;
-
-typedef struct fold__run {
-    /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
-#define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
-    FOLD__RUN_NODE_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
-    FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
-    FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
-                 FOLD__ARRAY_MEMBER)
-
-    /* known of signatures from run to run */
-    uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_sig_caches, n_analyses, n_facts;
-    uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
-
-    /* asked of this run */
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
-    int backward;
-    int grad_leaves; /* inputs or looked-up values get gradients */
-    int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    int changed;    /* parameters have changed since values of earlier runs were computed */
-    int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
-    uint32_t first_new; /* the first node recorded since the run before */
-    fold__command_list commands;    /* lies at the end of scratch */
-    uint64_t capture_moves; /* how often arrays had moved when it was written */
-    int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
-    int replays;        /* it does again what the run before did; */
-    int all_again;      /* eager: and computes all that was recorded */
-    int again;          /* it computes again what was there */
-    int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
-    int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
-    uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded by then */
-    uint64_t executions;
-    fold__fp host_fp; /* the host's settings of the processor, while a run executes */
-    fold__progress progress;
-    int timing;         /* this run's batches are timed */
-    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
-    uint64_t began; /* when, by the clock */
-
-    /* the plan */
-    fold__plan plan;
-    fold__plan_key key; /* the run's, when the context keeps plans */
-    size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
-    size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t plan_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    fold__recorded plan_of;              /* all that was recorded by then */
-
-    /* sums of the uses of parameters and shared nodes */
-    uint32_t n_uses;
-    int shared_grads;   /* some use is of a shared node */
-    int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
-                           before the next begins */
-    size_t sum_floats;  /* for uses and totals */
-    size_t sums_used;   /* taken by those and the looked-up rows so far */
-
-    /* rows that are written and that nobody reads, one for each worker */
-    float *sink;
-    size_t widest_value; /* floats of such a row */
-} fold__run;
-
-static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
-
-static size_t fold__ctx_bytes(void)
+FOLD_API fold_model_size fold_model_measure(const fold_model *m)
 {
-    return fold__round_up(sizeof(fold_ctx), FOLD__ALIGN) + fold__round_up(sizeof(fold__run), FOLD__ALIGN);
-}
-static struct fold__run *fold__run_of(fold_ctx *f)
-{
-    return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
+    fold_model_size size = FOLD__ALL_ZERO;
+    if (!m)
+        return size;
+    size.values = m->arrays[FOLD__M_VALUES].need;
+    size.grads = m->arrays[FOLD__M_GRADS].need;
+    size.packs = m->arrays[FOLD__M_PACKS].need + m->arrays[FOLD__M_BYTES].need;
+    size.state = m->arrays[FOLD__M_STATE1].need;
+    size.state2 = m->arrays[FOLD__M_STATE2].need;
+    size.params = m->arrays[FOLD__M_PARAMS].need;
+    size.marks = m->arrays[FOLD__M_TOUCHED].need;
+    size.cells = m->arrays[FOLD__M_CELLS].need;
+    size.ops = m->arrays[FOLD__M_OPS].need;
+    size.block_bytes = m->heap.block ? FOLD__ALIGN - 1 + m->heap.used : 0;
+    size.tracing = m->tracer ? fold__max_size(m->tracer->block_peak, fold__block_bytes(m->tracer)) : 0;
+    return size;
 }
 
-/* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
-static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
+FOLD_API fold_status fold_model_seal(fold_model *m)
 {
-    return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
+    if (!m || m->error.status)
+        return fold_model_status(m);
+    fold_ctx_free(m->tracer);
+    m->tracer = NULL;
+    for (int which = 0; which < FOLD__M_COUNT; which++)
+        fold__arena_shrink(&m->arena, which, m->arrays[which].need);
+    m->sealed = 1;
+    m->layout++;
+    return FOLD_OK;
 }
 
-/* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
-FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int operand)
+FOLD_API void fold_model_free(fold_model *m)
 {
-    return fold__sig_input(f, sig, (uint32_t)operand)->size;
-}
-FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
-{
-    return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
-}
-FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
-{
-    return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
-}
-/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
-   first row of a list lies before its slab while a later chunk runs: its number is wrapped round. */
-FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
-{
-    return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
-}
-/* Returns the group of a signature in a group; its chunk, and how many rows that has which runs. */
-FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
-{
-    return &f->run->group[group_sig->group];
-}
-FOLD__INLINE uint32_t fold__chunk_of(const fold__group *group)
-{
-    return FOLD__IN_CHUNKS(group->chunk != 0) ? group->chunk : 0;
-}
-static uint32_t fold__chunk_rows(const fold__group *group)
-{
-    const uint32_t left = group->length - group->row;
-    return left < group->chunk ? left : group->chunk;
+    if (!m)
+        return;
+    fold_ctx_free(m->tracer);
+    fold__cells_free(m);
+    for (uint32_t index = 0; index < m->n_params; index++)
+        fold__release_name(m, fold__params(m)[index].name);
+    for (uint32_t index = 0; index < m->n_ops; index++)
+        fold__release_name(m, (char *)(uintptr_t)fold__user_ops(m)[index].desc.name);
+    fold__arena_free(&m->arena);
+    const fold_memory memory = m->arena.memory;
+    if (!m->heap.block)
+        (memory.free)(m, sizeof *m, memory.user);
 }
 
-/* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
-typedef struct fold__carver {
-    char *base;
-    size_t at;
-} fold__carver;
-static void *fold__carve(fold__carver *carver, size_t count, size_t size)
-{
-    void *memory = carver->base ? carver->base + carver->at : NULL;
-    carver->at += fold__round_up(fold__size(count, size, 0), FOLD__ALIGN);
-    return memory;
-}
-
-static void fold__carve_nodes(fold_ctx *f, fold__carver *carver)
-{
-    fold__run *run = f->run;
-    const size_t nodes = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
-#define FOLD__CARVE(type, pointer, count) run->pointer = (type *)fold__carve(carver, count, sizeof(type));
-#define FOLD__CARVE_IN_TRAINING(type, pointer, count) \
-    if (fold__goes_back(run))                         \
-    FOLD__CARVE(type, pointer, count)
-#define FOLD__CARVE_SAME(type, pointer, other) run->pointer = run->other;
-    FOLD__RUN_NODE_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
-    run->node_bytes = carver->at;
-}
-
-static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
-{
-    fold__run *run = f->run;
-    const size_t nodes = (size_t)f->n_nodes + 2, edges = f->n_edges, calls = (size_t)f->n_calls + 2;
-    FOLD__RUN_PLANNING_ARRAYS(FOLD__CARVE, FOLD__CARVE_IN_TRAINING, FOLD__CARVE_SAME)
-}
-
-static void fold__share_scratch(const fold_ctx *f)
-{
-    fold__run *run = f->run;
-    for (int thread = 0; run->scratch && thread < fold__threads_of(f); thread++)
-        run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
-}
-
-/* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
-   as long as nothing more was recorded since they were carved (fold__node_arrays). */
-static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
-{
-    fold__run *run = f->run;
-    const fold__array *array = f->arrays;
-#define FOLD__REFRESH(name, type, pointer) f->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
-#define FOLD__REFRESH_RUN(name, type, pointer) run->pointer = (type *)(void *)array[FOLD__ARRAY_##name].data;
-    FOLD__ARRAYS(FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH, FOLD__REFRESH_RUN,
-                 FOLD__REFRESH_RUN)
-    f->element_tag = f->header_call = f->data_at;
-    fold__carver carver = { run->node_arrays, 0 };
-    fold__carver kept = { run->replayed ? f->plans + run->replayed : NULL, 0 };
-    if (carver.base) {
-        fold__carve_nodes(f, &carver);
-        fold__carve_planning(f, &carver);
-    }
-    if (kept.base)
-        fold__carve_nodes(f, &kept);
-    fold__share_scratch(f);
-}
-
-/* Forgets what earlier runs knew of signatures, which have other numbers now. */
-static void fold__forget_runs(fold_ctx *f)
-{
-    f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
-        f->arrays[FOLD__ARRAY_FACTS].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
-    f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
-    f->sig_tables++;
-    f->run->plan_salt = 0;
-    f->run->replayed = 0;
-    for (int thread = 0; thread < fold__threads_of(f); thread++)
-        f->run->worker[thread].events = f->run->worker[thread].slow_events = 0;
-    fold__forget_plans(f);
-}
-
-static int fold__reserve_workers(fold_ctx *f)
-{
-    if (!fold__need(f, FOLD__ARRAY_WORKERS, (size_t)fold__threads_of(f), sizeof(fold__worker)))
-        return 0;
-    memset(f->run->worker, 0, (size_t)fold__threads_of(f) * sizeof(fold__worker));
-    return 1;
-}
-
-static int fold__node_arrays(fold_ctx *f)
-{
-    fold__carver carver = { NULL, 0 };
-    f->run->replayed = 0;
-    fold__carve_nodes(f, &carver);
-    fold__carve_planning(f, &carver);
-    if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
-        return 0;
-    fold__refresh_pointers(f); /* more may have been recorded since the run before */
-    return 1;
-}
-
-/* ==== room: what runs, and what gets a gradient =============================================
-   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put together
-   from contributions. Batched and eager contexts both follow it: these rules are the contract.
-   Calls: what a run knows, signatures, model. Must not know batches and places.
+/* ==== section: reachability ==================================================================
+   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put
+     together from contributions.
+   Uses: signatures, storage, model.
+   Invariant: batched and eager contexts both follow these rules: they are the contract.
 
    The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
    some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
@@ -19166,11 +19272,12 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
     return of_rows ? f->length[id] : fold__edge_rows(f, edge);
 }
 
-/* ==== room: programs of a run's signatures ==================================================
-   Owns: the list of signatures that run. Knows which values of their programs get a gradient, how that is put
-   together, what must stay until backward, and how much room it takes. This depends only on the program and
-   on which inputs get gradients, so it is kept from run to run. Calls: what runs, op table. It knows of
-   single calls only how many each signature has, and which of their operands get gradients. */
+/* ==== section: program analysis ==============================================================
+   Owns: which values of the programs that run get a gradient, how that is put together, what must stay
+     until backward, and how much room it takes.
+   Uses: reachability, ops.
+   Invariant: it depends only on the program and on which inputs get gradients, so it is kept from run to
+     run. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19620,12 +19727,13 @@ static int fold__analyse_signatures(fold_ctx *f)
     return 1;
 }
 
-/* ==== room: scheduler, groups of samples ====================================================
-   Owns: which calls run together in a group. It puts the prefix first and the suffix last. Between them it
-   cuts the calls where no later call shares a value with earlier ones, so that groups fit into the cache and
-   threads can share them out. When all groups are scheduled it finds what crosses between them. Calls:
-   programs of a run's signatures, what runs. Sees calls, operands and sizes, never floats; must not know how
-   a group is ordered. */
+/* ==== section: scheduling: groups ============================================================
+   Owns: which calls run together in a group, and what passes between groups. It puts the prefix first and
+     the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
+     out.
+   Uses: program analysis, reachability.
+   Invariant: a cut lies where no later call shares a value with an earlier one. It sees calls, operands and
+     sizes, never floats. */
 
 /* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
    head tie nothing together. */
@@ -19991,10 +20099,10 @@ static void fold__list_leaves(fold_ctx *f)
             run->leaves[run->group[run->leaf_group[id]].end_leaf++] = id;
 }
 
-/* ==== room: scheduler, signatures of a group ================================================
-   Owns: the signatures of one group, which of them feed which input of which, and their components:
-   signatures that feed each other. It sorts them so that producers come first. Calls: what a run knows. Sees
-   signatures and operands, never sizes or floats; must not know policies. */
+/* ==== section: scheduling: dependencies ======================================================
+   Owns: the signatures of one group, which of them feed which input of which, and their components.
+   Uses: storage.
+   Invariant: producers come before what they feed. It sees signatures and operands, never sizes or floats. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20276,11 +20384,12 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
     return 1;
 }
 
-/* ==== room: scheduler, policies =============================================================
-   Owns: the order of execution within a group. It runs components producers first. A signature that feeds
-   only itself runs in a batch per level of its chain, perhaps after a prologue. Inside a component of several
-   signatures the policy chooses. Calls: signatures of a group. Sees calls, operands and signatures, never
-   floats. */
+/* ==== section: scheduling: batches ===========================================================
+   Owns: the order of execution within a group. A signature that feeds only itself runs in a batch for each
+     level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
+     chooses.
+   Uses: scheduling: dependencies.
+   Invariant: every call is in one batch, behind all that it reads. */
 
 /* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
@@ -20791,11 +20900,13 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* ==== room: memory planner ==================================================================
-   Owns: where the values, gradients and contributions of programs live, group by group. A buffer that
-   outlives a batch lives in the group's region. Its rows lie there in the order in which they are made, as
-   one slab. Slabs whose lifetimes do not overlap share memory. Buffers that live within a batch, or a tile of
-   its rows, are in scratch. Calls: scheduler. Sees sizes and times, never floats. */
+/* ==== section: memory planner ================================================================
+   Owns: where the values, gradients and contributions of programs lie. A buffer that outlives a batch is a
+     slab in the group's region, its rows in the order in which they are made; others are transient and lie
+     in scratch.
+   Uses: scheduling.
+   Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes and times, never
+     floats. */
 
 /* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
    of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
@@ -21410,10 +21521,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     return 1;
 }
 
-/* ==== room: executor ========================================================================
-   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward, calls
-   ops, and copies out what stays readable. Calls: op table, and of the plan its batches, offsets and
-   prologues. Allocates nothing: everything was reserved. Must not know how a gradient is put together. */
+/* ==== section: forward execution =============================================================
+   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward,
+     calls ops, and copies out what stays readable.
+   Uses: ops, and of the plan its batches, offsets and prologues.
+   Invariant: it allocates nothing: everything was reserved. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -22298,10 +22410,574 @@ static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* ==== room: autodiff, gradients of values ===================================================
-   Owns: the gradients of values, of recorded ones and of those within programs, over the same batches
-   backwards. Calls: executor, and of the next room fold__shared_total, which completes the gradient of a
-   shared node. Must not know parameters. */
+static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
+
+static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t count)
+{
+    FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
+}
+
+/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
+   rows of a list that was looked up have no address in common. */
+static float *fold__address(const fold_ctx *f, uint32_t id)
+{
+    const fold_model *m = f->model;
+    switch (fold__kind_of(f, id)) {
+    case FOLD__NODE_INPUT_REF: return fold__node_address(f, id);
+    case FOLD__NODE_PARAM: return fold__param_values(m, &fold__params(m)[fold__node_param(f, id)]);
+    case FOLD__NODE_LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
+    case FOLD__NODE_VIEW:
+    case FOLD__NODE_MARKER: return NULL;
+    default: return fold__data_ptr(f, f->data_at[id]);
+    }
+}
+
+static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, const fold__body_op *op,
+                                  int operand)
+{
+    fold__param_data *param = &fold__params(f->model)[op->param[0] - 1];
+    const fold_shape *in_shape = program->shape + op->first_shape;
+    if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_T] || (param->uses & FOLD_FOR_CONV))
+        fold__keep_back_pack(f->model, param, 0, param->shape.dim[0]);
+    else if (operand < fold__segments(op))
+        fold__keep_back_pack(f->model, param, (int)fold__segment_at(op->attr, in_shape, operand, 1),
+                             fold__shape_last(&in_shape[operand]));
+}
+
+/* ==== section: parameter gradients ===========================================================
+   Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
+   Uses: forward execution, model.
+   Invariant: each use sums its rows in record order. Uses are added to a total in the order of their first
+     rows, and a total to its gradient once, whatever the groups and threads. */
+
+static void fold__find_extent(const fold_ctx *f, fold__use *use)
+{
+    if (use->is_node) {
+        use->size = fold__value_size(f, use->target);
+        return;
+    }
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    const fold__body_op *op = &program.op[use->op];
+    const fold__param_data *data = &fold__params(f->model)[use->target];
+    use->size = data->size;
+    if (use->kind == FOLD__USE_VALUE) {
+        use->at = program.ref[op->first_ref + use->ref].offset;
+        use->size = fold__operand_floats(&program, op, (int)use->ref);
+    } else if (use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear) {
+        const fold_shape *in_shape = program.shape + op->first_shape;
+        const size_t inner = (size_t)fold__shape_last(&in_shape[use->ref]),
+                     ldw = (size_t)fold__matrix_columns(data);
+        use->at = fold__segment_at(op->attr, in_shape, (int)use->ref, ldw);
+        use->size = op->attr[FOLD__LINEAR_T] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
+    }
+}
+
+/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
+   list is in the order of their first recorded rows. */
+static int fold__add_use(fold_ctx *f, fold__use use, int elem)
+{
+    fold__run *run = f->run;
+    use.first = elem ? run->run_sig[use.run_sig].first_elem : run->run_sig[use.run_sig].first;
+    if (!use.first) /* it has no rows: all lists are empty */
+        return 1;
+    if (!use.is_node && !fold__trainable(f->model, &fold__params(f->model)[use.target]))
+        return 1;
+    fold__find_extent(f, &use);
+    if (!fold__need(f, FOLD__ARRAY_USES, run->n_uses + 1, sizeof(fold__use)))
+        return 0;
+    uint32_t at = run->n_uses++;
+    for (; at > 0 && run->use[at - 1].first > use.first; at--)
+        run->use[at] = run->use[at - 1];
+    run->use[at] = use;
+    run->shared_grads |= use.is_node;
+    return 1;
+}
+
+static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
+{
+    const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
+    const fold__body_op op = fold__program_in_run(f, use.run_sig).op[use.op]; /* a copy: arrays may move */
+    if (!f->run->facts[run_sig->found.first_facts + op.first_value].grad)
+        return 1;
+    use.kind = FOLD__USE_WEIGHT;
+    use.target = op.param[0] - 1;
+    for (use.ref = 0; op.param[0] && use.ref < (uint32_t)fold__segments(&op); use.ref++)
+        if (!fold__add_use(f, use, op.elem))
+            return 0;
+    use.kind = FOLD__USE_BIAS;
+    use.target = op.param[1] - 1;
+    use.ref = 0;
+    if (op.param[1] && !fold__add_use(f, use, op.elem))
+        return 0;
+    use.kind = FOLD__USE_VALUE;
+    for (; use.ref < op.n_in; use.ref++) {
+        const fold__ref ref = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref];
+        use.target = ref.index;
+        if (ref.kind == FOLD__FROM_PARAM &&
+            fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref) &&
+            !fold__add_use(f, use, op.elem))
+            return 0;
+    }
+    return 1;
+}
+
+static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
+{
+    fold__run *run = f->run;
+    const fold__sig sig = f->sigs[run->run_sig[run_sig].sig];
+    const uint32_t call = run->run_sig[run_sig].first, n_ops = (uint32_t)fold__program_of(f, &sig).n_ops;
+    fold__use use = FOLD__ALL_ZERO;
+    use.run_sig = run_sig;
+    use.kind = FOLD__USE_OPERAND;
+    for (; use.ref < sig.n_in && call && run->grad[call]; use.ref++) {
+        const uint32_t source = f->edge_source[f->first_edge[call] + use.ref];
+        if (!(sig.shared & sig.differentiable & 1ull << use.ref) || !run->grad[source])
+            continue;
+        use.is_node = fold__kind_of(f, source) != FOLD__NODE_PARAM;
+        use.target = use.is_node ? source : fold__node_param(f, source);
+        if (!fold__add_use(f, use, !use.is_node && fold__is_of_rows(&sig)))
+            return 0;
+    }
+    use.is_node = 0;
+    for (; use.op < n_ops; use.op++)
+        if (!fold__list_uses_of_op(f, use))
+            return 0;
+    return 1;
+}
+
+/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
+static void fold__layout_total(fold_ctx *f, fold__use *use)
+{
+    const fold__param_data *param = &fold__params(f->model)[use->target];
+    if (param->grad_clear && !(param->uses & FOLD_FOR_LOOKUP)) {
+        use->total = FOLD__NO_TOTAL;
+        return;
+    }
+    use->total = f->run->sum_floats;
+    f->run->sum_floats += fold__round_up(param->size, 16);
+}
+
+/* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
+   rows, and not so many that slices of time must cut the sum. */
+enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
+static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
+{
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    const fold__body_op *op = &program.op[use->op];
+    const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
+    return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
+           program.shape[op->first_shape].rank == 1 &&
+           (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
+}
+
+static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
+{
+    const fold__run *run = f->run;
+    uint32_t low = run->run_sig[run_sig].first_by_sig, high = low + run->run_sig[run_sig].n_groups;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2, found = run->group_sig[middle].by_sig;
+        if (run->group_sig[found].group == group)
+            return found;
+        if (run->group_sig[found].group < group)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return FOLD__NONE;
+}
+
+static int fold__sums_in_one_go(const fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    uint32_t group = FOLD__NONE;
+    for (uint32_t which = 0; which < run->n_uses && fold__threads_of(f) == 1 && !fold__is_eager(f); which++) {
+        const fold__run_sig *run_sig = &run->run_sig[run->use[which].run_sig];
+        if (run->use[which].is_node)
+            continue;
+        if (run_sig->n_groups != 1)
+            return 0;
+        const uint32_t its = run->group_sig[run->group_sig[run_sig->first_by_sig].by_sig].group;
+        if ((group != FOLD__NONE && group != its) ||
+            fold__chunk_of(&run->group[its]) < run->group[its].length)
+            return 0;
+        group = its;
+    }
+    return group != FOLD__NONE;
+}
+
+/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
+static int fold__is_reached(const fold__run *run, const fold__use *use)
+{
+    for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
+        const fold__use *other = &run->use[which];
+        if (other->at < use->at + use->size && use->at < other->at + other->size)
+            return 1;
+    }
+    return 0;
+}
+
+static int fold__list_uses(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    run->n_uses = 0;
+    run->shared_grads = 0;
+    run->sum_floats = 0;
+    for (uint32_t sig = 0; sig < run->plan.run_sigs; sig++)
+        if (!fold__list_uses_of(f, sig))
+            return 0;
+    run->sums_in_one_go = fold__sums_in_one_go(f);
+    if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
+        return 0;
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* each parameter's last use so far, or NONE */
+    memset(last, 0xff, f->model->n_params * sizeof *last);
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        fold__use *use = &run->use[which];
+        use->before = use->is_node ? FOLD__NONE : last[use->target];
+        use->leads = !use->is_node && use->before == FOLD__NONE;
+        if (use->leads)
+            fold__layout_total(f, use);
+        else if (!use->is_node)
+            use->total = run->use[use->before].total;
+        if (!use->is_node)
+            last[use->target] = which;
+        use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
+                   : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
+                                                                         : FOLD__SUM_SEPARATE;
+        use->sum_at = run->sum_floats;
+        if (use->sum == FOLD__SUM_SEPARATE)
+            run->sum_floats += fold__round_up(use->size, 16);
+    }
+    return 1;
+}
+
+static float *fold__use_total(const fold_ctx *f, const fold__use *use)
+{
+    return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
+                                        : f->run->sums + use->total;
+}
+/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
+static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
+{
+    return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
+}
+static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
+{
+    if (!use->is_node && use->sum == FOLD__SUM_SEPARATE)
+        fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
+}
+
+/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
+   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
+   each. A product reads no parameter as its rows: it reads a copy. */
+typedef struct fold__source {
+    const fold__buffer *buffer;
+    const fold__ref *input;
+    uint32_t output, size; /* floats of its rows */
+    size_t offset;
+} fold__source;
+
+/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
+static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
+                                          const fold__group_sig *group_sig, const fold__program *program,
+                                          const fold__body_op *op, uint32_t column)
+{
+    const fold__value_facts *made =
+        &run->facts[run->run_sig[use->run_sig].found.first_facts + op->first_value];
+    const fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
+    fold__source source = { NULL, NULL, 0, program->value[op->first_value].size, column };
+    if (use->kind == FOLD__USE_VALUE)
+        source.buffer = buffer + fold__buffer_part(program, op->first_ref + use->ref);
+    else if (fold__grad_is_outer(made))
+        source.output = (uint32_t)made->out;
+    else
+        source.buffer = buffer + fold__buffer_grad(program, op->first_value);
+    return source;
+}
+
+static fold__source fold__operand_source(const fold__run *run, const fold__group_sig *group_sig,
+                                         const fold__ref *ref)
+{
+    fold__source source = { NULL, NULL, 0, 0, ref->offset };
+    if (ref->kind == FOLD__FROM_VALUE)
+        source.buffer = &run->buffer[group_sig->first_buffer + fold__buffer_value(ref->index)];
+    else
+        source.input = ref;
+    return source;
+}
+
+/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
+   a gradient and the op. */
+static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
+                                 const fold__body_op *op, const fold__source *source, fold__extent some,
+                                 float *region, char **scratch, size_t *n_rows)
+{
+    fold__run *run = f->run;
+    float **rows = (float **)(void *)*scratch;
+    const fold__value_facts *facts = run->facts + run->run_sig[group_sig->run_sig].found.first_facts;
+    const fold__buffer *buffer = source->buffer;
+    const int for_elements = fold__for_elements(program, facts, op);
+    const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
+    const fold__group *group = fold__group_of(f, group_sig);
+    const uint32_t skip = group->row; /* the rows of a list before the chunk */
+    const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
+    size_t at = 0;
+    const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
+    const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
+    const int quick = of_each && !is_list; /* one of each call: most are */
+    const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
+    const uint32_t input = source->input && !is_list ? source->input->index : 0;
+    for (uint32_t call = from; call < last && quick; call++) {
+        const uint32_t id = ids[call];
+        rows[at++] = source->offset + (buffer          ? fold__slab_row(buffer, region, run->call_row[id])
+                                       : source->input ? fold__edge_row(f, f->first_edge[id] + input, 0)
+                                                       : run->grad_row[id + source->output]);
+    }
+    for (uint32_t call = 0, begin = 0, end; call < group_sig->calls && begin < to && !quick;
+         call++, begin = end) {
+        const uint32_t id = ids[call];
+        const fold__call_operands operands = fold__operands_of_call(f, id);
+        const uint32_t elements = fold__chunk_of(group) ? fold__chunk_rows(group) : fold__elements_of(f, id);
+        uint32_t edge =
+            source->input ? fold__operand_first(&operands, fold__ref_operand(program, source->input)) : 0;
+        uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
+        end = begin + (op->elem ? elements : 1);
+        const int needed = run->grad[id] && (elements || !for_elements);
+        const uint32_t count = !needed ? 0 : skip + (end < to ? end : to) - begin;
+        for (; element < count; element++) {
+            float *row;
+            if (buffer)
+                row = fold__slab_row(buffer, region,
+                                     buffer->elem ? run->first_elem_row[id] + element : run->call_row[id]);
+            else if (source->input) {
+                for (; is_list && nth >= fold__edge_rows(f, edge); edge++)
+                    nth -= fold__edge_rows(f, edge);
+                row = fold__edge_row(f, edge, is_list ? nth++ : 0);
+            } else
+                row = run->grad_row[id + source->output] + (size_t)element * source->size;
+            rows[at++] = row + source->offset;
+        }
+    }
+    *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
+    *n_rows = at;
+    return rows;
+}
+
+static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
+                             const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
+                             const fold_rows *dy, fold__extent extent, float *sum)
+{
+    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    worker->kernel_calls++;
+    if (op->op == FOLD__OP_conv)
+        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, extent, sum);
+    else
+        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, extent, sum);
+}
+
+/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
+   sum that calls share is made in one go: [1]. */
+static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
+{
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    if (use->kind == FOLD__USE_OPERAND || use->kind == FOLD__USE_VALUE)
+        return fold_shape1(use->kind == FOLD__USE_OPERAND ? 1 : (int)use->size);
+    return *fold__made_shape(program.shape, &program.op[use->op]);
+}
+
+/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
+   is rows where there are more of those. */
+typedef struct fold__use_share {
+    fold__extent columns, rows;
+} fold__use_share;
+static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
+{
+    const fold_shape shape = fold__shape_of_use(f, use);
+    const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
+    const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
+    fold__use_share share = { { 0, (int)count }, { 0, (int)use->rows } };
+    if (f->run->begun && use->rows > steps) {
+        share.rows.from = (int)(from / row_work);
+        share.rows.to = (int)(to / row_work);
+        return share;
+    }
+    const uint64_t from_step = steps * from / use->work * FOLD__LANES;
+    const uint64_t to_step = steps * to / use->work * FOLD__LANES;
+    share.columns.from = (int)(from_step < count ? from_step : count);
+    share.columns.to = (int)(to_step < count ? to_step : count);
+    return share;
+}
+
+static void fold__accumulate_operand(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                                     const fold__group *group, const fold__group_sig *group_sig,
+                                     fold__extent some)
+{
+    const fold__run *run = f->run;
+    const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
+    for (uint32_t call = (uint32_t)some.from; call < to; call++) {
+        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
+        const uint32_t edge = f->first_edge[id] + use->ref;
+        if (run->grad[id])
+            fold__add_row(f, fold__use_sum(f, use) + fold__edge_offset(f, edge),
+                          fold__edge_dest(f, worker, edge, 1, group),
+                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
+    }
+}
+
+static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                                 const fold__group *group, fold__use_share share)
+{
+    const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
+    if (which == FOLD__NONE)
+        return;
+    const fold__group_sig *group_sig = &f->run->group_sig[which];
+    if (use->kind == FOLD__USE_OPERAND) {
+        fold__accumulate_operand(f, worker, use, group, group_sig, share.rows);
+        return;
+    }
+    const fold__program program = fold__program_in_run(f, use->run_sig);
+    const fold__body_op *op = &program.op[use->op];
+    const fold_shape made = fold__shape_of_use(f, use);
+    const fold__run *run = f->run;
+    fold__source source =
+        fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)share.columns.from);
+    float *region = run->region + group->base, *sum = fold__use_sum(f, use);
+    char *scratch =
+        (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
+    size_t rows;
+    float **dy = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
+    const fold_rows dy_rows = { NULL, 0, dy };
+    if (use->kind != FOLD__USE_WEIGHT) {
+        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
+                       share.columns, sum);
+        return;
+    }
+    source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
+    float **in = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
+    if (use->sum == FOLD__SUM_BY_BLOCKS) {
+        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
+        const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
+        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
+                               (size_t)ldw, worker->scratch);
+        return;
+    }
+    const fold_rows in_rows = { NULL, 0, in };
+    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share.columns, sum);
+}
+
+static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
+{
+    fold__run *run = f->run;
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        const fold__use *use = &run->use[which];
+        if (!use->is_node || use->target != id)
+            continue;
+        if (fold__is_eager(f))
+            (f->eager->sum_use)(f, use);
+        else
+            fold__accumulate_use(f, worker, use, group, whole);
+        fold__add_row(f, run->grad_row[id], run->sums + use->sum_at, (uint32_t)use->size);
+    }
+}
+
+/* Adds the uses of each parameter in order, and their total to its gradient, once. */
+static void fold__commit_uses(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    fold_model *m = f->model;
+    for (uint32_t which = 0; which < run->n_uses && !run->sums_in_one_go; which++)
+        fold__add_to_total(f, &run->use[which]);
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        const fold__use *use = &run->use[which];
+        if (!use->leads)
+            continue;
+        fold__param_data *param = &fold__params(m)[use->target];
+        float *total = fold__use_total(f, use), *grads = fold__grads(m) + param->at;
+        if (total != grads && param->grad_clear && !param->touched)
+            memcpy(grads, total, param->size * sizeof *grads);
+        else if (total != grads)
+            fold__add_row(f, grads, total, (uint32_t)param->size);
+        param->grad_clear = 0;
+        if (param->uses & FOLD_FOR_LOOKUP)
+            param->grad_dense = 1;
+    }
+}
+
+/* -- lookup tables --------------------------------------------------------------------------- */
+
+static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
+{
+    fold__run *run = f->run;
+    const fold__param_data *param = fold__lookup_table(f, id);
+    const uint32_t size = fold__row_size(f, id), rows = fold__rows_of(f, id);
+    for (uint32_t row = 0; row < rows && fold__trainable(f->model, param); row++) {
+        uint32_t *sum_place = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
+        if (!*sum_place) {
+            *sum_place = (uint32_t)(run->sums_used / 16) + 1;
+            run->sums_used += fold__round_up(size, 16);
+            fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
+        }
+        fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id] + (size_t)row * size,
+                      size);
+    }
+}
+
+/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
+   a row that nothing touched is zero. */
+static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
+{
+    fold_model *m = f->model;
+    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
+    if (!*sum_place)
+        return;
+    float *grads = fold__grads(m) + param->at + (size_t)row * size;
+    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size);
+    fold__touch_row(m, param, row);
+    *sum_place = 0;
+}
+
+static void fold__commit_lookups(fold_ctx *f)
+{
+    for (uint32_t leaf = 0; leaf < f->run->plan.leaves; leaf++) {
+        const uint32_t id = f->run->leaves[leaf];
+        const int is_lookup = fold__kind_of(f, id) == FOLD__NODE_LOOKUP;
+        for (uint32_t row = 0, rows = is_lookup ? fold__rows_of(f, id) : 0; row < rows; row++)
+            fold__commit_row(f, fold__lookup_table(f, id), fold__table_row(f, id, row),
+                             fold__row_size(f, id));
+    }
+}
+
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
+   tells. */
+static int fold__reserve_sums(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    size_t floats = run->sum_floats;
+    /* totals too that gradients serve as now: what a context needs must not depend on that */
+    for (uint32_t which = 0; which < run->n_uses; which++) {
+        const fold__use *use = &run->use[which];
+        if (!use->leads || use->total != FOLD__NO_TOTAL)
+            continue;
+        floats += fold__round_up(fold__params(f->model)[use->target].size, 16);
+    }
+    const size_t had = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_LOOKUP && run->grad[id] &&
+            (run->state[id] & FOLD__RUNS))
+            floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
+    int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
+    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
+    const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
+    if (has > had) /* else it is all zero, as runs leave it */
+        memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
+    run->sums_used = run->sum_floats;
+    return fits;
+}
+
+/* ==== section: backward execution ============================================================
+   Owns: the gradients of values, recorded ones and those within programs, over the same batches backwards.
+   Uses: forward execution, parameter gradients.
+   Invariant: a gradient is complete before the op that made its value runs backward. */
 
 /* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
    behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
@@ -22350,12 +23026,6 @@ static size_t fold__widest(const fold_ctx *f)
             widest = fold__max_size(widest, f->shapes[sig->out_shape[output]].size);
     }
     return fold__round_up(widest, 16);
-}
-
-static void fold__clear_row(float *row, uint32_t count) { memset(row, 0, count * sizeof *row); }
-static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint32_t count)
-{
-    FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
 /* Adds a contribution of `size` floats at `offset` to a row of `width` floats; the first to zeros. */
@@ -22419,8 +23089,6 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
         fold__add_row(f, to + (size_t)(row - some.from) * width + offset, from + (size_t)row * floats,
                       floats);
 }
-
-static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group);
 
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
@@ -22804,543 +23472,14 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
     fold__finish_inputs(f, worker);
 }
 
-/* ==== room: autodiff, sums of uses ==========================================================
-   Owns: the gradients of parameters, which are sums over their uses, and those that shared nodes and
-   looked-up rows of tables get. Each use of a run has a sum. Groups add to it in record order. A parameter's
-   uses are added to its total, and that to its gradient, once. Calls: gradients of values, executor, model,
-   and of eager contexts fold__eager_use. Must not know how groups are shared out among threads. */
+/* ==== section: eager mode ====================================================================
+   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients
+     over the recording backwards.
+   Uses: backward execution, recorder core, ops.
+   Invariant: batched runs are held against it, so it shares op rows, kernels and the rules of gradients
+     with them, but no schedule, slab, tile or stage. */
 
-static void fold__find_extent(const fold_ctx *f, fold__use *use)
-{
-    if (use->is_node) {
-        use->size = fold__value_size(f, use->target);
-        return;
-    }
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = &program.op[use->op];
-    const fold__param_data *data = &fold__params(f->model)[use->target];
-    use->size = data->size;
-    if (use->kind == FOLD__USE_VALUE) {
-        use->at = program.ref[op->first_ref + use->ref].offset;
-        use->size = fold__operand_floats(&program, op, (int)use->ref);
-    } else if (use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear) {
-        const fold_shape *in_shape = program.shape + op->first_shape;
-        const size_t inner = (size_t)fold__shape_last(&in_shape[use->ref]),
-                     ldw = (size_t)fold__matrix_columns(data);
-        use->at = fold__segment_at(op->attr, in_shape, (int)use->ref, ldw);
-        use->size = op->attr[FOLD__LINEAR_T] ? ((size_t)data->shape.dim[0] - 1) * ldw + inner : inner * ldw;
-    }
-}
-
-/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
-   list is in the order of their first recorded rows. */
-static int fold__add_use(fold_ctx *f, fold__use use, int elem)
-{
-    fold__run *run = f->run;
-    use.first = elem ? run->run_sig[use.run_sig].first_elem : run->run_sig[use.run_sig].first;
-    if (!use.first) /* it has no rows: all lists are empty */
-        return 1;
-    if (!use.is_node && !fold__trainable(f->model, &fold__params(f->model)[use.target]))
-        return 1;
-    fold__find_extent(f, &use);
-    if (!fold__need(f, FOLD__ARRAY_USES, run->n_uses + 1, sizeof(fold__use)))
-        return 0;
-    uint32_t at = run->n_uses++;
-    for (; at > 0 && run->use[at - 1].first > use.first; at--)
-        run->use[at] = run->use[at - 1];
-    run->use[at] = use;
-    run->shared_grads |= use.is_node;
-    return 1;
-}
-
-static int fold__list_uses_of_op(fold_ctx *f, fold__use use)
-{
-    const fold__run_sig *run_sig = &f->run->run_sig[use.run_sig];
-    const fold__body_op op = fold__program_in_run(f, use.run_sig).op[use.op]; /* a copy: arrays may move */
-    if (!f->run->facts[run_sig->found.first_facts + op.first_value].grad)
-        return 1;
-    use.kind = FOLD__USE_WEIGHT;
-    use.target = op.param[0] - 1;
-    for (use.ref = 0; op.param[0] && use.ref < (uint32_t)fold__segments(&op); use.ref++)
-        if (!fold__add_use(f, use, op.elem))
-            return 0;
-    use.kind = FOLD__USE_BIAS;
-    use.target = op.param[1] - 1;
-    use.ref = 0;
-    if (op.param[1] && !fold__add_use(f, use, op.elem))
-        return 0;
-    use.kind = FOLD__USE_VALUE;
-    for (; use.ref < op.n_in; use.ref++) {
-        const fold__ref ref = fold__program_in_run(f, use.run_sig).ref[op.first_ref + use.ref];
-        use.target = ref.index;
-        if (ref.kind == FOLD__FROM_PARAM &&
-            fold__differentiable(fold__op_of(f->model, op.op), (int)use.ref) &&
-            !fold__add_use(f, use, op.elem))
-            return 0;
-    }
-    return 1;
-}
-
-static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
-{
-    fold__run *run = f->run;
-    const fold__sig sig = f->sigs[run->run_sig[run_sig].sig];
-    const uint32_t call = run->run_sig[run_sig].first, n_ops = (uint32_t)fold__program_of(f, &sig).n_ops;
-    fold__use use = FOLD__ALL_ZERO;
-    use.run_sig = run_sig;
-    use.kind = FOLD__USE_OPERAND;
-    for (; use.ref < sig.n_in && call && run->grad[call]; use.ref++) {
-        const uint32_t source = f->edge_source[f->first_edge[call] + use.ref];
-        if (!(sig.shared & sig.differentiable & 1ull << use.ref) || !run->grad[source])
-            continue;
-        use.is_node = fold__kind_of(f, source) != FOLD__NODE_PARAM;
-        use.target = use.is_node ? source : fold__node_param(f, source);
-        if (!fold__add_use(f, use, !use.is_node && fold__is_of_rows(&sig)))
-            return 0;
-    }
-    use.is_node = 0;
-    for (; use.op < n_ops; use.op++)
-        if (!fold__list_uses_of_op(f, use))
-            return 0;
-    return 1;
-}
-
-/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
-static void fold__layout_total(fold_ctx *f, fold__use *use)
-{
-    const fold__param_data *param = &fold__params(f->model)[use->target];
-    if (param->grad_clear && !(param->uses & FOLD_FOR_LOOKUP)) {
-        use->total = FOLD__NO_TOTAL;
-        return;
-    }
-    use->total = f->run->sum_floats;
-    f->run->sum_floats += fold__round_up(param->size, 16);
-}
-
-/* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
-   rows, and not so many that slices of time must cut the sum. */
-enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
-static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
-{
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = &program.op[use->op];
-    const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
-    return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
-           program.shape[op->first_shape].rank == 1 &&
-           (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
-}
-
-static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
-{
-    const fold__run *run = f->run;
-    uint32_t low = run->run_sig[run_sig].first_by_sig, high = low + run->run_sig[run_sig].n_groups;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2, found = run->group_sig[middle].by_sig;
-        if (run->group_sig[found].group == group)
-            return found;
-        if (run->group_sig[found].group < group)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return FOLD__NONE;
-}
-
-static int fold__sums_in_one_go(const fold_ctx *f)
-{
-    const fold__run *run = f->run;
-    uint32_t group = FOLD__NONE;
-    for (uint32_t which = 0; which < run->n_uses && fold__threads_of(f) == 1 && !fold__is_eager(f); which++) {
-        const fold__run_sig *run_sig = &run->run_sig[run->use[which].run_sig];
-        if (run->use[which].is_node)
-            continue;
-        if (run_sig->n_groups != 1)
-            return 0;
-        const uint32_t its = run->group_sig[run->group_sig[run_sig->first_by_sig].by_sig].group;
-        if ((group != FOLD__NONE && group != its) ||
-            fold__chunk_of(&run->group[its]) < run->group[its].length)
-            return 0;
-        group = its;
-    }
-    return group != FOLD__NONE;
-}
-
-/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
-static int fold__is_reached(const fold__run *run, const fold__use *use)
-{
-    for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
-        const fold__use *other = &run->use[which];
-        if (other->at < use->at + use->size && use->at < other->at + other->size)
-            return 1;
-    }
-    return 0;
-}
-
-static int fold__list_uses(fold_ctx *f)
-{
-    fold__run *run = f->run;
-    run->n_uses = 0;
-    run->shared_grads = 0;
-    run->sum_floats = 0;
-    for (uint32_t sig = 0; sig < run->plan.run_sigs; sig++)
-        if (!fold__list_uses_of(f, sig))
-            return 0;
-    run->sums_in_one_go = fold__sums_in_one_go(f);
-    if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
-        return 0;
-    uint32_t *last = (uint32_t *)(void *)f->planning; /* each parameter's last use so far, or NONE */
-    memset(last, 0xff, f->model->n_params * sizeof *last);
-    for (uint32_t which = 0; which < run->n_uses; which++) {
-        fold__use *use = &run->use[which];
-        use->before = use->is_node ? FOLD__NONE : last[use->target];
-        use->leads = !use->is_node && use->before == FOLD__NONE;
-        if (use->leads)
-            fold__layout_total(f, use);
-        else if (!use->is_node)
-            use->total = run->use[use->before].total;
-        if (!use->is_node)
-            last[use->target] = which;
-        use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
-                   : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
-                                                                         : FOLD__SUM_SEPARATE;
-        use->sum_at = run->sum_floats;
-        if (use->sum == FOLD__SUM_SEPARATE)
-            run->sum_floats += fold__round_up(use->size, 16);
-    }
-    return 1;
-}
-
-static float *fold__use_total(const fold_ctx *f, const fold__use *use)
-{
-    return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
-                                        : f->run->sums + use->total;
-}
-/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
-static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
-{
-    return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
-}
-static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
-{
-    if (!use->is_node && use->sum == FOLD__SUM_SEPARATE)
-        fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
-}
-
-/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
-   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
-   each. A product reads no parameter as its rows: it reads a copy. */
-typedef struct fold__source {
-    const fold__buffer *buffer;
-    const fold__ref *input;
-    uint32_t output, size; /* floats of its rows */
-    size_t offset;
-} fold__source;
-
-/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
-static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
-                                          const fold__group_sig *group_sig, const fold__program *program,
-                                          const fold__body_op *op, uint32_t column)
-{
-    const fold__value_facts *made =
-        &run->facts[run->run_sig[use->run_sig].found.first_facts + op->first_value];
-    const fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
-    fold__source source = { NULL, NULL, 0, program->value[op->first_value].size, column };
-    if (use->kind == FOLD__USE_VALUE)
-        source.buffer = buffer + fold__buffer_part(program, op->first_ref + use->ref);
-    else if (fold__grad_is_outer(made))
-        source.output = (uint32_t)made->out;
-    else
-        source.buffer = buffer + fold__buffer_grad(program, op->first_value);
-    return source;
-}
-
-static fold__source fold__operand_source(const fold__run *run, const fold__group_sig *group_sig,
-                                         const fold__ref *ref)
-{
-    fold__source source = { NULL, NULL, 0, 0, ref->offset };
-    if (ref->kind == FOLD__FROM_VALUE)
-        source.buffer = &run->buffer[group_sig->first_buffer + fold__buffer_value(ref->index)];
-    else
-        source.input = ref;
-    return source;
-}
-
-/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
-   a gradient and the op. */
-static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
-                                 const fold__body_op *op, const fold__source *source, fold__extent some,
-                                 float *region, char **scratch, size_t *n_rows)
-{
-    fold__run *run = f->run;
-    float **rows = (float **)(void *)*scratch;
-    const fold__value_facts *facts = run->facts + run->run_sig[group_sig->run_sig].found.first_facts;
-    const fold__buffer *buffer = source->buffer;
-    const int for_elements = fold__for_elements(program, facts, op);
-    const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
-    const fold__group *group = fold__group_of(f, group_sig);
-    const uint32_t skip = group->row; /* the rows of a list before the chunk */
-    const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
-    size_t at = 0;
-    const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
-    const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one of each call: most are */
-    const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
-    const uint32_t input = source->input && !is_list ? source->input->index : 0;
-    for (uint32_t call = from; call < last && quick; call++) {
-        const uint32_t id = ids[call];
-        rows[at++] = source->offset + (buffer          ? fold__slab_row(buffer, region, run->call_row[id])
-                                       : source->input ? fold__edge_row(f, f->first_edge[id] + input, 0)
-                                                       : run->grad_row[id + source->output]);
-    }
-    for (uint32_t call = 0, begin = 0, end; call < group_sig->calls && begin < to && !quick;
-         call++, begin = end) {
-        const uint32_t id = ids[call];
-        const fold__call_operands operands = fold__operands_of_call(f, id);
-        const uint32_t elements = fold__chunk_of(group) ? fold__chunk_rows(group) : fold__elements_of(f, id);
-        uint32_t edge =
-            source->input ? fold__operand_first(&operands, fold__ref_operand(program, source->input)) : 0;
-        uint32_t element = skip + (from > begin ? from - begin : 0), nth = element;
-        end = begin + (op->elem ? elements : 1);
-        const int needed = run->grad[id] && (elements || !for_elements);
-        const uint32_t count = !needed ? 0 : skip + (end < to ? end : to) - begin;
-        for (; element < count; element++) {
-            float *row;
-            if (buffer)
-                row = fold__slab_row(buffer, region,
-                                     buffer->elem ? run->first_elem_row[id] + element : run->call_row[id]);
-            else if (source->input) {
-                for (; is_list && nth >= fold__edge_rows(f, edge); edge++)
-                    nth -= fold__edge_rows(f, edge);
-                row = fold__edge_row(f, edge, is_list ? nth++ : 0);
-            } else
-                row = run->grad_row[id + source->output] + (size_t)element * source->size;
-            rows[at++] = row + source->offset;
-        }
-    }
-    *scratch += fold__round_up(at * sizeof *rows, FOLD__ALIGN);
-    *n_rows = at;
-    return rows;
-}
-
-static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
-                             const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
-                             const fold_rows *dy, fold__extent extent, float *sum)
-{
-    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
-    worker->kernel_calls++;
-    if (op->op == FOLD__OP_conv)
-        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, extent, sum);
-    else
-        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, extent, sum);
-}
-
-static void fold__eager_use(fold_ctx *f, const fold__use *use);
-
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
-static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
-{
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    if (use->kind == FOLD__USE_OPERAND || use->kind == FOLD__USE_VALUE)
-        return fold_shape1(use->kind == FOLD__USE_OPERAND ? 1 : (int)use->size);
-    return *fold__made_shape(program.shape, &program.op[use->op]);
-}
-
-/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
-   is rows where there are more of those. */
-typedef struct fold__use_share {
-    fold__extent columns, rows;
-} fold__use_share;
-static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *use, uint64_t from, uint64_t to)
-{
-    const fold_shape shape = fold__shape_of_use(f, use);
-    const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
-    const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
-    fold__use_share share = { { 0, (int)count }, { 0, (int)use->rows } };
-    if (f->run->begun && use->rows > steps) {
-        share.rows.from = (int)(from / row_work);
-        share.rows.to = (int)(to / row_work);
-        return share;
-    }
-    const uint64_t from_step = steps * from / use->work * FOLD__LANES;
-    const uint64_t to_step = steps * to / use->work * FOLD__LANES;
-    share.columns.from = (int)(from_step < count ? from_step : count);
-    share.columns.to = (int)(to_step < count ? to_step : count);
-    return share;
-}
-
-static void fold__accumulate_operand(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                     const fold__group *group, const fold__group_sig *group_sig,
-                                     fold__extent some)
-{
-    const fold__run *run = f->run;
-    const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
-    for (uint32_t call = (uint32_t)some.from; call < to; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        const uint32_t edge = f->first_edge[id] + use->ref;
-        if (run->grad[id])
-            fold__add_row(f, fold__use_sum(f, use) + fold__edge_offset(f, edge),
-                          fold__edge_dest(f, worker, edge, 1, group),
-                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
-    }
-}
-
-static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                 const fold__group *group, fold__use_share share)
-{
-    const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
-    if (which == FOLD__NONE)
-        return;
-    const fold__group_sig *group_sig = &f->run->group_sig[which];
-    if (use->kind == FOLD__USE_OPERAND) {
-        fold__accumulate_operand(f, worker, use, group, group_sig, share.rows);
-        return;
-    }
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = &program.op[use->op];
-    const fold_shape made = fold__shape_of_use(f, use);
-    const fold__run *run = f->run;
-    fold__source source =
-        fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)share.columns.from);
-    float *region = run->region + group->base, *sum = fold__use_sum(f, use);
-    char *scratch =
-        (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
-    size_t rows;
-    float **dy = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
-    const fold_rows dy_rows = { NULL, 0, dy };
-    if (use->kind != FOLD__USE_WEIGHT) {
-        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
-                       share.columns, sum);
-        return;
-    }
-    source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
-    float **in = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
-    if (use->sum == FOLD__SUM_BY_BLOCKS) {
-        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
-        const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
-        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
-                               (size_t)ldw, worker->scratch);
-        return;
-    }
-    const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share.columns, sum);
-}
-
-static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
-{
-    fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
-    for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
-        if (!use->is_node || use->target != id)
-            continue;
-        if (fold__is_eager(f))
-            fold__eager_use(f, use);
-        else
-            fold__accumulate_use(f, worker, use, group, whole);
-        fold__add_row(f, run->grad_row[id], run->sums + use->sum_at, (uint32_t)use->size);
-    }
-}
-
-/* Adds the uses of each parameter in order, and their total to its gradient, once. */
-static void fold__commit_uses(fold_ctx *f)
-{
-    fold__run *run = f->run;
-    fold_model *m = f->model;
-    for (uint32_t which = 0; which < run->n_uses && !run->sums_in_one_go; which++)
-        fold__add_to_total(f, &run->use[which]);
-    for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
-        if (!use->leads)
-            continue;
-        fold__param_data *param = &fold__params(m)[use->target];
-        float *total = fold__use_total(f, use), *grads = fold__grads(m) + param->at;
-        if (total != grads && param->grad_clear && !param->touched)
-            memcpy(grads, total, param->size * sizeof *grads);
-        else if (total != grads)
-            fold__add_row(f, grads, total, (uint32_t)param->size);
-        param->grad_clear = 0;
-        if (param->uses & FOLD_FOR_LOOKUP)
-            param->grad_dense = 1;
-    }
-}
-
-/* -- lookup tables --------------------------------------------------------------------------- */
-
-static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
-{
-    fold__run *run = f->run;
-    const fold__param_data *param = fold__lookup_table(f, id);
-    const uint32_t size = fold__row_size(f, id), rows = fold__rows_of(f, id);
-    for (uint32_t row = 0; row < rows && fold__trainable(f->model, param); row++) {
-        uint32_t *sum_place = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
-        if (!*sum_place) {
-            *sum_place = (uint32_t)(run->sums_used / 16) + 1;
-            run->sums_used += fold__round_up(size, 16);
-            fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
-        }
-        fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id] + (size_t)row * size,
-                      size);
-    }
-}
-
-/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
-   a row that nothing touched is zero. */
-static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
-{
-    fold_model *m = f->model;
-    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
-    if (!*sum_place)
-        return;
-    float *grads = fold__grads(m) + param->at + (size_t)row * size;
-    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size);
-    fold__touch_row(m, param, row);
-    *sum_place = 0;
-}
-
-static void fold__commit_lookups(fold_ctx *f)
-{
-    for (uint32_t leaf = 0; leaf < f->run->plan.leaves; leaf++) {
-        const uint32_t id = f->run->leaves[leaf];
-        const int is_lookup = fold__kind_of(f, id) == FOLD__NODE_LOOKUP;
-        for (uint32_t row = 0, rows = is_lookup ? fold__rows_of(f, id) : 0; row < rows; row++)
-            fold__commit_row(f, fold__lookup_table(f, id), fold__table_row(f, id, row),
-                             fold__row_size(f, id));
-    }
-}
-
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
-   tells. */
-static int fold__reserve_sums(fold_ctx *f)
-{
-    fold__run *run = f->run;
-    size_t floats = run->sum_floats;
-    /* totals too that gradients serve as now: what a context needs must not depend on that */
-    for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
-        if (!use->leads || use->total != FOLD__NO_TOTAL)
-            continue;
-        floats += fold__round_up(fold__params(f->model)[use->target].size, 16);
-    }
-    const size_t had = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if ((f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_LOOKUP && run->grad[id] &&
-            (run->state[id] & FOLD__RUNS))
-            floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
-    int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
-    const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    if (has > had) /* else it is all zero, as runs leave it */
-        memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
-    run->sums_used = run->sum_floats;
-    return fits;
-}
-
-/* ==== room: eager contexts ==================================================================
-   Owns: immediate mode, which batched runs are held against. It runs each op when it is recorded, one row at
-   a time, the bodies of cells op by op, and gradients over the recording backwards. Shares op rows, kernels
-   and the rules of gradients with the batched engine, but no schedules, slabs, tiles or stages. Calls: op
-   table, recording, what a run knows, autodiff's rules. */
+static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
@@ -23550,21 +23689,6 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 }
 
 /* -- ops ------------------------------------------------------------------------------------- */
-
-/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
-   rows of a list that was looked up have no address in common. */
-static float *fold__address(const fold_ctx *f, uint32_t id)
-{
-    const fold_model *m = f->model;
-    switch (fold__kind_of(f, id)) {
-    case FOLD__NODE_INPUT_REF: return fold__node_address(f, id);
-    case FOLD__NODE_PARAM: return fold__param_values(m, &fold__params(m)[fold__node_param(f, id)]);
-    case FOLD__NODE_LOOKUP: return fold__is_list(f, id) ? NULL : fold__looked_up_row(f, id, 0);
-    case FOLD__NODE_VIEW:
-    case FOLD__NODE_MARKER: return NULL;
-    default: return fold__data_ptr(f, f->data_at[id]);
-    }
-}
 
 /* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
@@ -23801,18 +23925,6 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
     }
 }
 
-static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, const fold__body_op *op,
-                                  int operand)
-{
-    fold__param_data *param = &fold__params(f->model)[op->param[0] - 1];
-    const fold_shape *in_shape = program->shape + op->first_shape;
-    if (op->op != FOLD__OP_linear || op->attr[FOLD__LINEAR_T] || (param->uses & FOLD_FOR_CONV))
-        fold__keep_back_pack(f->model, param, 0, param->shape.dim[0]);
-    else if (operand < fold__segments(op))
-        fold__keep_back_pack(f->model, param, (int)fold__segment_at(op->attr, in_shape, operand, 1),
-                             fold__shape_last(&in_shape[operand]));
-}
-
 static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23886,86 +23998,18 @@ static void fold__eager_use(fold_ctx *f, const fold__use *use)
 
 static int fold__reserve_run(fold_ctx *f);
 
-/* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
-static int fold__eager_reserve(fold_ctx *f)
+static const fold__eager *fold__eager_mode(void)
 {
-    fold__run *run = f->run;
-    uint32_t rows = 0;
-    size_t at = 0, pointers = 0, scratch = 0;
-    run->plan.groups = run->plan.leaves = 0;
-    run->plan.has_suffix = 0;
-    memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
-    if (!fold__add_group(f, 0, run->plan.calls) || !fold__analyse_signatures(f))
-        return 0;
-    for (uint32_t call = 0; call < run->plan.calls; call++) {
-        const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
-        if (run->grad[run->calls[call]])
-            fold__assign_contribution_rows(f, run->calls[call], &rows, &rows);
-        pointers = fold__max_size(pointers, fold__eager_pointers(f, run->calls[call]));
-        scratch = fold__max_size(scratch, fold__eager_floats(f, &program));
-    }
-    at = (size_t)rows * 16;
-    for (uint32_t id = 1; id <= f->n_nodes; id++)
-        if (run->grad[id] && (run->state[fold__call_of(f, id)] & FOLD__RUNS))
-            at += fold__round_up(fold__value_size(f, id), 16);
-    run->plan.region = at;
-    run->plan.scratch = scratch + pointers * sizeof(float *) / sizeof(float);
-    if (!fold__reserve_run(f))
-        return 0;
-    run->group[0].rows_at = 0;
-    at = (size_t)rows * 16;
-    for (uint32_t id = 1; id <= f->n_nodes; id++) {
-        if (!run->grad[id] || !(run->state[fold__call_of(f, id)] & FOLD__RUNS))
-            continue;
-        run->grad_row[id] = run->region + at;
-        at += fold__round_up(fold__value_size(f, id), 16);
-        if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO)
-            fold__clear_row(run->grad_row[id], fold__value_size(f, id));
-        const uint32_t kind = fold__kind_of(f, id);
-        if (kind == FOLD__NODE_LOOKUP || kind == FOLD__NODE_INPUT || kind == FOLD__NODE_INPUT_REF)
-            run->leaves[run->plan.leaves++] = id;
-    }
-    return 1;
+    static const fold__eager mode = { fold__holds_trace, fold__record_elements, fold__eager_run,
+                                      fold__eager_call, fold__eager_use };
+    return &mode;
 }
 
-static int fold__eager_backward(fold_ctx *f)
-{
-    fold__run *run = f->run;
-    if (!fold__eager_reserve(f))
-        return 0;
-    if (f->desc.measure)
-        return 1;
-    const fold__fp saved = fold__fp_enter(f->model->flushes);
-    if (run->sum_floats)
-        memset(run->sums, 0, run->sum_floats * sizeof(float));
-    for (uint32_t i = run->plan.calls; i-- > 0;) {
-        const uint32_t id = run->calls[i], n_out = fold__node_sig(f, id)->n_out;
-        if (!run->grad[id])
-            continue;
-        for (uint32_t output = 0; output < n_out; output++)
-            fold__finish_gradient(f, run->worker, id + output, run->group, fold__all_rows);
-        fold__eager_backward_op(f, id);
-    }
-    for (uint32_t use = 0; use < run->n_uses; use++)
-        if (!run->use[use].is_node)
-            fold__eager_use(f, &run->use[use]);
-    for (uint32_t i = 0; i < run->plan.leaves; i++)
-        fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
-    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
-        for (uint32_t i = 0; i < run->plan.leaves; i++)
-            if (fold__kind_of(f, run->leaves[i]) == FOLD__NODE_LOOKUP &&
-                (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
-                fold__accumulate_lookup(f, run->leaves[i]);
-    fold__commit_uses(f);
-    fold__commit_lookups(f);
-    fold__fp_leave(saved);
-    return 1;
-}
-
-/* ==== room: plan cache ======================================================================
-   Owns: plans of earlier runs, in the bytes that the context was given for them. A run of the same structure
-   gets its plan back; it is found by a hash, and confirmed by comparing the whole structure. A plan is kept
-   when its structure comes for the second time. Calls: what a run knows. Must not know what a plan means. */
+/* ==== section: plan cache ====================================================================
+   Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
+     structure comes for the second time.
+   Uses: storage.
+   Invariant: a plan is found by a hash and used only if the whole structure is equal. */
 
 /* A kept plan is one blob of parts: the arrays of nodes, then the structure, then the other arrays. A run
    uses the arrays of nodes where they are kept. */
@@ -23989,20 +24033,7 @@ typedef struct fold__kept_plan {
     size_t bytes, next; /* next: the place of another plan of the same bucket */
     fold__plan plan;
 } fold__kept_plan;
-/* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
-   without a plan that were seen last. When it is half full it takes the place of the second. */
-typedef struct fold__plans {
-    uint64_t runs;
-    size_t begin, end; /* the blobs lie between them */
-    uint32_t slots;    /* each table has so many, a power of two */
-    uint32_t n_seen;   /* so many are in the first */
-} fold__plans;
 
-static fold__plans *fold__plans_of(const fold_ctx *f)
-{
-    const fold__array *array = &f->arrays[FOLD__ARRAY_PLANS];
-    return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
-}
 static uint32_t *fold__seen_hashes(fold__plans *plans) { return (uint32_t *)(void *)(plans + 1); }
 static size_t *fold__plan_bucket(fold__plans *plans, uint64_t hash)
 {
@@ -24014,42 +24045,6 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
     return (fold__kept_plan *)(void *)((char *)plans + at);
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
-
-/* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
-static uint32_t fold__plan_slots(size_t bytes)
-{
-    uint32_t slots = 2;
-    while (slots < 1u << 29 && slots < bytes / 512)
-        slots *= 2;
-    return slots;
-}
-
-static size_t fold__plans_begin(size_t bytes)
-{
-    const size_t slot = 2 * sizeof(uint32_t) + sizeof(size_t);
-    return fold__round_up(sizeof(fold__plans) + fold__plan_slots(bytes) * slot, FOLD__ALIGN);
-}
-
-static void fold__forget_plans(fold_ctx *f)
-{
-    fold__plans *plans = fold__plans_of(f);
-    if (!plans)
-        return;
-    const size_t bytes = f->arrays[FOLD__ARRAY_PLANS].need, begin = fold__plans_begin(bytes);
-    memset(plans, 0, begin);
-    plans->slots = fold__plan_slots(bytes);
-    plans->begin = plans->end = begin;
-}
-
-static int fold__reserve_plans(fold_ctx *f, size_t bytes)
-{
-    if (fold__is_eager(f) || bytes < fold__plans_begin(bytes))
-        return 1;
-    if (!fold__need(f, FOLD__ARRAY_PLANS, bytes, 1))
-        return 0;
-    fold__forget_plans(f);
-    return 1;
-}
 
 /* Lists the words of a structure that are in no array of the recording, and counts them. These are parameters
    of leaves, lengths of lists, the scratch of ops over lists, and the roots. */
@@ -24269,9 +24264,10 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     fold__file_plans(plans, at);
 }
 
-/* ==== room: what batches take ===============================================================
-   Owns: how long batches of each signature took, and what others will take by that. Calls: what a run knows,
-   its signatures' programs. Must not know the order of batches. */
+/* ==== section: cost model ====================================================================
+   Owns: how long batches of each signature took, and what others will take by that.
+   Uses: storage, program analysis.
+   Invariant: times never change results, only where slices end. */
 
 #define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
 
@@ -24327,10 +24323,11 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
     return mean_ns + slope * (rows - mean_rows);
 }
 
-/* ==== room: running a plan ==================================================================
-   Owns: the way of a plan through the processor. It lays out the region, reserves what a run writes, and runs
-   groups forward and backward, alone or shared out among threads. Calls: all rooms above. Must not know ops,
-   nor what was asked for. */
+/* ==== section: plan execution ================================================================
+   Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
+     backward, alone or shared out among threads.
+   Uses: all sections above.
+   Invariant: everything is reserved before the first write. */
 
 /* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
    are computed. */
@@ -25014,62 +25011,16 @@ static void fold__execute(fold_ctx *f)
     fold__fp_leave(saved);
 }
 
-/* ==== room: slices of time ==================================================================
-   Owns: how far a begun run is. It takes the batches of all groups one after another, and the sums behind
-   them, and cuts what would take too long into parts. Calls: running a plan, what batches take. Must not know
-   how a plan is made. */
+/* ==== section: sliced runs ===================================================================
+   Owns: how far a begun run is. It takes batches, and the sums behind them, one after another, and cuts
+     what would take too long.
+   Uses: plan execution, cost model.
+   Invariant: a sliced run gives the bits of one in one go. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
-static fold__recorded fold__recorded_now(const fold_ctx *f)
-{
-    const fold__recorded now = { f->n_nodes, f->n_edges, f->n_keep_requests };
-    return now;
-}
-static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
-{
-    return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
-}
-
 /* Whether a begun run that did not end has overwritten values of this recording. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
-
-/* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
-   a backward that was given up are incomplete. */
-static void fold__restart_kept_grads(fold_ctx *f)
-{
-    for (uint32_t at = 0; at < f->n_kept_grads; at++)
-        f->kept_grads[at].filled = 0;
-}
-
-/* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
-static void fold__close_run(fold_ctx *f)
-{
-    fold__run *run = fold__run_of(f);
-    const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    const int given_up = run->open && run->progress.phase != FOLD__NONE;
-    if (given_up && table_rows->need)
-        memset(table_rows->data, 0, table_rows->need);
-    if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
-        fold__restart_kept_grads(f);
-    if (run->open)
-        f->sig_pins--;
-    run->open = run->begun = 0;
-}
-
-/* Opens a run, which pins signatures: one that is begun, or one in one go. */
-static void fold__open_run(fold_ctx *f, int begin)
-{
-    fold__close_run(f);
-    fold__run *run = f->run;
-    run->begun = begin;
-    run->open = 1;
-    run->replays = run->all_again = run->idle = run->sliced = 0;
-    run->version = f->model->version;
-    run->from = fold__recorded_now(f);
-    run->progress.phase = FOLD__NONE;
-    f->sig_pins++;
-}
 
 /* Returns the batch of a step, or NONE: it is the sums. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
@@ -25191,9 +25142,87 @@ static void fold__begin_slices(fold_ctx *f)
     }
 }
 
-/* ==== room: running =========================================================================
-   Owns: a run from its roots to its results. It plans, or gets the plan of an earlier run, lets the plan run
-   at once, in slices or again, and notes what was done. Calls: all rooms above. Must not know ops. */
+/* ==== section: run calls =====================================================================
+   Owns: a run from its roots to its results: it plans, or takes an earlier plan, lets it run at once, in
+     slices or again, and notes what was done.
+   Uses: all sections above.
+   Invariant: a run that fails changes no value that was there. */
+
+/* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
+static int fold__eager_reserve(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    uint32_t rows = 0;
+    size_t at = 0, pointers = 0, scratch = 0;
+    run->plan.groups = run->plan.leaves = 0;
+    run->plan.has_suffix = 0;
+    memset(run->first_contribution, 255, ((size_t)f->n_nodes + 2) * sizeof *run->first_contribution);
+    if (!fold__add_group(f, 0, run->plan.calls) || !fold__analyse_signatures(f))
+        return 0;
+    for (uint32_t call = 0; call < run->plan.calls; call++) {
+        const fold__program program = fold__program_of(f, fold__node_sig(f, run->calls[call]));
+        if (run->grad[run->calls[call]])
+            fold__assign_contribution_rows(f, run->calls[call], &rows, &rows);
+        pointers = fold__max_size(pointers, fold__eager_pointers(f, run->calls[call]));
+        scratch = fold__max_size(scratch, fold__eager_floats(f, &program));
+    }
+    at = (size_t)rows * 16;
+    for (uint32_t id = 1; id <= f->n_nodes; id++)
+        if (run->grad[id] && (run->state[fold__call_of(f, id)] & FOLD__RUNS))
+            at += fold__round_up(fold__value_size(f, id), 16);
+    run->plan.region = at;
+    run->plan.scratch = scratch + pointers * sizeof(float *) / sizeof(float);
+    if (!fold__reserve_run(f))
+        return 0;
+    run->group[0].rows_at = 0;
+    at = (size_t)rows * 16;
+    for (uint32_t id = 1; id <= f->n_nodes; id++) {
+        if (!run->grad[id] || !(run->state[fold__call_of(f, id)] & FOLD__RUNS))
+            continue;
+        run->grad_row[id] = run->region + at;
+        at += fold__round_up(fold__value_size(f, id), 16);
+        if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO)
+            fold__clear_row(run->grad_row[id], fold__value_size(f, id));
+        const uint32_t kind = fold__kind_of(f, id);
+        if (kind == FOLD__NODE_LOOKUP || kind == FOLD__NODE_INPUT || kind == FOLD__NODE_INPUT_REF)
+            run->leaves[run->plan.leaves++] = id;
+    }
+    return 1;
+}
+
+static int fold__eager_backward(fold_ctx *f)
+{
+    fold__run *run = f->run;
+    if (!fold__eager_reserve(f))
+        return 0;
+    if (f->desc.measure)
+        return 1;
+    const fold__fp saved = fold__fp_enter(f->model->flushes);
+    if (run->sum_floats)
+        memset(run->sums, 0, run->sum_floats * sizeof(float));
+    for (uint32_t i = run->plan.calls; i-- > 0;) {
+        const uint32_t id = run->calls[i], n_out = fold__node_sig(f, id)->n_out;
+        if (!run->grad[id])
+            continue;
+        for (uint32_t output = 0; output < n_out; output++)
+            fold__finish_gradient(f, run->worker, id + output, run->group, fold__all_rows);
+        fold__eager_backward_op(f, id);
+    }
+    for (uint32_t use = 0; use < run->n_uses; use++)
+        if (!run->use[use].is_node)
+            fold__eager_use(f, &run->use[use]);
+    for (uint32_t i = 0; i < run->plan.leaves; i++)
+        fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
+    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
+        for (uint32_t i = 0; i < run->plan.leaves; i++)
+            if (fold__kind_of(f, run->leaves[i]) == FOLD__NODE_LOOKUP &&
+                (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
+                fold__accumulate_lookup(f, run->leaves[i]);
+    fold__commit_uses(f);
+    fold__commit_lookups(f);
+    fold__fp_leave(saved);
+    return 1;
+}
 
 /* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
 #define fold__refuse(f, ...) fold__fail_in(&(f)->read_error, __VA_ARGS__)
@@ -25545,6 +25574,43 @@ static void fold__keep_slow(fold_ctx *f)
         run->worker[thread].slow_events = run->worker[thread].events;
 }
 
+static int fold__is_there(const fold_ctx *f, uint32_t source)
+{
+    return !fold__makes_value(f->kind[source]) ||
+           (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
+}
+
+/* Tells where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
+static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
+{
+    const uint32_t source = operand->source, width = fold__row_size(f, source);
+    const float *first = fold__address(f, source);
+    if (first)
+        return first + (size_t)row * width + operand->offset;
+    return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__IS_LIST) != 0, row);
+}
+
+static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, float *to)
+{
+    const size_t floats = f->shapes[operand->shape].size;
+    const uint32_t rows = fold__is_list_operand(f, operand) ? f->length[operand->source] : 1;
+    for (uint32_t row = 0; row < rows; row++, to += floats)
+        memcpy(to, fold__row_to_read(f, operand, row), floats * sizeof *to);
+    return to;
+}
+
+/* Copies values to where the caller wants them: those asked for since the last run, and those that this run
+   computed again. */
+static void fold__give_outputs(fold_ctx *f, int again)
+{
+    fold__operand operand;
+    for (uint32_t at = again ? 0 : f->old_output_refs;
+         at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
+        if (fold__ran(f, fold__call_of(f, operand.source)) ||
+            (at >= f->old_output_refs && fold__is_there(f, operand.source)))
+            fold__copy_value(f, &operand, f->output_refs[at].to);
+}
+
 static void fold__end_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25670,7 +25736,7 @@ static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n
         fold__open_run(f, begin);
         if (fold__try_run(f, roots, n_roots, backward) || !begin)
             fold__close_run(f);
-    } while (f->error.status == FOLD_NO_MEMORY && fold__forget_idle(f));
+    } while (f->error.status == FOLD_NO_MEMORY && (f->reclaim)(f));
     return fold__run_status(f);
 }
 
@@ -25971,9 +26037,11 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     return fold_ctx_status(f);
 }
 
-/* ==== room: reading =========================================================================
+/* ==== section: results =======================================================================
    Owns: what callers name to be kept, what they give and get by reference, and the values, gradients and
-   statistics that they read. Calls: what a run knows, running. Must not know how runs are made. */
+     statistics that they read.
+   Uses: run calls, storage.
+   Invariant: reading changes nothing. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
 {
@@ -26177,16 +26245,6 @@ static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__opera
 
 static const float fold__no_values[1] = { 0 };
 
-/* Tells where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
-static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
-{
-    const uint32_t source = operand->source, width = fold__row_size(f, source);
-    const float *first = fold__address(f, source);
-    if (first)
-        return first + (size_t)row * width + operand->offset;
-    return fold__looked_up_part(f, source, operand->offset, (operand->kind & FOLD__IS_LIST) != 0, row);
-}
-
 static int fold__is_scattered(const fold_ctx *f, const fold__operand *operand)
 {
     return fold__is_list_operand(f, operand) && f->length[operand->source] > 1 &&
@@ -26218,12 +26276,6 @@ static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char 
     return fold__refuse_node(f, x, who, why);
 }
 
-static int fold__is_there(const fold_ctx *f, uint32_t source)
-{
-    return !fold__makes_value(f->kind[source]) ||
-           (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
-}
-
 static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__valuable(f, x, who, operand) || fold__only_measures(f, who))
@@ -26238,27 +26290,6 @@ static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__ope
         return fold__refuse_node(f, x, who, "stands for all elements of a list");
     f->values_shown = 1;
     return 1;
-}
-
-static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, float *to)
-{
-    const size_t floats = f->shapes[operand->shape].size;
-    const uint32_t rows = fold__is_list_operand(f, operand) ? f->length[operand->source] : 1;
-    for (uint32_t row = 0; row < rows; row++, to += floats)
-        memcpy(to, fold__row_to_read(f, operand, row), floats * sizeof *to);
-    return to;
-}
-
-/* Copies values to where the caller wants them: those asked for since the last run, and those that this run
-   computed again. */
-static void fold__give_outputs(fold_ctx *f, int again)
-{
-    fold__operand operand;
-    for (uint32_t at = again ? 0 : f->old_output_refs;
-         at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
-        if (fold__ran(f, fold__call_of(f, operand.source)) ||
-            (at >= f->old_output_refs && fold__is_there(f, operand.source)))
-            fold__copy_value(f, &operand, f->output_refs[at].to);
 }
 
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
@@ -26369,8 +26400,10 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
     return stats;
 }
 
-/* ==== room: a pool of threads ===============================================================
-   Owns: POSIX threads that wait for tasks. Calls: libc, pthread. Must not know contexts. */
+/* ==== section: thread pool ===================================================================
+   Owns: POSIX threads that wait for tasks.
+   Uses: libc, pthread.
+   Invariant: it knows no context. */
 #ifdef FOLD_USE_THREADS
 
 enum {
@@ -26506,9 +26539,10 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 #endif
 
 #ifndef FOLD_INFERENCE
-/* ==== room: optimisers ======================================================================
-   Owns: updating values from gradients, and clipping gradients. Calls: model, kernels, arena. Must not know
-   contexts. */
+/* ==== section: optimisers ====================================================================
+   Owns: updating values from gradients, and clipping gradients.
+   Uses: model, kernels, memory.
+   Invariant: a step takes every parameter or, if its settings are wrong, none. */
 
 FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
 FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
@@ -26813,9 +26847,11 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 }
 #endif /* FOLD_INFERENCE */
 
-/* ==== room: layers ==========================================================================
-   Owns: the public layers. Their bodies are made of public ops. Calls: the public API, recording for what
-   unrolled layers keep, and cells for the products that merging contexts share. Must not know runs. */
+/* ==== section: layers ========================================================================
+   Owns: the public layers, whose bodies are made of public ops.
+   Uses: the public calls; recorder core for what unrolled layers keep, cells for the products that merging
+     contexts share.
+   Invariant: a layer does what its ops would do when recorded one by one. */
 
 /* The name of a layer's part; empty, as no parameter's can be, when the model has an error. */
 typedef struct fold__name {
@@ -27909,9 +27945,10 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 #pragma GCC optimize("Os")
 #endif
 
-/* ==== room: text ============================================================================
-   Owns: writing through a caller's function, quoting, UTF-8. Calls: libc. Must not know models and
-   contexts. */
+/* ==== section: text output ===================================================================
+   Owns: writing through a caller's function, quoting, UTF-8.
+   Uses: libc.
+   Invariant: no byte that moves a cursor is written from a name. */
 
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
@@ -28007,10 +28044,11 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 #endif
 
 #ifndef FOLD_NO_TEXT
-/* ==== room: looking inside ==================================================================
+/* ==== section: inspection ====================================================================
    Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of a
-   model. Sees a plan only through the snapshot made here. Calls: text, recording, signatures, what a run
-   knows. Changes nothing that runs read. */
+     model.
+   Uses: text output, and a snapshot of the plan that is made here.
+   Invariant: nothing that runs read is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
@@ -28917,9 +28955,10 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 }
 #endif /* FOLD_NO_TEXT */
 
-/* ==== room: files ============================================================================
-   Owns: the safetensors format, both ways. Calls: text, model, optimisers. Trusts nothing that it reads. Must
-   not know contexts. */
+/* ==== section: safetensors ===================================================================
+   Owns: the safetensors format, both ways.
+   Uses: text output, model, optimisers.
+   Invariant: nothing that is read is trusted, and a load that fails changes nothing. */
 
 enum {
     FOLD__DTYPES_READ = 4,

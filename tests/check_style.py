@@ -2,7 +2,8 @@
 
 Prints the longest line, the longest function of the implementation and the share of one-letter words in its code (keywords
 are words; comments, strings and numbers are not), each with its limit, then missing blank lines and what clang-format would
-change. It fails where a figure exceeds its limit, or if the map behind FOLD_IMPLEMENTATION names something that does not exist.
+change. It fails where a figure exceeds its limit, if the map behind FOLD_IMPLEMENTATION names something that does not exist,
+or if a function calls one of a later section.
 --list shows every place. Prose is not checked: people read it."""
 
 import argparse
@@ -23,6 +24,9 @@ HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fold.h"
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 NUMBER = re.compile(r"(?<![A-Za-z_0-9])\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+BANNER = re.compile(r"^/\* ==== section: (.*?) =+$", re.M)
+# calls into later sections that must stay, each with its reason
+UPWARD = {("fold__make_ctx", "fold__eager_mode"): "a context learns when it is made that it is eager"}
 
 
 def code_of(text):
@@ -119,19 +123,19 @@ def layout_problems(lines, first):
 
 def formatted(lines, first):
     """(begin, end, lines) of what clang-format would write instead of the lines from begin to end. Definitions of macros are
-    passed over, and macros that take statements or are called; so are comments, which it moves to columns far away. Room by
-    room, since it takes ten times as long for the whole."""
-    starts = [at for at in range(first, len(lines)) if lines[at].startswith("/* ==== room")] + [len(lines)]
+    passed over, and macros that take statements or are called; so are comments, which it moves to columns far away. Section
+    by section, since it takes ten times as long for the whole."""
+    starts = [at for at in range(first, len(lines)) if lines[at].startswith("/* ==== section")] + [len(lines)]
     for start, end in zip(starts, starts[1:]):
-        room = lines[start:end]
-        while not room[-1]:
-            room.pop()
+        section = lines[start:end]
+        while not section[-1]:
+            section.pop()
         new = subprocess.run([CLANG_FORMAT, "--style=file", "--assume-filename=" + HEADER], text=True, check=True,
-                             input="\n".join(room) + "\n", stdout=subprocess.PIPE).stdout.split("\n")[:-1]
-        passed, new_passed = in_directives(room) | in_macro_uses(room), in_directives(new) | in_macro_uses(new)
-        for kind, a, b, c, d in difflib.SequenceMatcher(None, room, new, autojunk=False).get_opcodes():
+                             input="\n".join(section) + "\n", stdout=subprocess.PIPE).stdout.split("\n")[:-1]
+        passed, new_passed = in_directives(section) | in_macro_uses(section), in_directives(new) | in_macro_uses(new)
+        for kind, a, b, c, d in difflib.SequenceMatcher(None, section, new, autojunk=False).get_opcodes():
             if kind != "equal" and not passed & set(range(a, b)) and not new_passed & set(range(c, d)) \
-                    and without_comments(room[a:b]) != without_comments(new[c:d]):
+                    and without_comments(section[a:b]) != without_comments(new[c:d]):
                 yield start + a, start + b, new[c:d]
 
 
@@ -158,6 +162,23 @@ def without_comments(lines):
     return [line.rstrip() for line in text.split("\n") if line.strip()]
 
 
+def upward_calls(lines, first):
+    """(number of a line, what is wrong): calls of functions of later sections, but for those of UPWARD."""
+    code, section, of_line = code_of("\n".join(lines)).split("\n"), 0, []
+    for line in lines:
+        section += bool(BANNER.match(line))
+        of_line.append(section)
+    bodies = {name: (start - 1, start - 1 + length) for length, name, start in functions(lines, first)}
+    for at in range(first, len(lines)):
+        if is_one_line(lines[at]):
+            bodies[re.search(r"(\w+)\s*\(", code[at]).group(1)] = (at, at + 1)
+    for name, (start, end) in bodies.items():
+        for at in range(start, end):
+            for called in re.findall(r"\b(fold_\w+)\s*\(", code[at]):
+                if called in bodies and of_line[bodies[called][0]] > of_line[start] and (name, called) not in UPWARD:
+                    yield at, "%s calls %s of a later section" % (name, called)
+
+
 def is_clang_format_14():
     try:
         said = subprocess.run([CLANG_FORMAT, "--version"], text=True, stdout=subprocess.PIPE).stdout
@@ -181,15 +202,15 @@ def fix(lines, first):
 
 
 def map_problems(text):
-    """What the map behind FOLD_IMPLEMENTATION says that the code does not: its rooms are the banners in their order, and
+    """What the map behind FOLD_IMPLEMENTATION says that the code does not: its sections are the banners in their order, and
     every private name in it is in the code."""
     start = text.index("THE MAP OF THE IMPLEMENTATION")
     page, code = text[start:text.index("*/", start)], text[text.index("*/", start):]
-    listed = re.findall(r"^     (\S.*?)(?:  +\S.*)?$", page[page.index("Rooms  "):page.index("Words\n")], re.M)
-    banners = re.findall(r"^/\* ==== room: (.*?) =+$", text, re.M)
-    problems = ["the map's rooms are not the banners: %s" % room for room in sorted(set(listed) ^ set(banners))]
+    listed = re.findall(r"^     (\S.*?)(?:  +\S.*)?$", page[page.index("Sections  "):page.index("   Words  ")], re.M)
+    banners = re.findall(BANNER.pattern, text, re.M)
+    problems = ["the map's sections are not the banners: %s" % section for section in sorted(set(listed) ^ set(banners))]
     if not problems and listed != banners:
-        problems.append("the map's rooms are in another order than the banners")
+        problems.append("the map's sections are in another order than the banners")
     names = sorted(set(re.findall(r"(?:fold__|FOLD__)\w*\w", page)))
     names = [re.sub(r"^fold__(?:map_)?(\w+?)__(?:avx2|avx512|neon|portable)$", r"\1", name) for name in names]
     return problems + ["the map names %s, which is not there" % name for name in names
@@ -262,6 +283,7 @@ def main():
             print("too much: %s %.1f, at most %.1f" % (name, figure, most))
     problems = map_problems(text) + ["fold.h:%d: %s: %s" % (at + 1, what, lines[at].strip()[:60])
                                      for at, what in layout_problems(lines, begin)]
+    problems += ["fold.h:%d: %s" % (at + 1, what) for at, what in upward_calls(lines, begin)]
     problems += ["fold.h:%d: its backslash stands beside the others" % (at + 1)
                  for at, line in straightened(lines, begin) if line != lines[at]]
     for problem in problems:

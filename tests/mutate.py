@@ -1,7 +1,7 @@
-"""Random mutants: python3 tests/mutate.py [--seed N] [--count N] [--jobs N] [--again] [--report] [--room WORD]
+"""Random mutants: python3 tests/mutate.py [--seed N] [--count N] [--jobs N] [--again] [--report] [--section WORD]
 
 Changes one operator, constant or condition of fold.h at a time and looks whether a test finds it. The mutants are drawn by
-the seed and spread evenly over the rooms of fold.h. Where a change compiles with a warning, or leaves what is compiled as it
+the seed and spread evenly over the sections of fold.h. Where a change compiles with a warning, or leaves what is compiled as it
 was, another is drawn. Where tcc is installed, those tests that pass with it within ten seconds run first, as it compiles
 them; what they find is found. For all others the implementation is compiled as tests/run does it, at -O1, where compiling
 and running take the least time together, and tests/test_*.c run, the quickest first, up to the first that fails. One that
@@ -103,36 +103,36 @@ def changed_lines(line):
     return [text for text in dict.fromkeys(found) if text != line]
 
 
-Mutant = collections.namedtuple("Mutant", "key room line nth old new")  # nth: of the lines of a room with that text
+Mutant = collections.namedtuple("Mutant", "key section line nth old new")  # nth: of the lines of a section with that text
 
 
 def mutants_of(text, seed):
-    """For every room its mutants in the order in which the seed draws them."""
-    lines, rooms, room, comment = text.split("\n"), collections.OrderedDict(), None, False
+    """For every section its mutants in the order in which the seed draws them."""
+    lines, sections, section, comment = text.split("\n"), collections.OrderedDict(), None, False
     seen = collections.Counter()
-    begin = next(at for at, line in enumerate(lines) if line.startswith("/* ==== room:"))
+    begin = next(at for at, line in enumerate(lines) if line.startswith("/* ==== section:"))
     for at in range(begin, len(lines)):
         line = lines[at]
-        banner = re.match(r"/\* ==== room: (.*?) =+$", line)
+        banner = re.match(r"/\* ==== section: (.*?) =+$", line)
         if banner:
-            room = banner.group(1)
-            rooms[room] = []
+            section = banner.group(1)
+            sections[section] = []
         if comment or (line.lstrip().startswith("/*") and "*/" not in line):
             comment = "*/" not in line
             continue
         if re.match(r"\s*#\s*(?!define)", line):
             continue
         old = line.strip()
-        nth = seen[room, old]
-        seen[room, old] += 1
+        nth = seen[section, old]
+        seen[section, old] += 1
         if re.search(r"/\*(?!.*\*/)", line):
             comment = True
         for new in changed_lines(line):
-            named = "\0".join((str(seed), room, old, str(nth), new.strip()))
-            rooms[room].append(Mutant(hashlib.sha256(named.encode()).hexdigest(), room, at, nth, old, new.strip()))
-    for each in rooms.values():
+            named = "\0".join((str(seed), section, old, str(nth), new.strip()))
+            sections[section].append(Mutant(hashlib.sha256(named.encode()).hexdigest(), section, at, nth, old, new.strip()))
+    for each in sections.values():
         each.sort()
-    return rooms
+    return sections
 
 
 # ---- which tests run a line --------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Coverage:
     def runs(self, test, mutant):
         """Whether a test may run what a mutant changes."""
         lines = self.statement(mutant.line)
-        return "kernels" in mutant.room or not lines & self.known or bool(lines & self.tests.get(test, lines))
+        return "kernels" in mutant.section or not lines & self.known or bool(lines & self.tests.get(test, lines))
 
 
 # ---- a tree of the files, in which one mutant after the other is built and tested -------------------------
@@ -339,7 +339,7 @@ class Tree:
 
 
 class Results:
-    """The lines of one seed's file: outcome, test, room, nth, old line, new line, what the test said, seconds."""
+    """The lines of one seed's file: outcome, test, section, nth, old line, new line, what the test said, seconds."""
 
     def __init__(self, seed):
         os.makedirs(WORK, exist_ok=True)
@@ -347,21 +347,21 @@ class Results:
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
                 for line in file:
-                    outcome, test, room, nth, old, new = line.rstrip("\n").split("\t")[:6]
-                    self.of[room, int(nth), old, new] = (outcome, test)
+                    outcome, test, section, nth, old, new = line.rstrip("\n").split("\t")[:6]
+                    self.of[section, int(nth), old, new] = (outcome, test)
 
     def add(self, mutant, outcome, test, said, seconds):
-        self.of[mutant.room, mutant.nth, mutant.old, mutant.new] = (outcome, test)
-        parts = [outcome, test, mutant.room, str(mutant.nth), mutant.old, mutant.new, said, "%.0f" % seconds]
+        self.of[mutant.section, mutant.nth, mutant.old, mutant.new] = (outcome, test)
+        parts = [outcome, test, mutant.section, str(mutant.nth), mutant.old, mutant.new, said, "%.0f" % seconds]
         with open(self.path, "a", encoding="utf-8") as file:
             file.write("\t".join(part.replace("\t", " ") for part in parts) + "\n")
 
     def outcome(self, mutant):
-        return self.of.get((mutant.room, mutant.nth, mutant.old, mutant.new), (None, None))
+        return self.of.get((mutant.section, mutant.nth, mutant.old, mutant.new), (None, None))
 
 
 def kept_mutants():
-    """Those that were looked at: {(room, old, new): (kind, why)}. A paragraph is the kind and why, the room, and both lines."""
+    """Those that were looked at: {(section, old, new): (kind, why)}. A paragraph is the kind and why, the section, and both lines."""
     if not os.path.exists(KEPT):
         return {}
     with open(KEPT, encoding="utf-8") as file:
@@ -370,47 +370,47 @@ def kept_mutants():
     for paragraph in paragraphs[1:]:  # the first says what the file is
         lines = paragraph.split("\n")
         kind, why = lines[0].split(": ", 1)
-        room, old, new = (line.strip() for line in (lines[1], lines[2][1:], lines[3][1:]))
+        section, old, new = (line.strip() for line in (lines[1], lines[2][1:], lines[3][1:]))
         if kind not in ("same", "speed") or lines[2][0] != "-" or lines[3][0] != "+":
             sys.exit("%s: what is this?\n%s" % (KEPT, paragraph))
-        kept[room, old, new] = (kind, why)
+        kept[section, old, new] = (kind, why)
     return kept
 
 
 class Draw:
-    """Which mutant is next: the rooms take turns, and each gives its first ones that are mutants."""
+    """Which mutant is next: the sections take turns, and each gives its first ones that are mutants."""
 
-    def __init__(self, rooms, results, count, again):
-        self.rooms, self.results, self.lock = rooms, results, threading.Lock()
-        self.shares = {room: 0 for room in rooms}
-        names, given = list(rooms), 0
-        while given < count and names:  # evenly, as far as the rooms have so many
-            names = [room for room in names if self.shares[room] < len(rooms[room])]
-            for room in names[:count - given]:
-                self.shares[room] += 1
+    def __init__(self, sections, results, count, again):
+        self.sections, self.results, self.lock = sections, results, threading.Lock()
+        self.shares = {section: 0 for section in sections}
+        names, given = list(sections), 0
+        while given < count and names:  # evenly, as far as the sections have so many
+            names = [section for section in names if self.shares[section] < len(sections[section])]
+            for section in names[:count - given]:
+                self.shares[section] += 1
                 given += 1
         self.begun = set()
         self.again = [each for each in self.sample() if results.outcome(each)[0] == "survived"] if again else []
 
-    def drawn(self, room):
-        """A room's mutants in their order, with those that are being tried, up to its share."""
+    def drawn(self, section):
+        """A section's mutants in their order, with those that are being tried, up to its share."""
         out = []
-        for mutant in self.rooms[room]:
-            if len(out) == self.shares[room]:
+        for mutant in self.sections[section]:
+            if len(out) == self.shares[section]:
                 break
             if self.results.outcome(mutant)[0] != "no mutant":
                 out.append(mutant)
         return out
 
     def sample(self):
-        return [mutant for room in self.rooms for mutant in self.drawn(room)
+        return [mutant for section in self.sections for mutant in self.drawn(section)
                 if self.results.outcome(mutant)[0] in ("found", "survived")]
 
     def next(self):
         with self.lock:
             if self.again:
                 return self.again.pop()
-            waiting = [(nth, mutant) for room in self.rooms for nth, mutant in enumerate(self.drawn(room))
+            waiting = [(nth, mutant) for section in self.sections for nth, mutant in enumerate(self.drawn(section))
                        if not self.results.outcome(mutant)[0] and mutant.key not in self.begun]
             if not waiting:
                 return None
@@ -423,34 +423,34 @@ class Draw:
             self.results.add(mutant, *outcome)
             known = self.sample()
             found = sum(self.results.outcome(each)[0] == "found" for each in known)
-            print("%d of %d found; %s by %s: %s: %s -> %s (%s)" % (found, len(known), outcome[0], outcome[1], mutant.room,
+            print("%d of %d found; %s by %s: %s: %s -> %s (%s)" % (found, len(known), outcome[0], outcome[1], mutant.section,
                                                                  mutant.old, mutant.new, outcome[2]), flush=True)
 
 
 def report(draw, wanted):
-    """The table of the rooms, the survivors, and the figure; whether it is what is wanted."""
+    """The table of the sections, the survivors, and the figure; whether it is what is wanted."""
     kept, rows, missed, by = kept_mutants(), [], [], collections.Counter()
     total = collections.Counter()
-    for room in draw.rooms:
+    for section in draw.sections:
         row = collections.Counter()
-        for mutant in draw.drawn(room):
+        for mutant in draw.drawn(section):
             outcome, test = draw.results.outcome(mutant)
             if outcome == "survived":
-                outcome = kept.get((mutant.room, mutant.old, mutant.new), ("missed",))[0]
+                outcome = kept.get((mutant.section, mutant.old, mutant.new), ("missed",))[0]
                 if outcome == "missed":
                     missed.append(mutant)
             if outcome:
                 row[outcome] += 1
             if outcome == "found":
                 by[test] += 1
-        rows.append((room, row))
+        rows.append((section, row))
         total.update(row)
-    print("\n%-40s %6s %6s %6s %6s" % ("room", "found", "missed", "same", "speed"))
-    for room, row in rows + [("all", total)]:
-        print("%-40s %6d %6d %6d %6d" % ((room,) + tuple(row[kind] for kind in ("found", "missed", "same", "speed"))))
+    print("\n%-40s %6s %6s %6s %6s" % ("section", "found", "missed", "same", "speed"))
+    for section, row in rows + [("all", total)]:
+        print("%-40s %6d %6d %6d %6d" % ((section,) + tuple(row[kind] for kind in ("found", "missed", "same", "speed"))))
     print("\nfound by " + ", ".join("%s %d" % each for each in by.most_common()))
     for mutant in missed:
-        print("\nmissed: %s, line %d\n- %s\n+ %s" % (mutant.room, mutant.line + 1, mutant.old, mutant.new))
+        print("\nmissed: %s, line %d\n- %s\n+ %s" % (mutant.section, mutant.line + 1, mutant.old, mutant.new))
     counted = total["found"] + total["missed"]
     percent = 100.0 * total["found"] / max(1, counted)
     print("\n%d mutants: %.1f %% found, %d of %d; besides %d that change nothing and %d that change speed or memory alone"
@@ -465,20 +465,20 @@ def main():
     options.add_argument("--jobs", type=int, default=1, help="how many at a time")
     options.add_argument("--again", action="store_true", help="those that no test found, anew and first")
     options.add_argument("--report", action="store_true", help="only what is known")
-    options.add_argument("--room", default="", help="only rooms with this word in their names")
+    options.add_argument("--section", default="", help="only sections with this word in their names")
     options.add_argument("--wanted", type=float, default=97, help="the percentage that must be found")
     option = options.parse_args()
     with open(os.path.join(ROOT, "fold.h"), encoding="utf-8") as file:
-        rooms = mutants_of(file.read(), option.seed)
-    rooms = collections.OrderedDict((room, each) for room, each in rooms.items() if option.room in room)
-    draw, kept = Draw(rooms, Results(option.seed), option.count, option.again), kept_mutants()
+        sections = mutants_of(file.read(), option.seed)
+    sections = collections.OrderedDict((section, each) for section, each in sections.items() if option.section in section)
+    draw, kept = Draw(sections, Results(option.seed), option.count, option.again), kept_mutants()
 
     def work(tree):
         while True:
             mutant = draw.next()
             if mutant is None:
                 return
-            start, named = time.time(), (mutant.room, mutant.old, mutant.new) in kept
+            start, named = time.time(), (mutant.section, mutant.old, mutant.new) in kept
             outcome = ("survived", "-", "it is named") if named else tree.try_mutant(mutant)
             draw.done(mutant, *outcome, time.time() - start)
 
