@@ -177,8 +177,8 @@
          4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
          4  6   silu pow layer_norm rms_norm list_softmax_mean
          8  8   gelu_tanh gelu list_attention
-     Windows   fold_slice (first axis), fold_split and fold_reshape make windows: no copy, no work. A
-               window's gradient is that of the values it shows. */
+     Views     fold_slice (first axis), fold_split and fold_reshape make views: no copy, no work. A view's
+               gradient is that of the values it shows. */
 
 #ifndef FOLD_H
 #define FOLD_H
@@ -449,7 +449,7 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 #endif
 
 typedef struct fold_quantize_desc {
-    int least;  /* 0: 1024 */
+    int min_values; /* 0: 1024 */
     int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
                    fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
                    table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats if
@@ -477,7 +477,7 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    infinity or a NaN do, too: infinity times a weight is infinity, or NaN where the weight is 0.
 
    These stay floats:
-   - weights of fewer than `least` values, of fewer than 16 outputs or of more than 131072 inputs;
+   - weights of fewer than `min_values` values, of fewer than 16 outputs or of more than 131072 inputs;
    - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
    - tables at all, without `tables`. A tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside them.
    Errors: FOLD_BAD_ARGUMENT when a weight has an infinity or a NaN (loading refuses them as well), and
@@ -521,10 +521,10 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
    before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
-/* Returns how many rows of a lookup table have a gradient, and writes the first `most` of them to rows, each
-   once (most 0: NULL). They are the rows that lookups reached since the gradient was last cleared. Returns -1
-   when any row may have one: the parameter is no table, or other ops read the table too. */
-FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int most, int *rows);
+/* Returns how many rows of a lookup table have a gradient, and writes the first `capacity` of them to rows,
+   each once (capacity 0: NULL). They are the rows that lookups reached since the gradient was last cleared.
+   Returns -1 when any row may have one: the parameter is no table, or other ops read the table too. */
+FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
 /* Ends fold_grads_write_begin when only these n rows of a table were written. It takes time in proportion to
    n, fold_grads_write_end in proportion to the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
@@ -779,13 +779,13 @@ FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, cons
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
-/* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n windows, [1] in a vector. */
+/* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n views, [1] in a vector. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts); /* goes back */
-/* Takes a part of an axis: a window of axis 0, a copy of another. */
+/* Takes a part of an axis: a view of axis 0, a copy of another. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
-FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n windows of axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a window */
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n views of axis 0 */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a view */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1] */
 /* Takes condition > 0 ? a : b, element by element, of equal shapes. */
@@ -835,7 +835,7 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 /* Runs what the n roots need, and what fold_keep and fold_output_ref name; n may be 0.
    More may be recorded afterwards and run again: this costs what is new, as long as it reads of before
    only roots, kept nodes and inputs. Anything else is computed again from those, and the run looks at all
-   nodes from there on (fold_stats.seen_nodes). When all is there, it does nothing. After a change of
+   nodes from there on (fold_stats.visited_nodes). When all is there, it does nothing. After a change of
    parameters a batched context computes anew what it needs; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
@@ -844,7 +844,7 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    gradients may be summed in another order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
-   kept nodes. The root may be one element of a larger value, by a window. No fold_run is needed before;
+   kept nodes. The root may be one element of a larger value, by a view. No fold_run is needed before;
    values that one computed are computed again, to the same bits. Call it for several roots in turn, and
    gradients add up. The root, earlier roots and kept nodes are readable afterwards. If there is no memory for
    it, gradients of parameters stay as they are. */
@@ -868,14 +868,14 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
    error of the run, which does nothing and loses nothing; the context goes on. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Lets an attention by edges read its edges from your memory whenever fold_index_ref would, for agents whose
-   neighbours change: in each frame *edges of them, up to `most`. x is what fold_list_attention_to gave, or
-   fold_list_attention_weights_to. Rows of q, k and v stay as many.
-   Memory for `most` edges is taken at once. If it is called right behind the attention, they lie where the
-   recorded ones did, so that frames of any number of edges take the same memory. Values and gradients have
-   the bits of a new recording.
-   Errors: another x, one that was run before, or twice the same; fewer `most` than were recorded; a context
-   with dedupe.
-   *edges that are not in [0, most], or an index out of range, are an error of the run as above. */
+   neighbours change: in each frame *edges of them, up to `max_edges`. x is what fold_list_attention_to gave,
+   or fold_list_attention_weights_to. Rows of q, k and v stay as many.
+   Memory for `max_edges` edges is taken at once. If it is called right behind the attention, they lie where
+   the recorded ones did, so that frames of any number of edges take the same memory. Values and gradients
+   have the bits of a new recording.
+   Errors: another x, one that was run before, or twice the same; fewer `max_edges` than were recorded; a
+   context with dedupe.
+   *edges that are not in [0, max_edges], or an index out of range, are an error of the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int most);
 /* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
@@ -1080,7 +1080,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      or scaled by a number, but a product with a node, say, is no such call. In a backward each cell or layer
      must be called once, and inputs need no gradients. A call of any other sample runs on one thread.
    - fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
-     of a window, and of fold_list_lookup, do not lie so: fold_read copies them. */
+     of a view, and of fold_list_lookup, do not lie so: fold_read copies them. */
 
 /* Records n rows of the program, which lie end to end; they are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
@@ -1095,14 +1095,14 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
 /* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Takes row i as a node: a window. -1 is the last row. */
+/* Takes row i as a node: a view. -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
 /* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
    of `index`, which is copied. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns how many rows x has; -1: it is no list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
-/* Stacks the n rows of a list, of rank at most 3, as one value [n, row]: a window. Its readers batch with
+/* Stacks the n rows of a list, of rank at most 3, as one value [n, row]: a view. Its readers batch with
    equal n only. A list of 0 rows is an error. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
 /* Goes back: takes the n parts of x along its first axis, [1] in a vector, as the rows of a list: a copy. */
@@ -1182,14 +1182,14 @@ typedef struct fold_cache {
     int heads;              /* they divide both widths. 0: it is a convolution's, a ring of rows */
     int width, value_width; /* a row of keys and of values has these. value_width 0: as width */
     int length;             /* rows that it holds; a ring that is full counts on to twice that. To be read */
-    struct { uint32_t recorded; } own; /* not to be touched: the recording whose step has not run */
+    struct { uint32_t recorded; } internal; /* not to be touched: the recording whose step has not run */
 } fold_cache;
 /* Returns the bytes of memory that a cache needs; 0 if its sizes are none. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
 /* Forgets all but the first `length` rows, and a step that was recorded and has not run. Nodes of steps that
    wrote forgotten rows must not be computed again. A ring keeps all or none.
    Errors: FOLD_BAD_ARGUMENT if it has fewer, or if a ring would keep some. */
-FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length);
+FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
 /* Copies the rows that a cache holds over those of another, such as the beginning that two beams share. It
    gives up a step of `to` that has not run. Their memory must not overlap. Both have the same heads and
    widths. `to` has room for the rows, a ring the same capacity.
@@ -1306,7 +1306,7 @@ typedef struct fold_transformer {
     fold_dense inner, outer;
     int norm_first;
     float dropout;
-    struct { fold_cell before, after; } own; /* not to be touched: what runs before and after attention */
+    struct { fold_cell before, after; } internal; /* not to be touched: around attention */
 } fold_transformer;
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
@@ -1681,7 +1681,7 @@ typedef struct fold_seen {
     int rows;                 /* counts the rows of a list that it gives; -1: it gives a node */
     int row;                  /* is the row that a leaf looks up, or -1 */
     uint64_t data;            /* is what calls of a batch differ in, such as a label or a factor's bits */
-    const struct fold_op_desc *own; /* is what an op of yours was made from; NULL: of one of fold.h */
+    const struct fold_op_desc *user_op; /* is what an op of yours was made from; NULL: of one of fold.h */
     int sample;               /* counts from 0; -1: samples share it, it joins them, or nothing was planned */
     int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's, or
                                  -1. A run has how many there are */
@@ -1704,7 +1704,7 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 typedef struct fold_stats {
     int nodes, edges;            /* recorded since the reset: values, operands */
     int run_nodes;               /* calls and ops that the last run executed */
-    int seen_nodes;              /* recorded nodes that it looked at: those since the run before, more if it
+    int visited_nodes;           /* recorded nodes that it looked at: those since the run before, more if it
                                     needs values not kept, all in backward and after parameters changed */
     int batches;                 /* batches of the last run, forward */
     int prologues;               /* batches beside them, each first for many calls: what in a cell does
@@ -11153,13 +11153,13 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache)
     return floats > SIZE_MAX / 2 / sizeof(float) ? 0 : floats * sizeof(float);
 }
 
-FOLD_API fold_status fold_cache_keep(fold_cache *cache, int length)
+FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length)
 {
     if (!cache || length < 0 || length > cache->length ||
         (fold__is_ring(cache) && length && length < cache->length))
         return FOLD_BAD_ARGUMENT;
     cache->length = length;
-    cache->own.recorded = 0;
+    cache->internal.recorded = 0;
     return FOLD_OK;
 }
 
@@ -11176,7 +11176,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     memcpy(to->memory + fold__cache_values_at(to), from->memory + fold__cache_values_at(from),
            rows * (size_t)fold__cache_value_width(from) * sizeof(float));
     to->length = from->length;
-    to->own.recorded = 0;
+    to->internal.recorded = 0;
     return FOLD_OK;
 }
 
@@ -11789,7 +11789,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 /* All settings and their ranges. OF and AND are members of fold_<owner> that are checked together, ONE is a
    number that a call is given. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
-    OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, least, FROM(0))             \
+    OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
     AND(param_desc, uses, UP_TO(15)) AND(param_desc, rate_set, UP_TO(FOLD__RATE_SETS - 1))               \
     OF(op_desc, n_in, WITHIN(-1, FOLD_MAX_IN)) AND(op_desc, n_out, WITHIN(1, FOLD_MAX_OUT))              \
@@ -12707,7 +12707,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
 {
     const int forward = fold__forward_packs(param->uses);
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
-    if (fold__is_quantized(param) || param->size < (size_t)desc->least)
+    if (fold__is_quantized(param) || param->size < (size_t)desc->min_values)
         return 0;
     if (!forward)
         return desc->tables && (param->uses & FOLD_FOR_LOOKUP) && !param->image_data &&
@@ -12860,8 +12860,8 @@ static void fold__drop_floats(fold_model *m, int tables)
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc)
 {
     fold_quantize_desc settings = desc ? *desc : fold_quantize_desc_default();
-    if (!settings.least)
-        settings.least = FOLD__MIN_QUANTIZED;
+    if (!settings.min_values)
+        settings.min_values = FOLD__MIN_QUANTIZED;
     if (!m || m->error.status)
         return fold_model_status(m);
     if (fold__can_train(m))
@@ -12966,7 +12966,7 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param param)
         fold__note_grad(m, &fold__params(m)[index]);
 }
 
-FOLD_API int fold_grads_rows(const fold_model *m, fold_param param, int most, int *rows)
+FOLD_API int fold_grads_rows(const fold_model *m, fold_param param, int capacity, int *rows)
 {
     const fold__param_data *data = fold__param_of(m, param);
     if (!data || !fold__can_train(m))
@@ -12974,7 +12974,7 @@ FOLD_API int fold_grads_rows(const fold_model *m, fold_param param, int most, in
     if (!fold__is_sparse(data))
         return -1;
     const uint32_t *touched = fold__touched(m) + data->touched_at;
-    for (uint32_t touch = 0; rows && touch < data->touched && (int)touch < most; touch++)
+    for (uint32_t touch = 0; rows && touch < data->touched && (int)touch < capacity; touch++)
         rows[touch] = (int)touched[touch];
     return (int)data->touched;
 }
@@ -17549,7 +17549,7 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
    context that is gone may have had the same salts. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
-    uint32_t at = cache->own.recorded == f->salt ? f->pending_step : FOLD__NONE;
+    uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
     while (at != FOLD__NONE && fold__step_at(f, at)->cache != cache)
         at = fold__step_at(f, at)->waiting;
     return at != FOLD__NONE;
@@ -17582,7 +17582,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                           width, value_width, cache->width, fold__cache_value_width(cache));
     return !fold__step_waits(f, cache) ||
            fold__fail(f, FOLD_BAD_STATE,
-                      "%s: the last step of this cache has not run; fold_cache_keep gives it up", who);
+                      "%s: the last step of this cache has not run; fold_cache_truncate gives it up", who);
 }
 
 /* Records a step that takes the cache to `end` rows. rows -1: it is a single one. */
@@ -17598,7 +17598,7 @@ static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_
     const fold_node found = fold__record_whole(f, impl, operand, n_in, attr, rows, data_at);
     if (!fold_node_is_null(found) && !f->desc.measure) {
         f->pending_step = data_at;
-        cache->own.recorded = f->salt;
+        cache->internal.recorded = f->salt;
     }
     return found;
 }
@@ -25344,7 +25344,7 @@ static void fold__note_stats(fold_ctx *f)
         list_elements += run->batch[batch].elems;
     }
     stats->run_nodes = fold__count(run->plan.calls);
-    stats->seen_nodes = fold__count(f->n_nodes + 1 - run->plan.first_node);
+    stats->visited_nodes = fold__count(f->n_nodes + 1 - run->plan.first_node);
     stats->groups = fold__count(run->plan.groups);
     stats->batches = fold__count(batches);
     stats->prologues = fold__count(run->plan.batches - batches);
@@ -25532,9 +25532,9 @@ static int fold__steps_fit(fold_ctx *f)
 {
     for (uint32_t at = f->pending_step; at != FOLD__NONE; at = fold__step_at(f, at)->waiting) {
         const fold__appended *step = fold__step_at(f, at);
-        if (fold__ran(f, step->node) && step->cache->own.recorded != f->salt && !fold__is_eager(f))
+        if (fold__ran(f, step->node) && step->cache->internal.recorded != f->salt && !fold__is_eager(f))
             fold__fail(f, FOLD_BAD_STATE,
-                       "%s: node %u was given up, by fold_cache_keep or for another recording",
+                       "%s: node %u was given up, by fold_cache_truncate or for another recording",
                        fold__op_name(fold__node_sig(f, step->node)->op), (unsigned)step->node);
     }
     return !fold__broken(f);
@@ -25550,9 +25550,9 @@ static void fold__commit_steps(fold_ctx *f)
             waiting = &step->waiting;
             continue;
         }
-        if (step->cache->own.recorded == f->salt) {
+        if (step->cache->internal.recorded == f->salt) {
             step->cache->length = step->end;
-            step->cache->own.recorded = 0;
+            step->cache->internal.recorded = 0;
         }
         *waiting = step->waiting;
     }
@@ -26045,7 +26045,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
 {
-    static const char *const kind[] = { "op",        "output", "window",    "input",
+    static const char *const kind[] = { "op",        "output", "view",      "input",
                                         "input_ref", "lookup", "parameter", "elements" };
     const uint32_t call = fold__call_of(f, id);
     return fold__is_op(f, call) ? fold__request_name(f, f->sigs[f->sig[call]].op)
@@ -26170,12 +26170,12 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
 }
 
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
-                             int most)
+                             int max_edges)
 {
     fold__operand operand;
     if (!fold__operand_of(f, x, "edges_ref", &operand) || fold__in_body(f, "edges_ref"))
         return;
-    if (!edges || (most && (!from || !to)))
+    if (!edges || (max_edges && (!from || !to)))
         fold__missing(f, "edges_ref");
     else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: not with dedupe, which makes equal attentions one node");
@@ -26187,9 +26187,9 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
     else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u was there in a run, or its edges are yours already",
                    (unsigned)x.id);
-    else if (fold__edges_fit(f, "edges_ref", most, fold_list_length(f, x))) {
+    else if (fold__edges_fit(f, "edges_ref", max_edges, fold_list_length(f, x))) {
         const int keys = (int)fold__edge_rows(f, f->first_edge[operand.source] + 1);
-        const fold__index_ref ref = { from, operand.source, keys, most, to, edges, fold__visit_edges };
+        const fold__index_ref ref = { from, operand.source, keys, max_edges, to, edges, fold__visit_edges };
         fold__refer_edges(f, ref);
     }
 }
@@ -26330,7 +26330,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         if (!fold__is_list_operand(f, &operand) ||
             f->shapes[operand.shape].size == fold__row_size(f, operand.source))
             return fold__data_ptr(f, kept->data_at) + operand.offset;
-        why = "is a window of a list's rows: ask for the gradient of the list";
+        why = "is a view of a list's rows: ask for the gradient of the list";
     }
     fold__not_made(f, x, "grad", why);
     return NULL;
@@ -27151,8 +27151,8 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
         fold__settings_ok(&m->error, FOLD__SET_activation, who, name, &dense[i]->activation);
     if (m->error.status)
         return m->error.status;
-    layer->own.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
-    layer->own.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
+    layer->internal.before = fold__transformer_cell(m, name, fold__before_attention, layer, 1, 3);
+    layer->internal.after = fold__transformer_cell(m, name, fold__after_attention, layer, 2, 1);
     return m->error.status;
 }
 
@@ -27187,13 +27187,13 @@ static fold_node fold__transformer(fold_ctx *f, const char *who, const fold_tran
 {
     if (!fold__layer_there(f, layer, who))
         return fold__null;
-    const fold_node call = fold_call(f, layer->own.before, &x, 1);
+    const fold_node call = fold_call(f, layer->internal.before, &x, 1);
     const fold_node query = fold_out(f, call, 0), key = fold_out(f, call, 1), value = fold_out(f, call, 2);
     fold__call_begins(f, who);
     const fold_node found = cache ? fold_attention_step(f, *cache, query, key, value)
                                   : fold_list_attention(f, query, key, value, layer->attention.heads, causal);
     const fold_node in[2] = { x, fold__call_ends(f, found) };
-    return fold_call(f, layer->own.after, in, 2);
+    return fold_call(f, layer->internal.after, in, 2);
 }
 
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x, int causal)
@@ -28727,7 +28727,7 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         return;
     const fold__body_op *op = fold__program_of(f, signature).op;
     const int is_own = signature->op >= FOLD__OP_COUNT;
-    seen->own = fold__desc_of(f->model, signature->op);
+    seen->user_op = fold__desc_of(f->model, signature->op);
     for (int i = 0; i < 2; i++)
         seen->param[i] = fold_param_at(f->model, (int)op->param[i] - 1);
     seen->n_attr = fold__op_of(f->model, signature->op)->n_attr;

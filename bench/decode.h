@@ -53,7 +53,7 @@ static fold_node decode_row(decode *d, int step, int part)
 static uint64_t decode_all(decode *d, const char *path)
 {
     fold_node found[DECODE_MOST];
-    for (int i = 0; i < d->sequences; i++) fold_cache_keep(&d->cache[i], 0);
+    for (int i = 0; i < d->sequences; i++) fold_cache_truncate(&d->cache[i], 0);
     for (int step = 0; step < DECODE_STEPS; step++) {
         fold_ctx_reset(d->f);
         for (int i = 0; i < d->sequences; i++) {

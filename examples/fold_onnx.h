@@ -3363,7 +3363,7 @@ static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write
 static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = fold_onnx__elements(*seen->in[0]) / n;
-    const char *sign = *(const int *)seen->own->user ? "<" : "<=";
+    const char *sign = *(const int *)seen->user_op->user ? "<" : "<=";
     return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n",
                        lines) ||
            fold_onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
@@ -3380,11 +3380,11 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
                                             { "Equal", "==" },      { "And", "!= 0.0f &&" },
                                             { "Or", "!= 0.0f ||" } };
     (void)user;
-    if (!seen || !seen->own || !write) return 1;
-    if (seen->own->forward == fold_onnx__move_forward)
-        return fold_onnx__print_move((const fold_onnx__move *)seen->own->user, write, writer);
-    if (seen->own->forward == fold_onnx__argmax_forward) return fold_onnx__print_argmax(seen, write, writer);
-    for (int i = 0; i < 7 && seen->own->forward == fold_onnx__map_forward; i++)
+    if (!seen || !seen->user_op || !write) return 1;
+    if (seen->user_op->forward == fold_onnx__move_forward)
+        return fold_onnx__print_move((const fold_onnx__move *)seen->user_op->user, write, writer);
+    if (seen->user_op->forward == fold_onnx__argmax_forward) return fold_onnx__print_argmax(seen, write, writer);
+    for (int i = 0; i < 7 && seen->user_op->forward == fold_onnx__map_forward; i++)
         if (!strcmp(maps[i][0], seen->name))
             return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
                                fold_onnx__elements(*seen->out[0])) ||

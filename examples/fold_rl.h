@@ -64,22 +64,22 @@ FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fo
 
 /* The mean and variance [n] of all rows that were added, as buffers of the model, which are saved with it: NAME.mean,
    NAME.variance, NAME.rest [2 x n], what floats cut off from both, and NAME.count [2]. So they are as exact as doubles of 48
-   bits, however many rows are added one at a time. An observation becomes (x - mean) / (sqrt(variance + within) + beyond), at most `clip` from 0.
-   Stable-Baselines3 has within 1e-8 and clip 10, rsl_rl beyond 0.01 and no clip (0). */
+   bits, however many rows are added one at a time. An observation becomes (x - mean) / (sqrt(variance + epsilon_inside) + epsilon_outside), at most `clip` from 0.
+   Stable-Baselines3 has epsilon_inside 1e-8 and clip 10, rsl_rl epsilon_outside 0.01 and no clip (0). */
 typedef struct fold_rl_moments {
     fold_param mean, variance, rest, count;
     int n;
-    float within, beyond, clip;
+    float epsilon_inside, epsilon_outside, clip;
 } fold_rl_moments;
-/* Begins with mean 0 and variance 1, which count as no row, within 1e-8 and clip 10. */
+/* Begins with mean 0 and variance 1, which count as no row, epsilon_inside 1e-8 and clip 10. */
 FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values, in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite, or beyond 1e18, whose
    square a float cannot hold; nothing changes. */
 FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows);
-/* Changes rows of observations so in place. Returns 1, or 0 if there is no array or model, or if within or beyond is negative or
+/* Changes rows of observations so in place. Returns 1, or 0 if there is no array or model, or if epsilon_inside or epsilon_outside is negative or
    NaN, or clip NaN: then nothing changes. */
 FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
-/* Adds those of a file: NAME._mean, NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization has them. Sets `beyond` to 0.01.
+/* Adds those of a file: NAME._mean, NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization has them. Sets `epsilon_outside` to 0.01.
    The file's count, and its _std, are not looked at: rows added later meet 2^20 rows. Errors are those of the model. */
 FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
 
@@ -306,8 +306,8 @@ FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, in
     moments.rest = fold_rl__buffer(m, name, "rest", fold_shape2(2, n), 0);
     moments.count = fold_rl__buffer(m, name, "count", fold_shape1(2), 0);
     moments.n = n;
-    moments.within = 1e-8f;
-    moments.beyond = 0;
+    moments.epsilon_inside = 1e-8f;
+    moments.epsilon_outside = 0;
     moments.clip = 10;
     return moments;
 }
@@ -374,10 +374,10 @@ FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *m
     const float *mean = moments ? fold_param_value(m, moments->mean) : NULL;
     const float *variance = moments ? fold_param_value(m, moments->variance) : NULL;
     if (!mean || !variance || !values) return 0;
-    if (!fold_rl__within(moments->within, 0, HUGE_VAL) || !fold_rl__within(moments->beyond, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
+    if (!fold_rl__within(moments->epsilon_inside, 0, HUGE_VAL) || !fold_rl__within(moments->epsilon_outside, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
         return 0;
     for (int i = 0; i < moments->n; i++) {
-        const float factor = 1 / (sqrtf(variance[i] + moments->within) + moments->beyond), clip = moments->clip;
+        const float factor = 1 / (sqrtf(variance[i] + moments->epsilon_inside) + moments->epsilon_outside), clip = moments->clip;
         for (int row = 0; row < rows; row++) {
             float *x = &values[(size_t)row * (size_t)moments->n + (size_t)i];
             *x = (*x - mean[i]) * factor;
@@ -415,8 +415,8 @@ FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
     }
     moments = fold_rl_moments_new(m, name, (int)n);
     if (fold_model_status(m)) return moments;
-    moments.within = moments.clip = 0;
-    moments.beyond = 0.01f;
+    moments.epsilon_inside = moments.clip = 0;
+    moments.epsilon_outside = 0.01f;
     float *mean = fold_values_write_begin(m, moments.mean), *variance = fold_values_write_begin(m, moments.variance);
     float *count = fold_values_write_begin(m, moments.count);
     if (mean && variance && count) {

@@ -27,7 +27,7 @@
    Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
    has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities are printed, but not in weights
    that become bytes. Weights must be floats: print before fold_model_quantize, with fold_to_c_desc.bytes if they should become bytes.
-   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless fold_to_c_desc.own prints them.
+   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless fold_to_c_desc.print_op prints them.
 
    There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
    by, and it declares nothing. */
@@ -57,7 +57,7 @@ typedef struct fold_to_c_port {
 
 /* Prints an op of your own: statements of C that compute `float *own_out` from `const float *own_in0, *own_in1, ...`.
    Returns nonzero when it cannot. `@` stands for the prefix of names and its `_`. */
-typedef int fold_to_c_own(const fold_seen *seen, fold_writer *write, void *writer, void *user);
+typedef int fold_to_c_print_op(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
 typedef struct fold_to_c_desc {
     const char *name;   /* stands before all names that are printed, with `_`. NULL: "network" */
@@ -67,8 +67,8 @@ typedef struct fold_to_c_desc {
     int n_in, n_out, n_state;
     int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Their products have
                            the bits of fold_model_quantize with that `least`, on every processor. 0: all stay floats */
-    fold_to_c_own *own;      /* NULL: ops of your own are refused */
-    void *own_user;
+    fold_to_c_print_op *print_op;      /* NULL: ops of your own are refused */
+    void *print_op_user;
 } fold_to_c_desc;
 FOLD_API fold_to_c_desc fold_to_c_desc_default(void); /* all zero */
 
@@ -989,7 +989,7 @@ static const fold_to_c__op *fold_to_c__find(const char *name)
 
 static void fold_to_c__refuse(fold_to_c__printer *p, const fold_seen *seen)
 {
-    const char *why = seen->own ? "it is an op of your own" : "fold_to_c.h does not know it";
+    const char *why = seen->user_op ? "it is an op of your own" : "fold_to_c.h does not know it";
     if (seen->rows >= 0 || seen->n_list) why = "lists are of any length";
     for (size_t i = 0; i < sizeof fold_to_c__refused / sizeof *fold_to_c__refused; i++)
         if (!strcmp(fold_to_c__refused[i].name, seen->name)) why = fold_to_c__refused[i].why;
@@ -1001,7 +1001,7 @@ static void fold_to_c__refuse(fold_to_c__printer *p, const fold_seen *seen)
 static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
 {
     static const fold_to_c__op own = { "", FOLD_TO_C__OWN, NULL, FOLD_TO_C__NO_NUMBER };
-    const fold_to_c__op *op = seen->own ? p->desc->own ? &own : NULL : fold_to_c__find(seen->name);
+    const fold_to_c__op *op = seen->user_op ? p->desc->print_op ? &own : NULL : fold_to_c__find(seen->name);
     const uint32_t bits = (uint32_t)seen->data;
     const int value = fold_to_c__value_of(p, seen->node.id, seen->out[0], FOLD_TO_C__MADE);
     const int made = value < 0 ? -1 : FOLD_TO_C__ADD(p, call, n_calls, calls_room);
@@ -2212,8 +2212,8 @@ static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *cal
         fold_to_c__put(p, "        const float *own_in%d = %s;\n", i, fold_to_c__place_of(p, call, i).text);
     }
     fold_to_c__put(p, "        float *own_out = %s;\n", fold_to_c__name_of(&p->value[call->value]).text);
-    if (p->desc->own(&seen, fold_to_c__write_own, p, p->desc->own_user))
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: fold_to_c_desc.own does not know it", call->name);
+    if (p->desc->print_op(&seen, fold_to_c__write_own, p, p->desc->print_op_user))
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: fold_to_c_desc.print_op does not know it", call->name);
     fold_to_c__put(p, "    }\n");
 }
 

@@ -265,7 +265,7 @@ static int print_c(const settings *s, fold_model *m, fold_onnx *o)
     desc.in = port[0];
     desc.out = port[1];
     desc.bytes = s->bits == 8 ? LEAST_BYTES : 0;
-    desc.own = fold_onnx_print;
+    desc.print_op = fold_onnx_print;
     FILE *file = fopen(s->c, "w");
     if (!file) return failed("the C file cannot be opened");
     printed = fold_to_c(f, &desc, fold_to_file, file);
@@ -289,7 +289,7 @@ static int run(const settings *s)
         const char *key = fold_onnx_metadata_key(o, i);
         printf("metadata %s: %s\n", key, fold_onnx_metadata(o, key));
     }
-    quantize.least = LEAST_BYTES;
+    quantize.min_values = LEAST_BYTES;
     if (o && !s->c && s->bits && s->bits < 32) fold_model_quantize(m, &quantize);
     const int wrong = fold_model_status(m)        ? failed(fold_model_message(m))
                       : s->c && s->bits == 16 ? failed("--c prints weights of 8 or 32 bits")

@@ -10,7 +10,7 @@ text, not C: the build that moves all arrays (FOLD__MOVE_ARRAYS) finds what it c
 import re
 import sys
 
-HOLDERS = ("fold__program", "fold__extent")  # structs of such pointers
+HOLDERS = ("fold__program",)  # structs of such pointers
 
 
 def without_comments(text):

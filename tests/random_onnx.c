@@ -141,7 +141,7 @@ static int print(fold_model *m, fold_onnx *o, FILE *file)
     desc.out = port[1];
     desc.n_in = n_in;
     desc.n_out = n_out;
-    desc.own = fold_onnx_print;
+    desc.print_op = fold_onnx_print;
     FILE *scratch = tmpfile();
     const fold_to_c_result result = fold_to_c(f, &desc, fold_to_file, scratch);
     fold_ctx_free(f);

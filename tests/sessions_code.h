@@ -791,7 +791,7 @@ static fold_node cached(fold_ctx *f, memory *r, int number, const fold_transform
     if (r->training || fold_cache_bytes(c) > sizeof r->store[number])
         return layer ? fold_transformer_apply(f, layer, q, 1) : fold_list_attention(f, q, k, v, c->heads, 1);
     if (r->begun[number] + rows > c->capacity) r->begun[number] = 0;
-    status(fold_cache_keep(c, r->begun[number]), "fewer rows are in the cache");
+    status(fold_cache_truncate(c, r->begun[number]), "fewer rows are in the cache");
     if (number % 4 == 0 && turn != EAGERLY) copied(c, r->other);
     q = layer ? fold_transformer_step(f, layer, c, q) : fold_attention_step(f, c, q, k, v);
     fold_keep(f, q); /* so that every run makes the step */
@@ -814,7 +814,7 @@ static fold_node conv_step(fold_ctx *f, memory *r, int number, fold_node x, fold
         const fold_node in[2] = { fold_list_input(f, zeros, before, fold_shape1(hidden)), x };
         return fold_conv1d(f, fold_list_join(f, in, 2), W, b, &desc);
     }
-    status(fold_cache_keep(past, 0), "an empty past");
+    status(fold_cache_truncate(past, 0), "an empty past");
     x = fold_conv1d_step(f, past, x, W, b, &desc);
     fold_keep(f, x); /* so that every run makes the step */
     return x;
@@ -1193,7 +1193,7 @@ static void image(fold_model *m, fold_model *from) {
 CODE(quantize,
 static void quantize(fold_model *m, int tables, int bits) {
     fold_quantize_desc d = fold_quantize_desc_default();
-    d.least = 32;
+    d.min_values = 32;
     d.tables = tables;
     d.bits = bits;
     status(fold_model_quantize(m, &d), fold_model_message(m));

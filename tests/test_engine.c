@@ -699,8 +699,8 @@ static void runs_of_what_is_new(void)
             CHECK_BITS(fold_value(f, out[step]), want[step], H);
             if (pieces % 2 == 0 || !step) continue;
             const fold_stats stats = fold_ctx_stats(f);
-            if (step == 3) CHECK(stats.seen_nodes > before && stats.seen_nodes < stats.nodes);
-            else CHECK_INT(stats.seen_nodes, stats.nodes - before);
+            if (step == 3) CHECK(stats.visited_nodes > before && stats.visited_nodes < stats.nodes);
+            else CHECK_INT(stats.visited_nodes, stats.nodes - before);
         }
         CHECK_INT(fold_run(f, out, STEPS), FOLD_OK);
         for (int step = 0; step < STEPS; step++) {
@@ -708,7 +708,7 @@ static void runs_of_what_is_new(void)
             CHECK_INT(fold_read(f, &out[step], 1, got), FOLD_OK);
             CHECK_BITS(got, want[step], H);
         }
-        if (pieces == 3) CHECK_INT(fold_ctx_stats(f).seen_nodes, 0);
+        if (pieces == 3) CHECK_INT(fold_ctx_stats(f).visited_nodes, 0);
         CHECK_INT(fold_backward(f, fold_sum(f, fold_sum_n(f, out, STEPS), FOLD_ALL)), FOLD_OK);
         if (!pieces) count = (size_t)take_grads(n.m, want_grads);
         else take_grads(n.m, got_grads);

@@ -661,7 +661,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(NODE, fold_list_attention_weights_to, (f, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NODE, fold_list_attention_to, (f, node, node, node, g->n, g->ints, g->ints, g->n)) \
     X(NUMBER, fold_cache_bytes, (ZERO(fold_cache))) \
-    X(STATUS, fold_cache_keep, (g->cache, g->n)) \
+    X(STATUS, fold_cache_truncate, (g->cache, g->n)) \
     X(STATUS, fold_cache_copy, (g->cache, g->cache)) \
     X(NODE, fold_attention_step, (f, g->cache, node, node, node)) \
     X(NODE, fold_conv1d_step, (f, g->cache, node, param, param, NULL)) \

@@ -815,7 +815,7 @@ static wide wide_new(const fold_memory *memory, int inference, int params)
 static fold_status in_bytes(fold_model *m)
 {
     fold_quantize_desc d = fold_quantize_desc_default();
-    d.least = 1;
+    d.min_values = 1;
     d.tables = 1;
     return fold_model_quantize(m, &d);
 }
@@ -967,7 +967,7 @@ static void writers_that_stop(void)
         wide w = wide_new(NULL, 1, 1);
         fold_quantize_desc d = fold_quantize_desc_default();
         size_t n = 0;
-        d.least = d.tables = 1;
+        d.min_values = d.tables = 1;
         d.bits = bits;
         if (bits < 32) CHECK_INT(fold_model_quantize(w.m, &d), FOLD_OK);
         CHECK_INT(fold_model_save_to(w.m, write_nowhere, &n, NULL), FOLD_OK);

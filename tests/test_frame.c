@@ -342,7 +342,7 @@ static void nothing_to_do(void)
                 if (sliced) CHECK_INT(more, 0);
                 CHECK_INT(fold_ctx_stats(f).run_nodes, 0);
                 CHECK_INT(fold_ctx_stats(f).batches, 0);
-                CHECK_INT(fold_ctx_stats(f).seen_nodes, 0);
+                CHECK_INT(fold_ctx_stats(f).visited_nodes, 0);
                 CHECK_INT(fold_ctx_stats(f).nodes, stats.nodes);
                 CHECK_INT(fold_ctx_stats(f).plan_misses, stats.plan_misses);
                 CHECK(lies_there(&value, fold_value(f, y)));
@@ -2088,7 +2088,7 @@ static void seen_and_kept(void)
             x = fold_tanh(f, fold_linear(f, x, n.W, n.b));
             CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
             const fold_stats stats = fold_ctx_stats(f);
-            CHECK_INT(stats.seen_nodes, step ? stats.nodes - nodes : stats.nodes);
+            CHECK_INT(stats.visited_nodes, step ? stats.nodes - nodes : stats.nodes);
             CHECK_INT(stats.plan_hits - before.plan_hits, again >= 2 && !step);
             if (step) CHECK_INT(stats.cached_bytes, before.cached_bytes);
             if (!step) CHECK((stats.cached_bytes > before.cached_bytes) == (again == 1));
@@ -2098,14 +2098,14 @@ static void seen_and_kept(void)
     CHECK(kept > 0);
     const fold_node y = fold_tanh(f, fold_lookup(f, n.words, 7)), loss = fold_sum(f, y, FOLD_ALL);
     CHECK_INT(fold_backward(f, loss), FOLD_OK); /* which needs none of the nodes before */
-    CHECK_INT(fold_ctx_stats(f).seen_nodes, fold_ctx_stats(f).nodes);
+    CHECK_INT(fold_ctx_stats(f).visited_nodes, fold_ctx_stats(f).nodes);
     CHECK(fold_ctx_stats(f).run_nodes <= 2);
     CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
-    CHECK_INT(fold_ctx_stats(f).seen_nodes, 2); /* from y on, which was computed, but not kept */
+    CHECK_INT(fold_ctx_stats(f).visited_nodes, 2); /* from y on, which was computed, but not kept */
     fold_values_write_begin(n.m, n.b);
     fold_values_write_end(n.m, n.b);
     CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
-    CHECK_INT(fold_ctx_stats(f).seen_nodes, fold_ctx_stats(f).nodes);
+    CHECK_INT(fold_ctx_stats(f).visited_nodes, fold_ctx_stats(f).nodes);
     fold_ctx_free(f);
     fold_model_free(n.m);
 }

@@ -307,7 +307,7 @@ static void test_half_product(const fold__kernels *f, int tries)
         for (i = 0; i < (int)count; i++) w[i] = nearest_half(w[i]);
         const fold__int8_weight weight = fold__int8_weight_at(kernels, bytes, total, n, transposed);
         const int lines = transposed ? n : total, columns = transposed ? total : n;
-        kernels->halves->read(kernels->halves, &weight, lines, columns, transposed, t % lines, line);
+        kernels->bf16->read(kernels->bf16, &weight, lines, columns, transposed, t % lines, line);
         HOLDS(!memcmp(line, w + (t % lines) * columns, (size_t)columns * sizeof *w), "half_read", f->name, n, total, transposed);
         for (i = 0; i < (int)count; i++) if (fabsf(w[i]) > 1e30f) w[i] = 1;
         fold__bf16_pack(kernels, bytes, w, total, n, transposed);
@@ -343,7 +343,7 @@ static void test_half_product(const fold__kernels *f, int tries)
 static void test_weight_grad(const fold__kernels *f, int tries, int apart)
 {
     int t, i, j, r, exact = strcmp(f->name, "cblas") != 0;
-    if (apart && !f->weight_grad_apart) return;
+    if (apart && !f->weight_grad_separate) return;
     for (t = 0; t < tries; t++) {
         const int tall = t % 16 == 1, large = t % 64 == 17; /* more weight rows or rows than one block of a gradient has */
         const int packed = t % 32 == 9; /* operands that are packed */
@@ -361,7 +361,7 @@ static void test_weight_grad(const fold__kernels *f, int tries, int apart)
             for (r = 0; r < m; r++) acc = ma(f, fold__at(&x.r, r)[i], fold__at(&dy.r, r)[j], acc);
             expect[i * ldw + j] = apart ? expect[i * ldw + j] + acc : acc;
         }
-        (apart ? f->weight_grad_apart : f->weight_grad)(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch);
+        (apart ? f->weight_grad_separate : f->weight_grad)(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch);
         for (i = 0; i < (int)all; i++) {
             int ok = exact ? same(expect[i], dw[i]) : fabs((double)expect[i] - (double)dw[i]) <= 1e-4 * (1.0 + fabs((double)expect[i]));
             HOLDS(ok, "weight_grad", f->name, m, k, n);
@@ -773,10 +773,10 @@ static strided strided_copy(const strided *s)
 }
 
 enum { QUERY, KEY, VALUE, D_OUT, OUT, NORMS, D_QUERY, D_KEY, D_VALUE, OPERANDS };
-typedef struct { fold__attention_call call; strided o[OPERANDS]; fold__adjacency sight; } attention;
+typedef struct { fold__attention_call call; strided o[OPERANDS]; fold__adjacency adjacency; } attention;
 static void attention_point(attention *a)
 {
-    if (a->call.sight) a->call.sight = &a->sight;
+    if (a->call.adjacency) a->call.adjacency = &a->adjacency;
     a->call.query = a->o[QUERY].r; a->call.key = a->o[KEY].r; a->call.value = a->o[VALUE].r; a->call.d_out = a->o[D_OUT].r;
     a->call.out = a->o[OUT].r; a->call.norms = a->o[NORMS].r;
     a->call.d_query = a->o[D_QUERY].r; a->call.d_key = a->o[D_KEY].r; a->call.d_value = a->o[D_VALUE].r;
@@ -823,26 +823,26 @@ static void attention_look(attention *a, int most)
                 }
     }
     first_reader[keys] = n;
-    const fold__adjacency sight = { first, seen, first_reader, reader, weight_at, 0 };
-    a->sight = sight;
-    a->call.sight = &a->sight;
+    const fold__adjacency adjacency = { first, seen, first_reader, reader, weight_at, 0 };
+    a->adjacency = adjacency;
+    a->call.adjacency = &a->adjacency;
 }
 static void attention_shut(attention *a)
 {
-    const fold__adjacency *s = &a->sight;
-    const int *const all[5] = { s->first, s->seen, s->first_reader, s->reader, s->weight_at };
-    for (int i = 0; i < 5 && a->call.sight; i++) free((void *)(uintptr_t)all[i]);
+    const fold__adjacency *s = &a->adjacency;
+    const int *const all[5] = { s->query_start, s->key_of, s->key_start, s->query_of, s->weight_at };
+    for (int i = 0; i < 5 && a->call.adjacency; i++) free((void *)(uintptr_t)all[i]);
 }
 
 static float *row_of(const fold_rows *r, int row, int col) { return r->base + (ptrdiff_t)row * r->stride + col; }
 static int seen_by(const fold__attention_call *c, int query)
 {
     const int seen = c->causal ? query + 1 + c->keys - c->queries : c->keys;
-    if (c->sight) return c->sight->first[query + 1] - c->sight->first[query];
+    if (c->adjacency) return c->adjacency->query_start[query + 1] - c->adjacency->query_start[query];
     return seen < 0 ? 0 : seen;
 }
 /* The j-th key that a query sees; the most that one sees. */
-static int key_seen(const fold__attention_call *c, int query, int j) { return c->sight ? c->sight->seen[c->sight->first[query] + j] : j; }
+static int key_seen(const fold__attention_call *c, int query, int j) { return c->adjacency ? c->adjacency->key_of[c->adjacency->query_start[query] + j] : j; }
 static size_t most_seen(const fold__attention_call *c)
 {
     int most = c->keys;
@@ -883,7 +883,7 @@ static void forward_reference(const fold__kernels *f, const fold__attention_call
     for (int head = 0; head < c->heads; head++)
         for (int i = 0; i < c->queries; i++) {
             const int seen = seen_by(c, i);
-            float norm[2] = { c->sight ? -(float)INFINITY : 0.0f, 0.0f };
+            float norm[2] = { c->adjacency ? -(float)INFINITY : 0.0f, 0.0f };
             if (seen) weights_reference(f, c, head, i, 0, weight, norm);
             if (c->norms.base) memcpy(row_of(&c->norms, i, 2 * head), norm, sizeof norm);
             for (int t = 0; t < c->value_width; t++) {
@@ -1348,7 +1348,7 @@ static void one_long_list(void)
         fold__kernels timed = *m->kernels;
         untimed = m->kernels;
         timed.weight_grad = timed_weight_grad;
-        timed.weight_grad_apart = NULL;
+        timed.weight_grad_separate = NULL;
         m->kernels = &timed;
         const fold_param W = fold_weight_new(m, "wide", WIDE, WIDE);
         fold_ctx_desc d = fold_ctx_desc_default();

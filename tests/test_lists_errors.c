@@ -327,11 +327,11 @@ static void mistaken_caches(void)
     BAD(fold_attention_step(f, &cache, x.v, x.l3, x.l3), BAD_SHAPE, "attention_step", "-1, 3 and 3 rows");
     BAD(fold_attention_step(f, &cache, x.l4, x.l4, x.l4), BAD_SHAPE, "0 rows, and 4 more", "capacity of 3");
     CHECK(!fold_node_is_null(fold_attention_step(f, &cache, x.v, x.v, x.v)));
-    BAD(fold_attention_step(f, &cache, x.v, x.v, x.v), BAD_STATE, "attention_step", "fold_cache_keep");
-    CHECK_INT(fold_cache_keep(&cache, 1), FOLD_BAD_ARGUMENT); /* what was recorded has not run */
-    CHECK_INT(fold_cache_keep(&cache, -1), FOLD_BAD_ARGUMENT);
-    CHECK_INT(fold_cache_keep(NULL, 0), FOLD_BAD_ARGUMENT);
-    CHECK_INT(fold_cache_keep(&cache, 0), FOLD_OK);
+    BAD(fold_attention_step(f, &cache, x.v, x.v, x.v), BAD_STATE, "attention_step", "fold_cache_truncate");
+    CHECK_INT(fold_cache_truncate(&cache, 1), FOLD_BAD_ARGUMENT); /* what was recorded has not run */
+    CHECK_INT(fold_cache_truncate(&cache, -1), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_cache_truncate(NULL, 0), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_cache_truncate(&cache, 0), FOLD_OK);
     const fold_node y = fold_attention_step(f, &cache, x.l3, x.l3, x.l3);
     CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
     CHECK_INT(cache.length, 3);

@@ -993,7 +993,7 @@ static void grow_together(fold_model *m, const setting *s)
         fold_ctx_reset(f);
         for (int i = 0; i < SEQUENCES; i++) {
             grown *g = &all[i];
-            if (step == 30) CHECK_INT(fold_cache_keep(&g->cache, g->at -= 17), FOLD_OK);
+            if (step == 30) CHECK_INT(fold_cache_truncate(&g->cache, g->at -= 17), FOLD_OK);
             count[i] = step ? g->at < g->length : 25 * i;
             if (step && !count[i]) continue;
             found[left++] = fold_attention_step(f, &g->cache, grown_rows(f, g, 0, count[i]), grown_rows(f, g, 1, count[i]),
@@ -1225,7 +1225,7 @@ static void one_step(void)
             CHECK_INT(cache.length, step + 1);
         }
         y = fold_attention_step(f, &cache, in, in, in);
-        CHECK(fold_cache_keep(&cache, 2) == FOLD_OK);
+        CHECK(fold_cache_truncate(&cache, 2) == FOLD_OK);
         z = fold_attention_step(f, &cache, in, in, in);
         CHECK_SAYS(!fold_run(f, &z, 1), "%s", fold_ctx_message(f)); /* it needs not what was given up */
         CHECK_INT(cache.length, 3);
@@ -1236,7 +1236,7 @@ static void one_step(void)
         z = fold_attention_step(other, &cache, in, in, in);
         if (!eager) {
             CHECK_INT(fold_run(f, &y, 1), FOLD_BAD_STATE);
-            CHECK_TEXT(fold_ctx_message(f), "was given up, by fold_cache_keep or for another recording");
+            CHECK_TEXT(fold_ctx_message(f), "was given up, by fold_cache_truncate or for another recording");
         }
         CHECK_INT(cache.length, 3);
         CHECK_SAYS(!fold_run(other, &z, 1), "%s", fold_ctx_message(other));

@@ -218,7 +218,7 @@ static void stream_together(fold_model *m, const setting *s, const stream_form *
         int count[STREAMS];
         left = 0;
         fold_ctx_reset(f);
-        if (step == 30) CHECK_INT(fold_cache_keep(&all[1].past, all[1].at = 0), FOLD_OK);
+        if (step == 30) CHECK_INT(fold_cache_truncate(&all[1].past, all[1].at = 0), FOLD_OK);
         for (int i = 0; i < STREAMS; i++) {
             count[i] = rows_of_step(step, i);
             if (all[i].at + count[i] > LAST) count[i] = -1;
@@ -339,10 +339,10 @@ static void mistakes_of_windows(void)
     SAYS(fold_conv1d_step(f, &past, x, other, none, NULL), "conv1d_step: the filter needs inputs");
     SAYS(fold_attention_step(f, &past, x, x, x), "attention_step: the cache has no memory, or no good sizes: capacity 10, 0 heads");
     past.length = 7;
-    for (int kept = 1; kept < 7; kept++) CHECK_INT(fold_cache_keep(&past, kept), FOLD_BAD_ARGUMENT);
+    for (int kept = 1; kept < 7; kept++) CHECK_INT(fold_cache_truncate(&past, kept), FOLD_BAD_ARGUMENT);
     CHECK_INT(past.length, 7);
-    CHECK_INT(fold_cache_keep(&past, 7), FOLD_OK);
-    CHECK_INT(fold_cache_keep(&past, 0), FOLD_OK);
+    CHECK_INT(fold_cache_truncate(&past, 7), FOLD_OK);
+    CHECK_INT(fold_cache_truncate(&past, 0), FOLD_OK);
     fold_ctx_desc training = fold_ctx_desc_default();
     training.training = 1;
     fold_ctx_free(f);

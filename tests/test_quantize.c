@@ -136,7 +136,7 @@ static void all_ways(const char *isa, int tables, int bits)
     fold_quantize_desc small = fold_quantize_desc_default();
     net n;
     double off = 0, size = 0;
-    small.least = 1;
+    small.min_values = 1;
     small.tables = tables;
     small.bits = bits;
     if (!net_open(&n, isa, 1)) {
@@ -386,8 +386,8 @@ static void refusals(void)
     net_open(&n, NULL, 1);
     net_open(&other, NULL, 1);
     fold_model_quantize(n.m, &d);
-    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: least is -1");
-    d.least = 1;
+    says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: min_values is -1");
+    d.min_values = 1;
     d.bits = 4;
     fold_model_quantize(n.m, &d);
     says(&n, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is 4, must be 8 or 16");
@@ -1047,7 +1047,7 @@ static void in_a_block(void)
     fold_model_free(n.m);
 }
 
-/* Which weights become bytes, by their sides: outputs from 16 on, inputs up to 131072, values from `least` on. */
+/* Which weights become bytes, by their sides: outputs from 16 on, inputs up to 131072, values from `min_values` on. */
 static void by_their_sides(void)
 {
     static const struct { int rows, columns; unsigned uses; int bits; } cases[] = {

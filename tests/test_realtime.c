@@ -270,7 +270,7 @@ static fold_node record_agent(fold_ctx *f, const net *n, world *w, int i, int fr
     near = fold_list_input(f, w->points[0], (i + frame) % ROWS, fold_shape1(H)); /* some have none */
     near = fold_out(f, fold_call_list(f, n->near, &after.h, 1, &near), 0);
     if (!training) {
-        if (w->cache[i].length + 3 > CACHED) must(f, fold_cache_keep(&w->cache[i], i % 3));
+        if (w->cache[i].length + 3 > CACHED) must(f, fold_cache_truncate(&w->cache[i], i % 3));
         near = fold_attention_step(f, &w->cache[i], near, x, after.h);
     }
     return fold_linear(f, near, n->V, n->v);
@@ -540,7 +540,7 @@ static void list_of_calls(void)
                 if (!replayed) memcpy(want[step], h, sizeof h);
                 CHECK_SAYS(!memcmp(want[step], h, sizeof h), "way %d, step %d: other bits than recorded anew", way, step);
 #ifndef FOLD__MOVE_ARRAYS /* there each replay may find that something has moved */
-                if (replayed && step == 3) CHECK_INT(f->run->tape.first != NULL, way == LISTED);
+                if (replayed && step == 3) CHECK_INT(f->run->commands.first != NULL, way == LISTED);
                 if (replayed && step > 2) CHECK_INT(fold_ctx_stats(f).bytes, bytes);
 #endif
             }

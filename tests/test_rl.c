@@ -186,10 +186,10 @@ static void moments(void)
     for (int bad = 0; bad < 5; bad++) {
         fold_rl_moments wrong = s;
         const float was = seen[3];
-        if (bad == 0) wrong.within = NAN;
-        if (bad == 1) wrong.within = -1;
-        if (bad == 2) wrong.beyond = NAN;
-        if (bad == 3) wrong.beyond = -0.5f;
+        if (bad == 0) wrong.epsilon_inside = NAN;
+        if (bad == 1) wrong.epsilon_inside = -1;
+        if (bad == 2) wrong.epsilon_outside = NAN;
+        if (bad == 3) wrong.epsilon_outside = -0.5f;
         if (bad == 4) wrong.clip = NAN;
         CHECK_INT(fold_rl_moments_apply(m, &wrong, seen, ROWS), 0);
         CHECK_NEAR(seen[3], was, 0);

@@ -391,7 +391,7 @@ static const struct setting {
     { 'f', OF(fold_param_desc, init_scale), start_given, call_param, "parameter 'q'", FINITE },
     { 'i', OF(fold_param_desc, uses), start_param, call_param, "parameter 'q'", "in [0, 15]", { 16, 0xffff, -1, END }, { 0, 1, 2, 4, 7, END } },
     { 'i', OF(fold_param_desc, rate_set), start_param, call_param, "parameter 'q'", "in [0, 15]", { -1, 16, END }, { 0, 15, END } },
-    { 'i', OF(fold_quantize_desc, least), start_quantize, call_quantize, "fold_model_quantize", "in [0, inf)", { -1, END }, { 0, 5, END } },
+    { 'i', OF(fold_quantize_desc, min_values), start_quantize, call_quantize, "fold_model_quantize", "in [0, inf)", { -1, END }, { 0, 5, END } },
     { 'i', OF(fold_quantize_desc, bits), start_quantize, call_quantize, "fold_model_quantize", "8 or 16", { -8, 7, 12, 32, END }, { 0, 8, 16, END } },
     { 'i', OF(fold_conv_desc, stride), start_zero, call_conv1d, "conv1d", STEPS },
     { 'i', OF(fold_conv_desc, padding), start_zero, call_conv1d, "conv1d", STEPS },

@@ -567,7 +567,7 @@ static void make_bytes(grown *g, uint64_t seed)
     fold_ctx *f = fold_ctx_new(g->m, NULL);
     grow(g, f, seed);
     fold_ctx_free(f);
-    all.least = 1;
+    all.min_values = 1;
     CHECK(fold_model_quantize(g->m, &all) == FOLD_OK);
 }
 
@@ -682,7 +682,7 @@ static void expect(fold_ctx *f, fold_node x, fold_node y, fold_status status, co
 static void own_forward(const fold_op_call *c) { (void)c; }
 static const char *own_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out) { return (void)n_in, (void)attr, out[0] = in[0], (const char *)NULL; }
 
-static int prints_none(const fold_seen *seen, fold_writer *write, void *writer, void *user) { return (void)write, (void)writer, (void)user, seen->own != NULL; }
+static int prints_none(const fold_seen *seen, fold_writer *write, void *writer, void *user) { return (void)write, (void)writer, (void)user, seen->user_op != NULL; }
 
 static void refused(void)
 {
@@ -715,11 +715,11 @@ static void refused(void)
     expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is an op of your own");
     const fold_to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
     fold_to_c_desc desc = fold_to_c_desc_default();
-    desc.own = prints_none;
+    desc.print_op = prints_none;
     desc.in = &from;
     desc.out = &y;
     desc.n_in = desc.n_out = 1;
-    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: fold_to_c_desc.own does not know it") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: fold_to_c_desc.print_op does not know it") != NULL);
     expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_OK, "");
     expect(f, x, fold_use(f, huge), FOLD_OK, ""); /* outputs that no call makes */
     expect(f, x, fold_reshape(f, fold_use(f, wide), fold_shape1(64)), FOLD_OK, "");
