@@ -19,6 +19,7 @@ family() { # all companions, each included twice
     own_headers "$out"
     two_files "C99" "$CC -std=c99" -DIMPLEMENTS ""
     step "all public names begin with fold_" all_begin_with_fold "$out/a.o"
+    older_versions
     has_cpp "companions in C++" "" || return
     private="-DIMPLEMENTS -DFOLD_STATIC"
     two_files "C++17, FOLD_STATIC" "$CXX -x c++ -std=c++17" "$private" "$private"
@@ -33,6 +34,22 @@ two_files() { # title, compiler, flags of the file with main, flags of the other
     step "companions, $title: linked" ${compiler%% *} -o "$out/family" "$out/a.o" "$out/b.o" -lm
     step "companions, $title: calls" "$out/family"
 }
+
+older_versions() { # each companion needs the version that is beside it, and says which it found instead
+    set -- $(sed -n 's/^#define FOLD_VERSION_[A-Z]* //p' fold.h)
+    needed=$1.$2.$3
+    if [ "$3" -gt 0 ]; then set -- "$1" "$2" "$(($3 - 1))"; else set -- "$1" "$(($2 - 1))" 999; fi
+    mkdir -p "$out/older"
+    printf '#define FOLD_H\n#define FOLD_VERSION "%s"\n' "$1.$2.$3" >"$out/older/fold.h"
+    printf '#define FOLD_VERSION_%s %s\n' MAJOR "$1" MINOR "$2" PATCH "$3" >>"$out/older/fold.h"
+    for each in draw fit onnx rl to_c torch; do
+        step "fold_$each.h refuses an older fold.h" refuses_older "fold_$each.h" "$needed" "$1.$2.$3"
+    done
+}
+refuses_older() ( # companion, the version that it needs, the one that it finds
+    ! $CC -I"$out/older" -fsyntax-only -x c "examples/$1" 2>"$out/refused" &&
+        grep "#error.*$1 needs fold.h $2" "$out/refused" && grep "fold.h is version.*$3" "$out/refused"
+)
 
 # -- CMake and pkg-config ------------------------------------------------------------------------------
 # They take a copy of what is theirs, so that nothing else helps. To save time its library is not optimised.
