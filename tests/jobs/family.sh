@@ -19,6 +19,8 @@ family() { # all companions, each included twice
     own_headers "$out"
     two_files "C99" "$CC -std=c99" -DIMPLEMENTS ""
     step "all public names begin with fold_" all_begin_with_fold "$out/a.o"
+    two_files "hidden visibility" "$CC -std=c99 -fvisibility=hidden" -DIMPLEMENTS ""
+    shared_library
     older_versions
     has_cpp "companions in C++" "" || return
     private="-DIMPLEMENTS -DFOLD_STATIC"
@@ -26,13 +28,21 @@ family() { # all companions, each included twice
     step "FOLD_STATIC makes all names private" test "$(nm "$out/a.o" | grep -c ' [TDBRC] ')" = 1
 }
 all_begin_with_fold() { ! nm "$1" | awk '$2 ~ /^[TDBRC]$/ && $3 !~ /^_?(fold_|main$)/' | grep .; }
-two_files() { # title, compiler, flags of the file with main, flags of the other
-    title=$1 compiler=$2 first=$3 other=$4
+two_files() { # title, compiler, flags of the file with main, flags of the other, more to link
+    title=$1 compiler=$2 first=$3 other=$4 more=${5:-}
     set -- $compiler $warnings -O0 -I"$out" -I. -Iexamples -c tests/programs/family.c -o
     step "companions, $title: the file with main" "$@" "$out/a.o" -DFAMILY_MAIN $first
     step "companions, $title: the other" "$@" "$out/b.o" $other
-    step "companions, $title: linked" ${compiler%% *} -o "$out/family" "$out/a.o" "$out/b.o" -lm
+    step "companions, $title: linked" ${compiler%% *} -o "$out/family" "$out/a.o" "$out/b.o" $more -lm
     step "companions, $title: calls" "$out/family"
+}
+shared_library() { # has them all and exports what they declare; a program has neither
+    set -- $CC -std=c99 -O0 -fvisibility=hidden -I"$out" -I. -Iexamples -x c tests/programs/family.h
+    step "companions, shared library" "$@" -fPIC -shared -DIMPLEMENTS -o "$out/libfamily.so" -lm
+    two_files "shared library" "$CC -std=c99 -fvisibility=hidden" "" "" "-L$out -lfamily -Wl,-rpath,$out"
+    "$@" -E | grep '^extern .*fold_' | grep -oE 'fold_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$out/declared"
+    nm -D --defined-only "$out/libfamily.so" | sed -n 's/.* T //p' | sort >"$out/exported"
+    step "companions, shared library: it exports what they declare" cmp "$out/declared" "$out/exported"
 }
 
 older_versions() { # each companion needs the version that is beside it, and says which it found instead
