@@ -117,7 +117,8 @@ installed() { # title, options…: found there by find_package and by pkg-config
     step "$way: configured" cmake -S "$fold" -B "$made" "-DCMAKE_INSTALL_PREFIX=$place" "$@" &&
         step "$way: built" cmake --build "$made" && step "$way: installed" cmake --install "$made" || return
     case $* in *FOLD_THREADS*) define=FAMILY_POOL ;; *) define=FAMILY ;; esac
-    project "$way, find_package" "$both" fold::compiled "find_package(fold 0.3 REQUIRED)
+    version=$(sed -nE 's/^#define FOLD_VERSION_(MAJOR|MINOR) //p' fold.h | paste -sd . -)
+    project "$way, find_package" "$both" fold::compiled "find_package(fold $version REQUIRED)
         add_compile_definitions($define)" "-DCMAKE_PREFIX_PATH=$place"
     needs "$way, pkg-config" pkg-config || return
     set -- $(PKG_CONFIG_PATH=$(echo "$place"/lib*/pkgconfig) pkg-config --cflags --libs fold)
