@@ -25,6 +25,10 @@
 #endif
 #include FOLD_FILENAME
 #endif
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#pragma message("fold.h is version " FOLD_VERSION)
+#error "fold_draw.h needs fold.h 0.3.0 or later"
+#endif
 #ifndef FOLD_NO_TEXT
 
 #ifdef __cplusplus
@@ -56,7 +60,6 @@ FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user
 #define FOLD__DRAW_IMPLEMENTED
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,38 +70,11 @@ typedef struct fold_draw__text {
     fold_writer *write;
     void *user;
     int quote, stopped;
-    size_t count;
-    char buffer[400];
 } fold_draw__text;
-
-static fold_draw__text fold_draw__text_of(fold_writer *write, void *user, int quote)
-{
-    fold_draw__text text;
-    text.write = write;
-    text.user = user;
-    text.quote = quote;
-    text.stopped = !write;
-    text.count = 0;
-    return text;
-}
-
-static fold_status fold_draw__end(fold_draw__text *text)
-{
-    if (text->count && !text->stopped) text->stopped = (text->write)(text->buffer, text->count, text->user);
-    text->count = 0;
-    return text->stopped ? FOLD_IO : FOLD_OK;
-}
 
 static void fold_draw__bytes(fold_draw__text *text, const char *from, size_t count)
 {
-    while (count && !text->stopped) {
-        const size_t left = sizeof text->buffer - text->count, part = count < left ? count : left;
-        memcpy(text->buffer + text->count, from, part);
-        text->count += part;
-        from += part;
-        count -= part;
-        if (text->count == sizeof text->buffer) fold_draw__end(text);
-    }
+    if (count && !text->stopped) text->stopped = (text->write)(from, count, text->user);
 }
 
 /* Writes text of up to 300 bytes. Names go by fold_draw__name, whatever their length. */
@@ -409,7 +385,7 @@ static void fold_draw__clusters(fold_draw__text *text, const fold_draw__plan *pl
 FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user)
 {
     fold_draw__plan plan;
-    fold_draw__text text = fold_draw__text_of(write, user, FOLD_DRAW__JSON);
+    fold_draw__text text = { write, user, FOLD_DRAW__JSON, !write };
     const fold_status status = fold_draw__copy(f, &plan);
     if (status) return status;
     fold_draw__put(&text, "digraph fold {\n  rankdir=LR; fontname=\"sans-serif\"; label=\"");
@@ -428,7 +404,7 @@ FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user)
                 fold_draw__put(&text, "  n%lu -> n%lu;\n", (unsigned long)fold_draw__operand(&plan, &plan.node[id], i), (unsigned long)id);
     fold_draw__put(&text, "}\n");
     fold_draw__free(&plan);
-    return fold_draw__end(&text);
+    return text.stopped ? FOLD_IO : FOLD_OK;
 }
 
 /* ---- a picture ------------------------------------------------------------------------------- */
@@ -623,7 +599,7 @@ static void fold_draw__svg_legend(fold_draw__text *text, const fold_draw__plan *
 FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
 {
     fold_draw__plan plan;
-    fold_draw__text text = fold_draw__text_of(write, user, FOLD_DRAW__XML);
+    fold_draw__text text = { write, user, FOLD_DRAW__XML, !write };
     const fold_status status = fold_draw__copy(f, &plan);
     if (status) return status;
     int lanes = fold_draw__lay_out(&plan), hidden = 0;
@@ -644,7 +620,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
     fold_draw__svg_legend(&text, &plan, FOLD_DRAW__TOP + lanes + 20);
     fold_draw__put(&text, "</svg>\n");
     fold_draw__free(&plan);
-    return fold_draw__end(&text);
+    return text.stopped ? FOLD_IO : FOLD_OK;
 }
 
 /* ---- times ----------------------------------------------------------------------------------- */
@@ -681,16 +657,12 @@ static int fold_draw__event(const fold_seen *seen, void *user)
 
 FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user)
 {
-    fold_draw__events events;
-    memset(&events, 0, sizeof events);
-    events.text = fold_draw__text_of(write, user, FOLD_DRAW__JSON);
-    events.thread = -1;
+    fold_draw__events events = { { write, user, FOLD_DRAW__JSON, !write }, fold_ctx_model(f), 0, -1 };
     if (!f) return FOLD_BAD_ARGUMENT;
-    events.m = fold_ctx_model(f);
     fold_draw__put(&events.text, "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"fold\"}}");
     fold_ctx_visit_times(f, fold_draw__event, &events);
     fold_draw__put(&events.text, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%lu}}\n", events.dropped);
-    return fold_draw__end(&events.text);
+    return events.text.stopped ? FOLD_IO : FOLD_OK;
 }
 
 #endif /* FOLD_DRAW_IMPLEMENTATION */

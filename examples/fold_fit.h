@@ -21,6 +21,10 @@
 #endif
 #include FOLD_FILENAME
 #endif
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#pragma message("fold.h is version " FOLD_VERSION)
+#error "fold_fit.h needs fold.h 0.3.0 or later"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -215,15 +219,6 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void)
 
 static int fold_fit__is_finite(double value) { return value - value == 0; }
 
-/* Writes a text; one that is too long is cut. */
-static void fold_fit__format(char *text, size_t size, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fold_format(text, size, format, args);
-    va_end(args);
-}
-
 /* A setting and its range, whose upper end is out of it if open. */
 typedef struct fold_fit__setting {
     const char *owner, *name;
@@ -233,12 +228,9 @@ typedef struct fold_fit__setting {
 
 static int fold_fit__setting_ok(fold_ctx *f, const fold_fit__setting *it)
 {
-    char shown[32], low[32], high[32];
-    const double values[3] = { it->value, it->low, it->high };
-    char *const texts[3] = { shown, low, high };
+    const char *message = it->is_whole ? "fit: %s%s is %.0f, must be in [%.0f, %.0f%c" : "fit: %s%s is %g, must be in [%g, %g%c";
     if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high)) return 1;
-    for (int i = 0; i < 3; i++) fold_fit__format(texts[i], 32, it->is_whole && fold_fit__is_finite(values[i]) ? "%.0f" : "%g", values[i]);
-    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: %s%s is %s, must be in [%s, %s%c", it->owner, it->name, shown, low, high, it->is_open ? ')' : ']');
+    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, message, it->owner, it->name, it->value, it->low, it->high, it->is_open ? ')' : ']');
 }
 
 static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings, size_t n)
@@ -334,15 +326,22 @@ static int fold_fit__write_note(const char *path, const char *note, int has_conf
     return done;
 }
 
+/* Writes a text; one that is too long is cut. */
+static void fold_fit__format(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fold_format(text, size, format, args);
+    va_end(args);
+}
+
 /* The note has the bits of the best metric, and the metric for people. */
 static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT__BLANKS])
 {
-    char bits_text[17];
     uint64_t bits;
     memcpy(&bits, &report->best, sizeof bits);
-    for (int i = 0; i < 16; i++) bits_text[i] = fold_fit__digits[bits >> (60 - 4 * i) & 15];
-    bits_text[16] = 0;
-    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %s, %g", report->best_epoch, bits_text, report->best);
+    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %08x%08x, %g", report->best_epoch, (unsigned)(bits >> 32), (unsigned)bits,
+                     report->best);
 }
 
 /* Reads it. Returns 0 if the file has none. */

@@ -52,6 +52,10 @@
 #endif
 #include FOLD_FILENAME
 #endif
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#pragma message("fold.h is version " FOLD_VERSION)
+#error "fold_onnx.h needs fold.h 0.3.0 or later"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -331,15 +335,14 @@ static void fold_onnx__format(char *text, size_t size, const char *format, ...)
    opened, what is refused is only a part of it, and other errors are those of the model. */
 static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format, ...)
 {
-    char reason[240], text[240];
+    char text[240];
     va_list args;
     if (o->failed) return 0;
+    fold_onnx__format(text, sizeof text, o->node.type ? "onnx: %.40s '%.60s': " : "onnx: ", o->node.type, o->node.name);
+    const size_t at = strlen(text);
     va_start(args, format);
-    fold_format(reason, sizeof reason, format, args);
+    fold_format(text + at, sizeof text - at, format, args);
     va_end(args);
-    if (o->node.type)
-        fold_onnx__format(text, sizeof text, "onnx: %.40s '%.60s': %s", o->node.type, o->node.name, reason);
-    else fold_onnx__format(text, sizeof text, "onnx: %s", reason);
     o->failed = 1;
     if (o->f) fold_ctx_fail(o->f, status, text);
     else if (status != FOLD_BAD_ARGUMENT) fold_model_fail(o->model, status, text);

@@ -19,6 +19,10 @@
 #endif
 #include FOLD_FILENAME
 #endif
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#pragma message("fold.h is version " FOLD_VERSION)
+#error "fold_rl.h needs fold.h 0.3.0 or later"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,10 +126,8 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 #if defined(FOLD_RL_IMPLEMENTATION) && !defined(FOLD__RL_IMPLEMENTED)
 #define FOLD__RL_IMPLEMENTED
-#include <float.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
@@ -138,14 +140,15 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 #pragma fp_contract(off)
 #endif
 
-static fold_status fold_rl__fail(fold_model *m, fold_status status, const char *format, ...)
+/* Makes an error of the context, or of the model if there is none. */
+static fold_status fold_rl__fail(fold_model *m, fold_ctx *f, fold_status status, const char *format, ...)
 {
     char message[256];
     va_list args;
     va_start(args, format);
     fold_format(message, sizeof message, format, args);
     va_end(args);
-    return fold_model_fail(m, status, message);
+    return f ? fold_ctx_fail(f, status, message) : fold_model_fail(m, status, message);
 }
 /* By fold_finite, since comparisons with NaN are what unsafe flags get wrong. */
 static int fold_rl__within(float value, double low, double high)
@@ -155,7 +158,7 @@ static int fold_rl__within(float value, double low, double high)
 static const char *fold_rl__join(char joined[128], fold_model *m, const char *name, const char *part)
 {
     if (strlen(name) + strlen(part) > 126) {
-        fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl.h: the name '%.40s' is too long", name);
+        fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl.h: the name '%.40s' is too long", name);
         name = "";
     }
     strcpy(joined, name);
@@ -199,7 +202,7 @@ static void fold_rl__body(fold_ctx *f, const fold_node *in, fold_node *out, cons
 FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy)
 {
     fold_cell_desc d = fold_cell_desc_default();
-    if (!policy) return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: there is no policy");
+    if (!policy) return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: there is no policy");
     const int states = policy->memory.hidden ? 1 + policy->memory.has_c : 0;
     d.name = name;
     d.body = fold_rl__body;
@@ -337,12 +340,12 @@ static int fold_rl__are_there(const fold_rl_moments *moments)
 FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
 {
     if (!fold_rl__are_there(moments) || (!values && rows > 0))
-        return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
-    if (rows < 0) return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: there are no moments or values");
+    if (rows < 0) return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
     const size_t n = (size_t)moments->n, added = (size_t)rows;
     for (size_t i = 0; i < added * n; i++)
         if (!fold_rl__within(values[i], -1e18, 1e18))
-            return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
                             (int)(i % n), (int)(i / n), (double)values[i]);
     float *mean = fold_values_write_begin(m, moments->mean), *variance = fold_values_write_begin(m, moments->variance);
     float *rest = fold_values_write_begin(m, moments->rest), *count = fold_values_write_begin(m, moments->count);
@@ -405,7 +408,7 @@ FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
     }
     const uint64_t n = fold_tensors_at(t, at[0]).count, variances = fold_tensors_at(t, at[1]).count;
     if (n != variances || n < 1 || n > 1 << 24) {
-        fold_rl__fail(m, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances", name ? name : "", (unsigned long)n,
+        fold_rl__fail(m, NULL, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances", name ? name : "", (unsigned long)n,
                  (unsigned long)variances);
         return moments;
     }
@@ -439,13 +442,13 @@ static int fold_rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
     for (int episode = 0, first = 0; episode < e->episodes; episode++) {
         const int length = e->length[episode];
         if (length < 0 || length > INT_MAX - first)
-            return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps, after %d", episode, length, first), 0;
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps, after %d", episode, length, first), 0;
         if (e->after && !fold_finite(&e->after[episode], 1))
-            return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode,
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode,
                             (double)e->after[episode]), 0;
         for (int step = 0; step < length; step++, first++)
             if (!fold_finite(&e->reward[first], 1) || !fold_finite(&e->value[first], 1))
-                return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
+                return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
                                 episode, step, (double)e->reward[first], (double)e->value[first]), 0;
     }
     return 1;
@@ -454,9 +457,9 @@ static int fold_rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
 FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage, float *target)
 {
     if (!e || (e->episodes > 0 && (!e->reward || !e->value || !e->length || !advantage)))
-        return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: there are no rewards, values, lengths or advantages");
     if (!fold_rl__within(discount, 0, 1) || !fold_rl__within(trace, 0, 1))
-        return fold_rl__fail(m, FOLD_BAD_ARGUMENT, "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]", (double)discount,
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]", (double)discount,
                         (double)trace);
     if (!fold_rl__episodes_ok(m, e)) return FOLD_BAD_ARGUMENT;
     for (int episode = 0, first = 0; episode < e->episodes; first += e->length[episode++]) {
@@ -484,36 +487,26 @@ FOLD_API int fold_rl_standardize(float *values, int n)
     return 1;
 }
 
-static fold_node fold_rl__fail_loss(fold_ctx *f, fold_status status, const char *format, ...)
-{
-    char message[256];
-    va_list args;
-    va_start(args, format);
-    fold_format(message, sizeof message, format, args);
-    va_end(args);
-    fold_ctx_fail(f, status, message);
-    return FOLD_NULL_NODE;
-}
-
 /* Whether x is a list with a row for each step; one node may stand for all where `or_one`. Otherwise the context has an error. */
 static int fold_rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
 {
     const int rows = fold_list_length(f, x);
     if (rows == n || (rows < 0 && or_one) || fold_node_is_null(x)) return 1; /* the op that meets null names it */
-    if (rows < 0) fold_rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows", name, n);
-    else fold_rl__fail_loss(f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name, rows, n);
+    if (rows < 0) fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows", name, n);
+    else fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name, rows, n);
     return 0;
 }
 
 FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
                            fold_node value)
 {
-    if (!o || !steps) return fold_rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps");
+    if (!o || !steps) return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: there are no settings or steps"), FOLD_NULL_NODE;
     const int n = steps->n;
-    if (!(o->clip > 0)) return fold_rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0", (double)o->clip);
+    if (!(o->clip > 0))
+        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0", (double)o->clip), FOLD_NULL_NODE;
     if (!fold_finite(&o->value_share, 1) || !fold_finite(&o->entropy_share, 1))
-        return fold_rl__fail_loss(f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
-                             (double)o->value_share, (double)o->entropy_share);
+        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
+                             (double)o->value_share, (double)o->entropy_share), FOLD_NULL_NODE;
     const int fits = fold_rl__fits(f, log_prob, "log_prob", n, 0) && fold_rl__fits(f, entropy, "entropy", n, 1) && fold_rl__fits(f, value, "value", n, 0);
     if (!fits) return FOLD_NULL_NODE;
     const fold_node old = fold_list_input_ref(f, steps->old_log_prob, n, fold_shape1(1));

@@ -41,6 +41,10 @@
 #endif
 #include FOLD_FILENAME
 #endif
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#pragma message("fold.h is version " FOLD_VERSION)
+#error "fold_to_c.h needs fold.h 0.3.0 or later"
+#endif
 #ifndef FOLD_NO_TEXT
 
 #ifdef __cplusplus
@@ -836,7 +840,6 @@ typedef struct fold_to_c__printer {
     const char *name;
     fold_writer *write;
     void *user;
-    size_t count;
     int stopped, scanning, widest;
     unsigned char wanted[sizeof fold_to_c__helpers / sizeof *fold_to_c__helpers];
     fold_to_c_result result;
@@ -852,7 +855,6 @@ typedef struct fold_to_c__printer {
     fold_to_c__slot *slot;
     fold_to_c__weight *weight;
     int not_eager; /* the context: what cannot be printed says so first */
-    char buffer[400];
 } fold_to_c__printer;
 
 /* Keeps the first error. */
@@ -861,9 +863,10 @@ static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const cha
     va_list args;
     if (p->result.status) return;
     p->result.status = status;
-    const int before = p->not_eager ? snprintf(p->result.message, sizeof p->result.message, "to_c: the context is not eager; ") : 0;
+    strcpy(p->result.message, p->not_eager ? "to_c: the context is not eager; " : "to_c: ");
+    const size_t at = strlen(p->result.message);
     va_start(args, format);
-    vsnprintf(p->result.message + before, sizeof p->result.message - (size_t)before, format + (before ? strlen("to_c: ") : 0), args);
+    fold_format(p->result.message + at, sizeof p->result.message - at, format, args);
     va_end(args);
 }
 
@@ -876,7 +879,7 @@ static int fold_to_c__grow(fold_to_c__printer *p, void *items, size_t *room, siz
     if (wanted <= *room) return 1;
     while (more < wanted) more *= 2;
     grown = realloc(old, more * size);
-    if (!grown) return fold_to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory"), 0;
+    if (!grown) return fold_to_c__fail(p, FOLD_NO_MEMORY, "no memory"), 0;
     memset((char *)grown + *room * size, 0, (more - *room) * size);
     memcpy(items, &grown, sizeof grown);
     *room = more;
@@ -893,10 +896,18 @@ static int fold_to_c__size(const fold_shape *shape)
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-static void fold_to_c__flush(fold_to_c__printer *p)
+/* Writes text, `@` being the prefix of names, to p->write; the own op's printer writes with it too. */
+static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
 {
-    if (p->count && !p->stopped) p->stopped = (p->write)(p->buffer, p->count, p->user) != 0;
-    p->count = 0;
+    fold_to_c__printer *p = (fold_to_c__printer *)user;
+    const char *from = (const char *)bytes, *at;
+    for (size_t length; size && !p->stopped && !p->scanning; from += length, size -= length) {
+        at = (const char *)memchr(from, '@', size);
+        length = at == from ? 1 : at ? (size_t)(at - from) : size;
+        if (at != from) p->stopped = (p->write)(from, length, p->user) != 0;
+        else p->stopped = (p->write)(p->name, strlen(p->name), p->user) || (p->write)("_", 1, p->user);
+    }
+    return p->stopped;
 }
 
 /* Marks what a text calls, and what that calls. */
@@ -913,19 +924,8 @@ static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 
 static void fold_to_c__text(fold_to_c__printer *p, const char *text)
 {
-    if (p->scanning) {
-        fold_to_c__scan(p, text);
-        return;
-    }
-    for (; *text && !p->stopped; text++) {
-        const size_t length = strlen(p->name);
-        if (p->count + length + 2 > sizeof p->buffer) fold_to_c__flush(p);
-        if (*text == '@') {
-            memcpy(p->buffer + p->count, p->name, length);
-            p->count += length;
-        }
-        p->buffer[p->count++] = *text == '@' ? '_' : *text;
-    }
+    if (p->scanning) fold_to_c__scan(p, text);
+    fold_to_c__bytes(text, strlen(text), p);
 }
 
 /* Writes text of up to 400 bytes, `@` being the prefix of names. */
@@ -934,7 +934,7 @@ static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
     char text[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    fold_format(text, sizeof text, format, args);
     va_end(args);
     fold_to_c__text(p, text);
 }
@@ -994,8 +994,8 @@ static void fold_to_c__refuse(fold_to_c__printer *p, const fold_seen *seen)
     for (size_t i = 0; i < sizeof fold_to_c__refused / sizeof *fold_to_c__refused; i++)
         if (!strcmp(fold_to_c__refused[i].name, seen->name)) why = fold_to_c__refused[i].why;
     if (seen->is_cell)
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s is a cell: record in an eager context, where its ops are calls", seen->name);
-    else fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: %s", seen->name, why);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s is a cell: record in an eager context, where its ops are calls", seen->name);
+    else fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: %s", seen->name, why);
 }
 
 static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
@@ -1098,11 +1098,11 @@ static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *
     }
     const fold_to_c__value *v = found->value < 0 ? NULL : &p->value[found->value];
     if (v && v->is == FOLD_TO_C__CONSTANT && v->is_ref) {
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is a fold_input_ref that is neither input nor state", what, name ? name : "");
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is a fold_input_ref that is neither input nor state", what, name ? name : "");
         return 0;
     }
     if (at && shape.rank && v && v->is != FOLD_TO_C__NOTHING) return 1;
-    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
     return 0;
 }
 
@@ -1114,7 +1114,7 @@ static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, i
     int value = (size_t)port->node.id < p->ids_room ? p->id[port->node.id] - 1 : -1;
     if (value < 0 && shape.rank) value = fold_to_c__value_of(p, port->node.id, &shape, FOLD_TO_C__CONSTANT);
     if (value < 0 || p->value[value].is != FOLD_TO_C__CONSTANT || p->value[value].param.id) {
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %s '%.60s' is no node of fold_input_ref or fold_input", what, name);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is no node of fold_input_ref or fold_input", what, name);
         return;
     }
     p->value[value].is = is;
@@ -1148,16 +1148,16 @@ static void fold_to_c__check_names(fold_to_c__printer *p)
     const fold_to_c_desc *desc = p->desc;
     const fold_to_c_port *all[3] = { desc->in, desc->out, desc->state };
     const int count[3] = { desc->n_in, desc->n_out, desc->n_state };
-    if (!fold_to_c__is_name(p->name)) fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C", p->name);
+    if (!fold_to_c__is_name(p->name)) fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is no name of C", p->name);
     for (int which = 0; which < 3; which++)
         for (int i = 0; i < count[which]; i++)
             if (!fold_to_c__is_name(all[which][i].name))
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' is no name of C, or one that the printed code uses",
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is no name of C, or one that the printed code uses",
                            all[which][i].name ? all[which][i].name : "");
             else
                 for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++) /* states are members, apart from arguments */
                     if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
-                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: two ports have the name '%.60s'", all[which][i].name);
+                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "two ports have the name '%.60s'", all[which][i].name);
 }
 
 /* Makes operands values, and finds what ports need. */
@@ -1204,9 +1204,9 @@ static void fold_to_c__mark(fold_to_c__printer *p)
             const fold_to_c__operand *operand = fold_to_c__in(p, call, k);
             const fold_to_c__value *from = operand->value < 0 ? NULL : &p->value[operand->value];
             if (!from || from->is == FOLD_TO_C__NOTHING)
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a list: lists are of any length", call->name);
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a list: lists are of any length", call->name);
             else if (from->is == FOLD_TO_C__CONSTANT && from->is_ref)
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s reads a fold_input_ref that is neither input nor state", call->name);
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a fold_input_ref that is neither input nor state", call->name);
             else if (from->call >= 0) p->call[from->call].needed = 1;
             if (call->op->kind != FOLD_TO_C__MAP) continue;
             call->broadcasts |= operand->size != 1 && operand->size != fold_to_c__size(&call->out);
@@ -1533,7 +1533,7 @@ static fold_to_c__string fold_to_c__format(const char *format, ...)
     fold_to_c__string s;
     va_list args;
     va_start(args, format);
-    vsnprintf(s.text, sizeof s.text, format, args);
+    fold_format(s.text, sizeof s.text, format, args);
     va_end(args);
     return s;
 }
@@ -1571,7 +1571,7 @@ static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int 
     w.param = param;
     if (!fold_param_value(p->m, param))
         fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
-                   "to_c: weight '%.60s' is in bytes or halves: print before fold_model_quantize (fold_to_c_desc.bytes makes bytes)",
+                   "weight '%.60s' is in bytes or halves: print before fold_model_quantize (fold_to_c_desc.bytes makes bytes)",
                    fold_param_name(p->m, param));
     return fold_to_c__weight_of(p, &w);
 }
@@ -2191,17 +2191,6 @@ static void fold_to_c__put_conv(fold_to_c__printer *p, const fold_to_c__call *ca
 
 /* -- ops of your own -- */
 
-static int fold_to_c__write_own(const void *bytes, size_t size, void *user)
-{
-    fold_to_c__printer *p = (fold_to_c__printer *)user;
-    char text[2] = { 0, 0 };
-    for (size_t i = 0; i < size; i++) {
-        text[0] = ((const char *)bytes)[i];
-        fold_to_c__text(p, text);
-    }
-    return p->stopped;
-}
-
 static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     fold_seen seen = call->seen;
@@ -2212,8 +2201,8 @@ static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *cal
         fold_to_c__put(p, "        const float *own_in%d = %s;\n", i, fold_to_c__place_of(p, call, i).text);
     }
     fold_to_c__put(p, "        float *own_out = %s;\n", fold_to_c__name_of(&p->value[call->value]).text);
-    if (p->desc->print_op(&seen, fold_to_c__write_own, p, p->desc->print_op_user))
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: %.60s cannot be printed: fold_to_c_desc.print_op does not know it", call->name);
+    if (p->desc->print_op(&seen, fold_to_c__bytes, p, p->desc->print_op_user))
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: fold_to_c_desc.print_op does not know it", call->name);
     fold_to_c__put(p, "    }\n");
 }
 
@@ -2278,7 +2267,7 @@ static float fold_to_c__finite_at(fold_to_c__printer *p, const fold_to_c__weight
 {
     const float value = fold_to_c__weight_at(p, w, row, column);
     if (value - value == 0.0f) return value;
-    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: '%.60s' has an infinity or a NaN, of which bytes have none",
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' has an infinity or a NaN, of which bytes have none",
                w->param.id ? fold_param_name(p->m, w->param) : "a constant");
     return 0.0f;
 }
@@ -2480,7 +2469,6 @@ static void fold_to_c__put_file(fold_to_c__printer *p)
     if (fold_to_c__agents(p) > 1) fold_to_c__put_agents(p);
     fold_to_c__put(p, "#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)\n#pragma GCC pop_options\n#endif\n");
     fold_to_c__put(p, "#endif /* @DECLARATIONS */\n");
-    fold_to_c__flush(p);
 }
 
 FOLD_API fold_to_c_desc fold_to_c_desc_default(void)
@@ -2495,14 +2483,14 @@ static void fold_to_c__plan(fold_to_c__printer *p)
     const fold_to_c_desc *desc = p->desc;
     fold_to_c__resolve(p);
     p->end = (fold_to_c__operand *)calloc((size_t)(desc->n_out + desc->n_state) + 1, sizeof *p->end);
-    if (!p->end) fold_to_c__fail(p, FOLD_NO_MEMORY, "to_c: no memory");
+    if (!p->end) fold_to_c__fail(p, FOLD_NO_MEMORY, "no memory");
     for (int i = 0; i < desc->n_out + desc->n_state && !p->result.status; i++) {
         const fold_to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
         const fold_shape shape = fold_node_shape(p->f, port->node);
         if (fold_to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name,
                          &p->end[i]) &&
             i >= desc->n_out && fold_to_c__size(&shape) != p->end[i].size)
-            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "to_c: state '%.60s' has %d floats, and the next %d", port->name, fold_to_c__size(&shape),
+            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "state '%.60s' has %d floats, and the next %d", port->name, fold_to_c__size(&shape),
                        p->end[i].size);
     }
     if (!p->result.status) fold_to_c__mark(p);
@@ -2540,13 +2528,13 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
     p.write = write;
     p.user = user;
     p.stopped = !write;
-    if (!f || !desc) fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "to_c: no context, or no desc");
+    if (!f || !desc) fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "no context, or no desc");
     else fold_to_c__check_names(&p);
     const fold_status seen = p.result.status ? FOLD_OK : fold_ctx_visit(f, fold_to_c__see, &p);
-    if (seen) fold_to_c__fail(&p, seen, "to_c: the recording cannot be visited");
+    if (seen) fold_to_c__fail(&p, seen, "the recording cannot be visited");
     if (!p.result.status) fold_to_c__plan(&p);
     for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) fold_to_c__put_file(&p); /* first it finds what is called */
-    if (p.stopped) fold_to_c__fail(&p, FOLD_IO, "to_c: the writer stopped");
+    if (p.stopped) fold_to_c__fail(&p, FOLD_IO, "the writer stopped");
     fold_to_c__free(&p);
     return p.result;
 }

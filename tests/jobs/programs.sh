@@ -144,27 +144,6 @@ cpp() {
         -fsyntax-only tests/programs/companions.c
 }
 
-family() { # all companions, each included twice, in two files of a program that has a draw.h, fit.h and data.h of its own
-    for each in draw fit data; do
-        name=$(echo "$each" | tr a-z A-Z)
-        printf '#ifndef %s_H\n#define %s_H\n#define %s_IMPLEMENTATION\nstatic int yours_%s(void) { return 2; }\n#endif\n' \
-            "$name" "$name" "$name" "$each" >"$out/$each.h"
-    done
-    two_files "C99" "$CC -std=c99" -DIMPLEMENTS ""
-    step "all public names begin with fold_" all_begin_with_fold "$out/a.o"
-    has_cpp "companions in C++" "" || return
-    two_files "C++17, FOLD_STATIC" "$CXX -x c++ -std=c++17" "-DIMPLEMENTS -DFOLD_STATIC" "-DIMPLEMENTS -DFOLD_STATIC"
-    step "FOLD_STATIC makes all names private" test "$(nm "$out/a.o" | grep -c ' [TDBRC] ')" = 1
-}
-all_begin_with_fold() { ! nm "$1" | awk '$2 ~ /^[TDBRC]$/ && $3 !~ /^_?(fold_|main$)/' | grep .; }
-two_files() { # title, compiler, flags of the file with main, flags of the other
-    step "companions, $1: the file with main" $2 $warnings -O0 -I"$out" -I. $3 -DFAMILY_MAIN -c -o "$out/a.o" \
-        tests/programs/family.c
-    step "companions, $1: the other" $2 $warnings -O0 -I"$out" -I. $4 -c -o "$out/b.o" tests/programs/family.c
-    step "companions, $1: linked" ${2%% *} -o "$out/family" "$out/a.o" "$out/b.o" -lm
-    step "companions, $1: calls" "$out/family"
-}
-
 # -- the bench ---------------------------------------------------------------------------------------
 bench() {
     step "the bench links" link_bench build/bench || return

@@ -20,6 +20,11 @@ static int calls(void)
     right += fold_torch_open_memory(NULL, "", 0) == NULL;
     right += fold_to_c(NULL, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT;
     right += fold_draw_svg(NULL, nowhere, NULL) == FOLD_BAD_ARGUMENT;
+#ifdef FAMILY_POOL /* a library with threads says so to its users */
+    fold_pool *pool = fold_pool_new(2);
+    right -= pool == NULL;
+    fold_pool_free(pool);
+#endif
     right += yours_draw() + yours_fit() + yours_data() == 6;
     return right;
 }

@@ -1,4 +1,4 @@
-/* All companions, for each file of a program that has a draw.h, fit.h and data.h of its own: cc -I. -IDIRECTORY. fold.h is
+/* All companions, for each file of a program that has a draw.h, fit.h and data.h of its own: cc -IDIRECTORY -I. -Iexamples. fold.h is
    left to them to include. One file defines IMPLEMENTS and holds the implementations; with FOLD_STATIC each does. */
 #include "data.h"
 #include "draw.h"
@@ -12,9 +12,9 @@
 #define FOLD_TORCH_IMPLEMENTATION
 #define FOLD_TO_C_IMPLEMENTATION
 #endif
-#include "examples/fold_draw.h"
-#include "examples/fold_fit.h"
-#include "examples/fold_onnx.h"
-#include "examples/fold_rl.h"
-#include "examples/fold_to_c.h"
-#include "examples/fold_torch.h"
+#include "fold_draw.h"
+#include "fold_fit.h"
+#include "fold_onnx.h"
+#include "fold_rl.h"
+#include "fold_to_c.h"
+#include "fold_torch.h"
