@@ -1,4 +1,4 @@
-/* fold.h - dynamic batching of neural networks in one C file.                     version 0.3.0
+/* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0-dev
 
    You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records it lazily,
    finds the operations of all samples that can run together, runs them as a few large batched kernels,
@@ -188,9 +188,9 @@
 #include <stdint.h>
 
 #define FOLD_VERSION_MAJOR 0
-#define FOLD_VERSION_MINOR 3
+#define FOLD_VERSION_MINOR 4
 #define FOLD_VERSION_PATCH 0
-#define FOLD_VERSION "0.3.0"
+#define FOLD_VERSION "0.4.0-dev"
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
@@ -877,7 +877,7 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
    context with dedupe.
    *edges that are not in [0, max_edges], or an index out of range, are an error of the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
-                             int most);
+                             int max_edges);
 /* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
    fold_input_ref may read the same memory: so a state goes from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);

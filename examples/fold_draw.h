@@ -25,9 +25,9 @@
 #endif
 #include FOLD_FILENAME
 #endif
-#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 4000
 #pragma message("fold.h is version " FOLD_VERSION)
-#error "fold_draw.h needs fold.h 0.3.0 or later"
+#error "fold_draw.h needs fold.h 0.4.0 or later"
 #endif
 #ifndef FOLD_NO_TEXT
 
@@ -351,9 +351,9 @@ static uint32_t fold_draw__operand(const fold_draw__plan *plan, const fold_draw_
 }
 static int fold_draw__drawn_before(const fold_draw__plan *plan, const fold_draw__node *node, int operand)
 {
-    enum { BACK = 16 };
+    enum { FOLD_DRAW__BACK = 16 };
     const uint32_t from = fold_draw__operand(plan, node, operand);
-    for (int i = operand; i > 0 && operand - i < BACK; i--)
+    for (int i = operand; i > 0 && operand - i < FOLD_DRAW__BACK; i--)
         if (fold_draw__operand(plan, node, i - 1) == from) return 1;
     return 0;
 }

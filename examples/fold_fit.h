@@ -21,9 +21,9 @@
 #endif
 #include FOLD_FILENAME
 #endif
-#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 4000
 #pragma message("fold.h is version " FOLD_VERSION)
-#error "fold_fit.h needs fold.h 0.3.0 or later"
+#error "fold_fit.h needs fold.h 0.4.0 or later"
 #endif
 
 #ifdef __cplusplus

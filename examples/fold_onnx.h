@@ -52,9 +52,9 @@
 #endif
 #include FOLD_FILENAME
 #endif
-#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 4000
 #pragma message("fold.h is version " FOLD_VERSION)
-#error "fold_onnx.h needs fold.h 0.3.0 or later"
+#error "fold_onnx.h needs fold.h 0.4.0 or later"
 #endif
 
 #ifdef __cplusplus
@@ -86,7 +86,7 @@ typedef struct fold_onnx_desc {
     const char *prefix; /* comes before the names of parameters: "left." lets a model hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
-    size_t most_bytes; /* of memory while the file is opened, parameters included; 0: 8 times its size and 64 MB */
+    size_t max_bytes; /* of memory while the file is opened, parameters included; 0: 8 times its size and 64 MB */
 } fold_onnx_desc;
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
@@ -371,17 +371,17 @@ static size_t fold_onnx__release(fold_onnx *o, fold_onnx__arena *arena)
 
 static int fold_onnx__over_budget(fold_onnx *o)
 {
-    return fold_onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.most_bytes",
+    return fold_onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.max_bytes",
                       (unsigned long)o->most);
 }
 /* Takes zeroed memory. There is a budget, so that a small file cannot ask for much. */
 static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
-    enum { CHUNK = 16384, HEAD = (sizeof(fold_onnx__chunk) + 15) / 16 * 16 };
+    enum { FOLD_ONNX__CHUNK = 16384, FOLD_ONNX__HEAD = (sizeof(fold_onnx__chunk) + 15) / 16 * 16 };
     const fold_memory memory = fold_model_memory(o->model);
     const size_t bytes = count > o->budget / size ? SIZE_MAX / 2 : (count * size + 15) / 16 * 16;
     if (!arena->first || arena->first->size - arena->used < bytes) {
-        const size_t room = bytes + HEAD > CHUNK ? bytes + HEAD : (size_t)CHUNK;
+        const size_t room = bytes + FOLD_ONNX__HEAD > FOLD_ONNX__CHUNK ? bytes + FOLD_ONNX__HEAD : (size_t)FOLD_ONNX__CHUNK;
         fold_onnx__chunk *chunk = room > o->budget ? NULL : (fold_onnx__chunk *)(memory.alloc)(room, 64, memory.user);
         if (!chunk && room > o->budget) fold_onnx__over_budget(o);
         if (!chunk) return fold_onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
@@ -389,7 +389,7 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
         chunk->next = arena->first;
         chunk->size = room;
         arena->first = chunk;
-        arena->used = HEAD;
+        arena->used = FOLD_ONNX__HEAD;
     }
     void *taken = (unsigned char *)arena->first + arena->used;
     arena->used += bytes;
@@ -570,17 +570,17 @@ static int fold_onnx__new_value(fold_onnx *o, const char *name)
    the first letters of long names. */
 static int fold_onnx__distance(const char *a, const char *b)
 {
-    enum { MOST = 63 };
-    int row[MOST + 1];
-    for (int k = 0; k <= MOST; k++) row[k] = k;
-    for (int i = 0; a[i] && i < MOST; i++)
-        for (int k = 0, before = row[0]++; b[k] && k < MOST; k++) {
+    enum { FOLD_ONNX__MAX = 63 };
+    int row[FOLD_ONNX__MAX + 1];
+    for (int k = 0; k <= FOLD_ONNX__MAX; k++) row[k] = k;
+    for (int i = 0; a[i] && i < FOLD_ONNX__MAX; i++)
+        for (int k = 0, before = row[0]++; b[k] && k < FOLD_ONNX__MAX; k++) {
             const int changed = before + (a[i] != b[k]),
                       added = (row[k] < row[k + 1] ? row[k] : row[k + 1]) + 1;
             before = row[k + 1];
             row[k + 1] = changed < added ? changed : added;
         }
-    return row[strlen(b) < MOST ? strlen(b) : (size_t)MOST];
+    return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
 }
 /* "; nearest: ..." for a message: of values of an origin, or of all that can be asked for. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
@@ -716,7 +716,7 @@ static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path,
     if (size == SIZE_MAX && length >= 0) size = (size_t)length; /* all of it */
     const int is_known = length >= 0 && length < LONG_MAX && from <= (size_t)length;
     if (is_known && (size_t)length - from >= size && !fseek(file, (long)from, SEEK_SET)) {
-        const size_t more = size < SIZE_MAX / 32 && !o->desc.most_bytes ? 8 * size : 0;
+        const size_t more = size < SIZE_MAX / 32 && !o->desc.max_bytes ? 8 * size : 0;
         o->budget += more;
         o->most += more;
         bytes = FOLD_ONNX__PASSING(o, unsigned char, size + 1);
@@ -3074,7 +3074,7 @@ FOLD_API fold_onnx_desc fold_onnx_desc_default(void)
 static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file, const fold_onnx_desc *desc,
                              int saves)
 {
-    enum { ROOM = 64 << 20 };
+    enum { FOLD_ONNX__ROOM = 64 << 20 };
     const size_t size = (size_t)(file.end - file.at);
     fold_onnx begun;
     (void)path;
@@ -3083,7 +3083,7 @@ static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__sp
     begun.model = m;
     if (desc) begun.desc = *desc;
     begun.budget = begun.most =
-        begun.desc.most_bytes ? begun.desc.most_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + ROOM;
+        begun.desc.max_bytes ? begun.desc.max_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
     fold_onnx *o = FOLD_ONNX__KEPT(&begun, fold_onnx, 1);
     if (!o) return NULL;
     *o = begun; /* it lies in memory of its own */

@@ -41,9 +41,9 @@
 #endif
 #include FOLD_FILENAME
 #endif
-#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 3000
+#if FOLD_VERSION_MAJOR * 1000000 + FOLD_VERSION_MINOR * 1000 + FOLD_VERSION_PATCH < 4000
 #pragma message("fold.h is version " FOLD_VERSION)
-#error "fold_torch.h needs fold.h 0.3.0 or later"
+#error "fold_torch.h needs fold.h 0.4.0 or later"
 #endif
 
 #ifdef __cplusplus
@@ -367,11 +367,11 @@ static void fold_torch__refuse(fold_torch *t, const char *name, const char *has,
 /* Tells whether a layer can have these sizes, before others are computed from them; if not, an error. */
 static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, int outputs)
 {
-    enum { MOST = 1 << 24 };
+    enum { FOLD_TORCH__MAX = 1 << 24 };
     char shown[FOLD_TORCH__SHORT];
-    return (inputs > 0 && outputs > 0 && inputs <= MOST && outputs <= MOST) ||
+    return (inputs > 0 && outputs > 0 && inputs <= FOLD_TORCH__MAX && outputs <= FOLD_TORCH__MAX) ||
            fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d",
-                       fold_torch__shorten(shown, name), inputs, outputs, (int)MOST);
+                       fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
 }
 
 /* A weight and its bias, which may be missing. A module has them under a name of its own. */

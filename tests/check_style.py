@@ -3,12 +3,14 @@
 Prints the longest line, the longest function of the implementation and the share of one-letter words in its code (keywords
 are words; comments, strings and numbers are not), each with its limit, then missing blank lines and what clang-format would
 change. It fails where a figure exceeds its limit, if the map behind FOLD_IMPLEMENTATION names something that does not exist,
-or if a function calls one of a later section.
+if a function calls one of a later section,
+or if a macro or enumerator of fold.h or a companion has no prefix.
 --list shows every place. Prose is not checked: people read it."""
 
 import argparse
 import collections
 import difflib
+import glob
 import os
 import re
 import subprocess
@@ -179,6 +181,19 @@ def upward_calls(lines, first):
                     yield at, "%s calls %s of a later section" % (name, called)
 
 
+def bare_names(path):
+    """What a header defines without its prefix: macros and enumerators, inside functions too. A user's -DWIDTH=1 would break them."""
+    with open(path, encoding="utf-8") as file:
+        code = NOT_CODE.sub(" ", file.read())
+    names = re.findall(r"^\s*#\s*define\s+(\w+)", code, re.M)
+    for body in re.findall(r"\benum\b\s*\w*\s*\{(.*?)\}", code, re.S):
+        body = re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*", " ", body, flags=re.M)
+        while "(" in body:  # arguments of macros
+            body = re.sub(r"\([^()]*\)", " ", body)
+        names += re.findall(r"(?:^|,)\s*(\w+)", body)
+    return sorted({name for name in names if not re.match(r"fold_|FOLD_", name)})
+
+
 def is_clang_format_14():
     try:
         said = subprocess.run([CLANG_FORMAT, "--version"], text=True, stdout=subprocess.PIPE).stdout
@@ -284,6 +299,9 @@ def main():
     problems = map_problems(text) + ["fold.h:%d: %s: %s" % (at + 1, what, lines[at].strip()[:60])
                                      for at, what in layout_problems(lines, begin)]
     problems += ["fold.h:%d: %s" % (at + 1, what) for at, what in upward_calls(lines, begin)]
+    folder = os.path.dirname(HEADER)
+    for path in [HEADER] + sorted(glob.glob(os.path.join(folder, "examples", "fold_*.h"))):
+        problems += ["%s: %s has no prefix" % (os.path.relpath(path, folder), name) for name in bare_names(path)]
     problems += ["fold.h:%d: its backslash stands beside the others" % (at + 1)
                  for at, line in straightened(lines, begin) if line != lines[at]]
     for problem in problems:

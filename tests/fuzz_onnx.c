@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     model.inference = 1;
     fold_model *m = fold_model_new(&model);
     fold_onnx_desc desc = fold_onnx_desc_default();
-    desc.most_bytes = 4 * size + (8 << 20);
+    desc.max_bytes = 4 * size + (8 << 20);
     fold_onnx *o = fold_onnx_open_memory(m, data, size, &desc);
     must(!o == (fold_model_status(m) != FOLD_OK) && !o == (*fold_model_message(m) != 0), "a file is read, or there is a message");
     must(p.most <= 8 * size + (16 << 20), "memory");

@@ -83,7 +83,8 @@ static void version(void)
 {
     char text[32];
     snprintf(text, sizeof text, "%d.%d.%d", FOLD_VERSION_MAJOR, FOLD_VERSION_MINOR, FOLD_VERSION_PATCH);
-    CHECK(!strcmp(text, FOLD_VERSION));
+    const size_t length = strlen(text); /* behind it stands nothing, or -dev before a release */
+    CHECK(!strncmp(text, FOLD_VERSION, length) && (!FOLD_VERSION[length] || !strcmp(FOLD_VERSION + length, "-dev")));
     for (int s = 0; s < FOLD_STATUS_COUNT; s++) CHECK(fold_status_text((fold_status)s)[0] != 0);
     CHECK_TEXT(fold_status_text(FOLD_STATUS_COUNT), "unknown");
 }

@@ -793,7 +793,7 @@ static void large_dims(void)
         snprintf(gains + strlen(gains), 50, "g%d=1;", i);
         snprintf(norms + strlen(norms), 90, ";LayerNormalization v%d g%d g0 > v%d", i, i, i + 1);
     }
-    const graph_row wide = { 17, "1000000", gains, norms, ":bytes: raise fold_onnx_desc.most_bytes" };
+    const graph_row wide = { 17, "1000000", gains, norms, ":bytes: raise fold_onnx_desc.max_bytes" };
     check_row(&wide);
 }
 
@@ -1071,11 +1071,11 @@ static void settings(void)
     fold_onnx_desc desc = fold_onnx_desc_default();
     write_row(&file, &row);
     fold_model *m = fold_model_new(NULL);
-    desc.most_bytes = 20000;
+    desc.max_bytes = 20000;
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
-    CHECK_TEXT(fold_model_message(m), "the file needs more than 20000 bytes: raise fold_onnx_desc.most_bytes");
+    CHECK_TEXT(fold_model_message(m), "the file needs more than 20000 bytes: raise fold_onnx_desc.max_bytes");
     fold_model_clear_error(m);
-    desc.most_bytes = 0;
+    desc.max_bytes = 0;
     desc.bindings = &binding;
     desc.n_bindings = 1;
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
