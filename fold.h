@@ -1901,8 +1901,8 @@ FOLD_API int fold_finite(const float *values, int n);
                  computed: an eager context alone runs the op at once (fold__eager_run).
      run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
                  (fold__plan_roots, fold__make_plan), reserves all memory (fold__reserve_run) and runs
-                 (fold__execute). The samples run in waves of as many groups as there are threads
-                 (fold__run_samples): each group forward, then backward; then the wave's weight gradients.
+                 (fold__execute). As many groups of samples run at a time as there are threads
+                 (fold__run_samples): each group forward, then backward; then their weight gradients.
      need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
                  structure that was run before takes its kept plan instead (fold__replay_plan).
      analyse     fold__analyse_signatures finds for the program of each signature what must be kept for
@@ -1911,8 +1911,8 @@ FOLD_API int fold_finite(const float *values, int n);
                  together the signatures that feed each other, and fold__schedule_group makes batches of
                  their calls by the context's policy.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
-                 fold__live_read) and gives it a place in the group's memory. Buffers that are not in use at
-                 the same time share one (fold__assign_offset).
+                 fold__live_read) and gives it an offset in the group's memory. Buffers that are not in use at
+                 the same time may share one (fold__assign_offset).
      forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
                  a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
                  fold__linear_forward by the table of kernels (`product`) to fold__product_any and the tiles
@@ -1944,11 +1944,11 @@ FOLD_API int fold_finite(const float *values, int n);
      large batches run in parts                fold__size_sub_batches says which, fold__forward_batch them
      long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
-     bytes are read in place                   fold__take_bytes; in products `as_saved` of their kernels
+     int8 weights are read in place            fold__take_bytes; in products `as_saved` of their kernels
      an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
      AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
-     a node becomes one with its duplicate          fold__find_duplicate
+     a node becomes one with its duplicate     fold__find_duplicate
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
      lists are taken row by row                fold__by_rows makes the request of it, fold__lift_program the
                                                program of a cell; whole: fold__record_whole, fold__run_whole

@@ -281,7 +281,7 @@ static void show_node(shown *s, play *p, fold_node x, int gradient)
     if (!CHECK(size <= (int)(sizeof values / sizeof *values))) return;
     const float *grad = gradient ? fold_grad(p->f, x) : NULL;
     if (grad) show(s, grad, size);
-    else if (gradient) CHECK_SAYS(strstr(fold_ctx_message(p->f), "window of a list"), "sample %d: %s", p->sample, fold_ctx_message(p->f));
+    else if (gradient) CHECK_SAYS(strstr(fold_ctx_message(p->f), "view of a list"), "sample %d: %s", p->sample, fold_ctx_message(p->f));
     else if (CHECK_SAYS(!fold_read(p->f, &x, 1, values), "sample %d: %s", p->sample, fold_ctx_message(p->f)))
         show(s, values, size);
 }
