@@ -13437,6 +13437,9 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
      fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
      an eager call that merges: where the call's draws begin.
    - MARKER: the length of the list. */
+FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
+
+FOLD__INLINE const uint64_t *fold__node_data_at(const fold_ctx *f, uint32_t id) { return &f->node_data[id]; }
 FOLD__INLINE uint64_t fold__node_op_data(const fold_ctx *f, uint32_t id) { return f->node_data[id]; }
 
 FOLD__INLINE uint32_t fold__node_concat(const fold_ctx *f, uint32_t id) { return (uint32_t)f->node_data[id]; }
@@ -13706,9 +13709,12 @@ enum {
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
 
+/* Stages of a program. */
+enum { FOLD__PROLOGUE, FOLD__BODY };
+
 /* Calls of one signature that run together. */
 typedef struct fold__batch {
-    uint32_t group_sig, stage;       /* stage 0: a prologue, 1: an ordinary batch */
+    uint32_t group_sig, stage;       /* FOLD__PROLOGUE or FOLD__BODY */
     uint32_t first, count;           /* its calls, in the order of the run */
     uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
     uint32_t elems;                  /* elements of their lists */
@@ -13748,7 +13754,7 @@ typedef struct fold__group_sig {
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
     uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
-    uint8_t has_prologue; /* stage 0 runs something of it */
+    uint8_t has_prologue; /* the prologue runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
@@ -15035,7 +15041,7 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->offset[id] = offset;
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
-    f->node_data[id] = data;
+    fold__set_node_data(f, id, data);
     f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
     return id;
 }
@@ -15172,7 +15178,7 @@ static int fold__is_duplicate(const fold_ctx *f, uint32_t left, uint32_t right)
 {
     const uint32_t left_edge = f->first_edge[left], right_edge = f->first_edge[right];
     const uint32_t count = f->first_edge[right + 1] - right_edge;
-    if (f->sig[left] != f->sig[right] || f->node_data[left] != f->node_data[right] ||
+    if (f->sig[left] != f->sig[right] || fold__node_op_data(f, left) != fold__node_op_data(f, right) ||
         fold__kind_of(f, left) != fold__kind_of(f, right) || f->shape[left] != f->shape[right] ||
         fold__is_list(f, left) != fold__is_list(f, right) ||
         fold__rows_of(f, left) != fold__rows_of(f, right) || f->first_edge[left + 1] - left_edge != count)
@@ -15191,7 +15197,7 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     if (count)
         hash += fold__hash_words(f->edge_source + first, count) * 31u +
                 fold__hash_words(f->edge_offset + first, count);
-    return hash ^ (uint32_t)fold__mix64(f->node_data[id]);
+    return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
 /* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
@@ -16170,7 +16176,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
         f->edge_offset[f->first_edge[id] + part] = fold__is_by_rows(sig) ? offset | FOLD__WHOLE_LIST : offset;
         offset += f->shapes[shape[part]].size;
     }
-    f->node_data[id] = 0;
+    fold__set_node_data(f, id, 0);
 }
 
 /* Products read the parts of a concatenation past it, unless its gradient is kept: then that is theirs. */
@@ -20419,7 +20425,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
-    fold__batch batch = { sig, 1, first, 0, 0, 0, 0, 0, 0 };
+    fold__batch batch = { sig, FOLD__BODY, first, 0, 0, 0, 0, 0, 0 };
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + 1, sizeof batch))
         return 0;
     fold__end_batch(f, &batch, run->plan.order);
@@ -21255,8 +21261,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
         for (uint32_t call = 0; call < batch->count && several; call++)
             run->block_of[run->order[batch->first + call]] = (uint32_t)(own - block);
         own->last = index - group->first_batch;
-        own->floats += batch->stage ? batch->count : 0;
-        own[n_blocks].floats += batch->stage ? batch->elems : 0;
+        own->floats += batch->stage == FOLD__BODY ? batch->count : 0;
+        own[n_blocks].floats += batch->stage == FOLD__BODY ? batch->elems : 0;
         if (own->storage)
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
@@ -21271,7 +21277,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
         const fold__group_sig *group_sig = &run->group_sig[run->batch[index].group_sig];
         left -= group_sig->block != group_sig->calls &&
                 fold__block_of(run, block, &run->batch[index])->last == time;
-        for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage; call++)
+        for (uint32_t call = 0; call < run->batch[index].count && run->batch[index].stage == FOLD__BODY;
+             call++)
             for (uint32_t edge = f->first_edge[ids[call]]; edge < f->first_edge[ids[call] + 1]; edge++) {
                 const uint32_t source = f->edge_source[edge], made = run->producer[source];
                 if (made - group->first_sig >= group->end_sig - group->first_sig ||
@@ -21879,13 +21886,13 @@ static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const
     if (!worker->group_sig->has_prologue)
         return 1;
     if (fold__in_prologue(f, worker->group_sig, op))
-        return worker->batch.stage == 0;
+        return worker->batch.stage == FOLD__PROLOGUE;
     const int leading = fold__leading_segments(f, worker->group_sig, &worker->program, op);
-    if (worker->batch.stage == 0)
+    if (worker->batch.stage == FOLD__PROLOGUE)
         engine->end_segment = leading;
     else
         engine->first_segment = leading;
-    return worker->batch.stage == 1 || leading > 0;
+    return worker->batch.stage == FOLD__BODY || leading > 0;
 }
 
 static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
@@ -21895,8 +21902,8 @@ static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, c
     instruction->backward = instruction->forward && fold__goes_back(f->run) && facts->grad;
     if (!instruction->backward)
         return;
-    const int finishes = !worker->group_sig->has_prologue ||
-                         (worker->batch.stage == 0) == fold__in_prologue(f, worker->group_sig, op);
+    const int finishes = !worker->group_sig->has_prologue || (worker->batch.stage == FOLD__PROLOGUE) ==
+                                                                 fold__in_prologue(f, worker->group_sig, op);
     for (int output = 0; output < op->n_out && finishes; output++)
         if (facts[output].mode == FOLD__GRAD_ZERO || facts[output].mode == FOLD__GRAD_SUM)
             instruction->finishes |= (uint8_t)(1u << output);
@@ -22311,7 +22318,7 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
                                    f->run->mode[f->edge_source[f->first_edge[id]]] == FOLD__GRAD_SUM;
     call->lengths = worker->lengths;
     call->rows = (int)f->length[id];
-    call->data = &f->node_data[id];
+    call->data = fold__node_data_at(f, id);
     worker->kernel_calls++;
     if (fold__op_of(f->model, op)->flags & FOLD__LIST) {
         fold__run_segments(worker, &prepared->engine, call, run, backward);
@@ -22386,7 +22393,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         end = worker->instruction[op_index].end;
         fold__forward_ops(f, worker, op_index, end);
     }
-    for (int output = 0; output < worker->program.n_out && worker->batch.stage; output++)
+    for (int output = 0; output < worker->program.n_out && worker->batch.stage == FOLD__BODY; output++)
         fold__note_output(f, worker, output);
 }
 
@@ -23326,7 +23333,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
 {
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
     const size_t count = value->elem ? worker->batch.elems : worker->batch.count;
-    const uint32_t end = worker->batch.stage ? worker->batch.count : 0;
+    const uint32_t end = worker->batch.stage == FOLD__BODY ? worker->batch.count : 0;
     float **rows = (float **)fold__scratch_array(worker, count, sizeof *rows);
     fold__sums sums;
     size_t at = 0;
@@ -23376,7 +23383,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
                              operand < worker->program.n_in ? worker->batch.count : worker->batch.elems,
                              fold__input_floats(f, sig, operand));
     }
-    for (int value = 0; value < worker->program.n_values && worker->batch.stage; value++) {
+    for (int value = 0; value < worker->program.n_values && worker->batch.stage == FOLD__BODY; value++) {
         if (!facts[value].grad || facts[value].mode != FOLD__GRAD_DISJOINT_AND_ZERO)
             continue;
         fold_rows rows;
@@ -23397,7 +23404,7 @@ static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
         const int in_prologue =
             worker->group_sig->has_prologue && !(worker->group_sig->recurrent >> operand & 1);
         if (fold__absent(&worker->dest[operand]) || inputs[operand].mode != FOLD__GRAD_SUM ||
-            (worker->batch.stage == 0) != in_prologue)
+            (worker->batch.stage == FOLD__PROLOGUE) != in_prologue)
             continue;
         const int component = operand - worker->program.n_in;
         fold__add_contributions(f, worker, 0, component < 0 ? FOLD__FROM_INPUT : FOLD__FROM_LIST,
@@ -23742,7 +23749,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     const int by_rows = fold__is_by_rows(sig);
     fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
     call->rows = 1;
-    call->data = sig->list_mode & FOLD__ROW_DATA ? fold__row_data(f, id) + row : &f->node_data[id];
+    call->data = sig->list_mode & FOLD__ROW_DATA ? fold__row_data(f, id) + row : fold__node_data_at(f, id);
     call->list = (const int *)worker->one_list;
     worker->one_list[0] = 0;
     worker->one_list[1] = fold__elements_of(f, id);
@@ -24275,7 +24282,7 @@ static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, in
 {
     const fold__run *run = f->run;
     const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
-    return &run->cost[FOLD__COSTS * sig + 2 * (uint32_t)kind + (batch->stage ? 1 : 0)];
+    return &run->cost[FOLD__COSTS * sig + 2 * (uint32_t)kind + (batch->stage == FOLD__BODY ? 1 : 0)];
 }
 
 static double fold__batch_work(const fold_ctx *f, const fold__batch *batch)
@@ -24642,7 +24649,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
     event->calls = worker->batch.count;
     event->group = (uint32_t)(group - run->group);
     event->batch = batch & 0x3fffffffu;
-    event->kind = (kind | (worker->batch.stage ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE)) & 3u;
+    event->kind = (kind | (worker->batch.stage == FOLD__BODY ? 0u : (uint32_t)FOLD__EVENT_PROLOGUE)) & 3u;
 }
 
 static int fold__count(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
@@ -25276,11 +25283,11 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
         int *own = (int *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
         own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* as fold__write_choices has it */
     } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
-        f->node_data[id] = (uint64_t)index;
+        fold__set_node_data(f, id, (uint64_t)index);
     } else if (fold__is_list(f, id)) {
         ((int *)(void *)fold__data_ptr(f, fold__node_table_row(f, id)))[row] = index;
     } else {
-        f->node_data[id] = fold__lookup_data(fold__node_table(f, id), (uint32_t)index);
+        fold__set_node_data(f, id, fold__lookup_data(fold__node_table(f, id), (uint32_t)index));
     }
 }
 
@@ -25829,7 +25836,7 @@ static void fold__draw_again(fold_ctx *f)
         const int draws = sig->is_cell ? fold__cells(f->model)[sig->op & ~FOLD__CELL_OP].n_draws > 0
                                        : (fold__op_of(f->model, sig->op)->flags & FOLD__RANDOM) != 0;
         if (draws && (id >= f->run->first_new || fold__ran(f, id)))
-            f->node_data[id] += f->n_draws * FOLD__DRAW_STEP;
+            fold__set_node_data(f, id, fold__node_op_data(f, id) + f->n_draws * FOLD__DRAW_STEP);
     }
     f->draws += f->n_draws;
 }
@@ -26165,7 +26172,7 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
         return;
     if (!grows)
         memcpy(fold__data_ptr(f, data_at), fold__data_ptr(f, recorded), had * sizeof(int));
-    f->node_data[ref.node] = (grows ? recorded : data_at) | (uint64_t)ref.most << 32;
+    fold__set_node_data(f, ref.node, (grows ? recorded : data_at) | (uint64_t)ref.most << 32);
     f->index_refs[f->n_index_refs++] = ref;
 }
 
@@ -28170,7 +28177,7 @@ static void fold__snapshot_plan(fold__snapshot *snapshot)
             to->count = from->count;
             to->elems = from->elems;
             to->group = group;
-            to->prologue = !from->stage;
+            to->prologue = from->stage == FOLD__PROLOGUE;
             if (!to->prologue)
                 snapshot->n_calls += to->count;
         }
@@ -28775,7 +28782,7 @@ static void fold__see_node(const fold__snapshot *snapshot, uint32_t id, fold_see
     seen->offset = f->n_edges ? f->edge_offset + first : NULL;
     seen->n_operands = (int)(f->first_edge[id + 1] - first);
     seen->rows = fold__is_list(f, id) ? (int)f->length[id] : -1;
-    seen->data = f->node_data[id];
+    seen->data = fold__node_op_data(f, id);
     seen->batch = (int)fold__column(snapshot, id);
     seen->group = seen->batch < 0 ? -1 : (int)snapshot->batch[seen->batch].group;
     seen->sample = (int)snapshot->sample[id] - 1;
