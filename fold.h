@@ -148,7 +148,9 @@
      Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend on the sequence recorded and on nothing else.
+                 depend on the sequence recorded and on nothing else. They sum n rows by blocks of 512 (large
+                 weights: of 2048) and are off by about (block + n / block) / 2 units at most. Rows of zeros
+                 count, such as those of padding that a mask takes away, and may so change the last bits.
                - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
                  host has set the processor to, and puts its settings and exception flags back. So a host may
                  trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
@@ -1069,8 +1071,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
      rows by fold_list_unstack, or make one value of the list by fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
      Dropout draws once a call, and its mask depends on the row's index.
-   - Rows sum their gradients to a node beside them in row order from zero, as one contribution. Weights sum
-     all rows in record order, as they do for nodes.
+   - Rows sum their gradients to a node beside them in row order, as one contribution. Weights sum all rows in
+     record order, as they do for nodes.
    - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
      body only reductions can be used, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
@@ -3382,13 +3384,10 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j] */
+    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `apart`, of one row at
+       least, if fold__adds_separately: chains begin at zero and are added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                        float *dw, size_t ldw, float *scratch);
-    /* The same with chains from zero, which are added to dw, of one row at least. NULL:
-       fold__join_weight_grad does it. */
-    void (*weight_grad_separate)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                 int columns, float *dw, size_t ldw, float *scratch);
+                        float *dw, size_t ldw, float *scratch, int separate);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
     fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
@@ -5222,8 +5221,9 @@ static void fold__product_sgemm(const fold__product *product, float *scratch)
 }
 
 static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                    int columns, float *dw, size_t ldw, float *scratch)
+                                    int columns, float *dw, size_t ldw, float *scratch, int separate)
 {
+    (void)separate;
     float *grads = scratch, *inputs = scratch + (size_t)FOLD__CBLAS_BLOCK * (size_t)columns;
     if (inner < 1 || columns < 1)
         return;
@@ -8108,14 +8108,9 @@ static void FOLD__ISA(product)(const fold__product *product, float *scratch)
 }
 
 static void FOLD__ISA(weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                   int columns, float *dw, size_t ldw, float *scratch)
+                                   int columns, float *dw, size_t ldw, float *scratch, int separate)
 {
-    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 0);
-}
-static void FOLD__ISA(weight_grad_separate)(int rows, const fold_rows *input, int inner, const fold_rows *dy,
-                                         int columns, float *dw, size_t ldw, float *scratch)
-{
-    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, 1);
+    fold__weight_grad_any(&FOLD__ISA(tiles), rows, input, inner, dy, columns, dw, ldw, scratch, separate);
 }
 
 static const fold__bf16_kernels FOLD__ISA(bf16) = { FOLD__ISA(half_widen), FOLD__ISA(half_line),
@@ -8132,17 +8127,15 @@ static const fold__reducer FOLD__ISA(reducer) = {
     FOLD__ISA(first_largest)
 };
 
-static const fold__kernels
-    FOLD__ISA(table) = { FOLD__ISA_NAME,
-                         FOLD__SET,
-                         FOLD__VPP *FOLD__W,
-                         FOLD__W,
-                         FOLD__ISA(pack),
-                         FOLD__ISA(product),
-                         FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
-                         FOLD__SIMD_PASS == 1 ? NULL : FOLD__FOR_TRAINING(FOLD__ISA(weight_grad_separate)),
-                         FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
-                         { FOLD__RULES(FOLD__RULE_ENTRY) } };
+static const fold__kernels FOLD__ISA(table) = { FOLD__ISA_NAME,
+                                                FOLD__SET,
+                                                FOLD__VPP *FOLD__W,
+                                                FOLD__W,
+                                                FOLD__ISA(pack),
+                                                FOLD__ISA(product),
+                                                FOLD__FOR_TRAINING(FOLD__ISA(weight_grad)),
+                                                FOLD__FOR_TRAINING(FOLD__ISA(add_products)),
+                                                { FOLD__RULES(FOLD__RULE_ENTRY) } };
 
 #ifdef FOLD_USE_CBLAS
 static void FOLD__ISA(pack_cblas)(float *dst, const float *weights, int inner, int columns, int transposed,
@@ -8168,7 +8161,6 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 FOLD__ISA(pack_cblas),
                                                 FOLD__ISA(product_cblas),
                                                 fold__weight_grad_sgemm,
-                                                NULL,
                                                 FOLD__ISA(add_products),
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
@@ -8535,6 +8527,12 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
    values alone. Values that lie side by side go by sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
+/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
+   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
+#ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
+#define FOLD__BLOCK_ROWS 512
+#endif
+
 /* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
 static size_t fold__left_half(size_t count, size_t block)
 {
@@ -8553,7 +8551,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
 /* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
    floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
-                             const fold_rows *input, size_t at, const int *first, int rows)
+                             const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
     static const float ones[FOLD__CHAIN] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -8561,6 +8559,7 @@ static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, 
     sums.rows = rows;
     sums.heads = 1;
     sums.width = (int)size;
+    sums.started = started;
     sums.first = first;
     sums.weights = ones;
     sums.from = *input;
@@ -8576,7 +8575,7 @@ static void fold__sum_pairs(const fold__kernels *kernels, float *total, size_t s
     if (count <= FOLD__CHAIN) {
         const int both[2] = { first, first + count };
         const fold_rows to = { total, 0, NULL };
-        fold__sum_chains(kernels, &to, size, input, at, both, 1);
+        fold__sum_chains(kernels, &to, size, input, at, both, 1, 0);
         return;
     }
     const int left = (int)fold__left_half((size_t)count, FOLD__CHAIN);
@@ -9063,11 +9062,6 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-enum {
-    FOLD__JOIN_TALL = 64,
-    FOLD__JOIN_WIDE = FOLD__N_BLOCK + FOLD__LANES
-}; /* a weight's gradient is joined in such blocks; no column is left alone */
-
 /* Measures products of at most so many rows; for training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
@@ -9083,7 +9077,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
                (fold__floats_in_place(weight) ? fold__narrow_stride(rows) : 0);
     const size_t forward = fold__scratch_floats(kernels, rows, columns);
     const size_t backward = fold__scratch_floats(kernels, columns, rows);
-    return fold__max_size(forward, backward) + FOLD__JOIN_TALL * FOLD__JOIN_WIDE;
+    return fold__max_size(forward, backward);
 }
 
 /* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
@@ -9100,70 +9094,23 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Rows come in order and continue
-   the chains of acc (the segment's rows of W). dy begins at the first of the columns. */
-static void fold__linear_weight_grad(const fold_op_call *call, size_t rows, int segment,
-                                     const fold_rows *input, const fold_rows *dy, fold__extent extent,
-                                     float *acc)
-{
-    const fold__engine *engine = fold__engine_of(call);
-    const int width = fold__shape_last(&call->in_shape[segment]), length = extent.to - extent.from,
-              lines = fold__shape_lines(&call->in_shape[0]);
-    const size_t ldw = (size_t)fold__matrix_columns(engine->param[0]), groups = lines == 1 ? 1 : rows;
-    acc += (size_t)extent.from * (call->attr[FOLD__LINEAR_T] ? ldw : 1);
-    for (size_t row = 0; row < groups; row++) {
-        fold_rows xr = *input, dyr = *dy;
-        if (lines > 1) {
-            xr = fold__lines_of(input, (int)row, width);
-            dyr = fold__lines_of(dy, (int)row, call->attr[FOLD__LINEAR_OUT]);
-        }
-        const int count = lines > 1 ? lines : (int)rows;
-        if (call->attr[FOLD__LINEAR_T])
-            engine->kernels->weight_grad(count, &dyr, length, &xr, width, acc, ldw, call->scratch);
-        else
-            engine->kernels->weight_grad(count, &xr, width, &dyr, length, acc, ldw, call->scratch);
-    }
-}
+/* Portable kernels and a BLAS cannot. */
+static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds xᵀ dy, a sum from zero, with x of `inner` and dy of `count` columns. The kernel for it does so, or
-   block by block, each added while it is in the first cache. x_rows and dy_rows are moved along. */
-static void fold__join_weight_grad(const fold__kernels *kernels, size_t rows, float **x_rows, int inner,
-                                   float **dy_rows, int count, float *to, size_t ldw, float *scratch)
+/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
+   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
+static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
+                                     const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
-    float *block = scratch;
-    const fold_rows x_now = { NULL, 0, x_rows }, dy_now = { NULL, 0, dy_rows };
-    if (kernels->weight_grad_separate && rows) {
-        kernels->weight_grad_separate((int)rows, &x_now, inner, &dy_now, count, to, ldw, scratch);
-        return;
-    }
-    for (int line = 0, tall; line < inner; line += tall) {
-        tall = inner - line < FOLD__JOIN_TALL ? inner - line : FOLD__JOIN_TALL;
-        for (int column = 0, wide; column < count; column += wide) {
-            wide = count - column < FOLD__JOIN_WIDE ? count - column : FOLD__N_BLOCK;
-            const fold_rows sum = { to + (size_t)line * ldw + column, (ptrdiff_t)ldw, NULL },
-                            part = { block, wide, NULL };
-            const fold_rows all[4] = { sum, sum, part, part };
-            memset(block, 0, (size_t)tall * (size_t)wide * sizeof *block);
-            kernels->weight_grad((int)rows, &x_now, tall, &dy_now, wide, block, (size_t)wide,
-                                 scratch + FOLD__JOIN_TALL * FOLD__JOIN_WIDE);
-            FOLD__MAP_OF(kernels, add)(sum.base, sum.base, block, block, 0, (size_t)wide, (size_t)tall, all);
-            for (size_t row = 0; row < rows; row++)
-                dy_rows[row] += column + wide < count ? wide : -column;
-        }
-        for (size_t row = 0; row < rows; row++)
-            x_rows[row] += tall;
-    }
-}
-
-static void fold__add_rows(const fold__kernels *kernels, size_t rows, const fold_rows *dy, int lines,
-                           int count, fold__extent extent, float *acc)
-{
-    for (size_t row = 0; row < rows; row++)
-        for (int line = 0; line < lines; line++) {
-            float *to = acc + extent.from;
-            FOLD__RUN_MAP(kernels, add, to, to, fold__row(dy, (int)row) + (size_t)line * (size_t)count, NULL,
-                          0, (size_t)(extent.to - extent.from));
-        }
+    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const int width = fold__shape_last(&call->in_shape[segment]), length = extent.to - extent.from;
+    const size_t ldw = (size_t)fold__matrix_columns(fold__engine_of(call)->param[0]);
+    if (call->attr[FOLD__LINEAR_T])
+        kernels->weight_grad(lines, dy, length, input, width, acc + (size_t)extent.from * ldw, ldw,
+                             call->scratch, 0);
+    else
+        kernels->weight_grad(lines, input, width, dy, length, acc + extent.from, ldw, call->scratch,
+                             separate);
 }
 
 /* A matrix of one sample, row-major [rows x columns]. */
@@ -9222,7 +9169,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     if (right.columns >= FOLD__LANES) {
         memset(to, 0, (size_t)left.columns * (size_t)right.columns * sizeof *to);
         kernels->weight_grad(left.rows, &input, left.columns, &grads, right.columns, to,
-                             (size_t)right.columns, scratch);
+                             (size_t)right.columns, scratch, 0);
         return;
     }
     for (int column = 0; column < left.columns; column++)
@@ -9838,7 +9785,7 @@ static void fold__list_total(const fold_op_call *call, int mean)
         const int *first = call->list + row;
         rows = fold__short_lists(call, row);
         if (rows)
-            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows);
+            fold__sum_chains(kernels, &out, count, &call->in[0], 0, first, rows, 0);
         else
             fold__sum_rows(kernels, fold__row(&out, 0), count, &call->in[0], first[0], first[1] - first[0]);
     }
@@ -10752,8 +10699,8 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
                 fold__point_at_run(filter, &runs, &padded, first, count, run, scratch.pointers);
             float *to = sum + (size_t)run * (size_t)runs.length * outputs + extent.from;
             fold__engine_of(call)->kernels->weight_grad(count, &inputs, runs.length, &grads,
-                                                        extent.to - extent.from, to, outputs,
-                                                        scratch.product);
+                                                        extent.to - extent.from, to, outputs, scratch.product,
+                                                        0);
         }
     }
 }
@@ -13102,7 +13049,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
     RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
     RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
-    KEEP(TABLE_ROWS, uint32_t, table_rows)    /* the rows of tables that lookups of this run touch */        \
+    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
     KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
     KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
 
@@ -13245,6 +13192,11 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
+/* The sum of a row of a table: it and a block are at these places, in 16 floats, of the run's sums. */
+typedef struct fold__row_sum {
+    uint32_t place, block, count; /* so many rows were added */
+} fold__row_sum;
+
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
@@ -13335,7 +13287,7 @@ typedef struct fold__eager {
     void (*run)(fold_ctx *f, uint32_t id);
     fold_node (*call)(fold_ctx *f, const struct fold__request *request, fold__operand *operands,
                       const struct fold__list *list, const fold_node *in);
-    void (*sum_use)(fold_ctx *f, const struct fold__use *use);
+    void (*sum_use)(fold_ctx *f, struct fold__use *use);
 } fold__eager;
 
 struct fold_ctx {
@@ -13840,8 +13792,8 @@ typedef struct fold__progress {
    or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
 /* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, by blocks, each added as soon as it is made, or apart, and then added. */
-enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_BLOCKS, FOLD__SUM_SEPARATE };
+   the parameter reaches there, or apart and then added, by the kernel that makes it or later. */
+enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
@@ -13852,7 +13804,11 @@ typedef struct fold__use {
     int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_… */
     size_t at, size;           /* the floats of the target that it reads */
-    size_t sum_at;             /* its sum lies there in the run's sums */
+    int turned;                /* rows of its target are columns of what the op makes */
+    size_t ld;                 /* rows of its target are so far apart */
+    size_t lines, block;       /* a row is so many lines, and a block */
+    size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
+    size_t done, next;         /* lines summed before a wave of groups, and with it */
     size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
     uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
@@ -20981,7 +20937,7 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
     const int from_elem = ref->kind == FOLD__FROM_LIST || (is_value && program->value[ref->index].elem);
     const int spans =
         is_value ? fold__crosses_stages(f, group_sig, program, ref->index) : group_sig->has_prologue;
-    const int outlives = spans || (fold__is_by_rows(&f->sigs[run_sig->sig]) && !from_elem);
+    const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]), outlives = spans || (by_rows && !from_elem);
     const fold__value_facts *target =
         is_value ? &facts[ref->index] : &facts[program->n_values + fold__ref_operand(program, ref)];
     if (target->mode == FOLD__GRAD_SUM)
@@ -20991,7 +20947,7 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                                     : (int)FOLD__PER_BATCH);
     if (op->elem && !from_elem)
         fold__set_buffer(&buffer[fold__buffer_per_element(program, at)], wanted->piece_floats, 1,
-                         FOLD__PER_BATCH);
+                         by_rows && fold__has_clock(f) ? FOLD__SLAB : FOLD__PER_BATCH); /* slices cut lists */
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
@@ -21081,8 +21037,11 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
             fold__live(&buffer[fold__buffer_outer(program, (uint32_t)facts[value].out)], back_begin,
                        late && fold__grad_is_outer(&facts[value]) ? end : back_end);
     }
-    for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && fold__goes_back(run); ref_index++)
+    for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && fold__goes_back(run); ref_index++) {
         fold__live(&buffer[fold__buffer_part(program, ref_index)], back_begin, end);
+        if (program->n_list)
+            fold__live(&buffer[fold__buffer_per_element(program, ref_index)], back_begin, back_end);
+    }
 }
 
 /* Notes when the outputs of signatures are read: by any batch of those they feed. */
@@ -22451,6 +22410,36 @@ static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, con
                              fold__shape_last(&in_shape[operand]));
 }
 
+/* Adds contributions to the whole of `count` rows; the first to zeros. */
+static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_rows *from, uint32_t size,
+                            int first, size_t count)
+{
+    const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
+    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
+    const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
+    if (count)
+        map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
+}
+
+static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint32_t size)
+{
+    for (size_t i = first; i < end; i++)
+        fold__clear_row(fold__row(to, (int)i), size);
+}
+
+/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block behind it is summed
+   at `block`, which may be its first row, and added when it is full or ends with the last row. */
+static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
+                          uint32_t nth, int is_last)
+{
+    if (nth < FOLD__BLOCK_ROWS || nth % FOLD__BLOCK_ROWS)
+        fold__add_row(f, nth < FOLD__BLOCK_ROWS ? sum : block, row, size);
+    else if (block != row)
+        memcpy(block, row, size * sizeof *row);
+    if (nth >= FOLD__BLOCK_ROWS && (is_last || (nth + 1) % FOLD__BLOCK_ROWS == 0))
+        fold__add_row(f, sum, block, size);
+}
+
 /* ==== section: parameter gradients ===========================================================
    Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
    Uses: forward execution, model.
@@ -22564,17 +22553,14 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Tells whether a use can be summed by blocks. It is of a weight that is not transposed, with vectors as
-   rows, and not so many that slices of time must cut the sum. */
-enum { FOLD__BLOCKS_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
-static int fold__sums_by_blocks(const fold_ctx *f, const fold__use *use)
+/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
+   sum that calls share is made in one go: [1]. */
+static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = &program.op[use->op];
-    const fold__run_sig *run_sig = &f->run->run_sig[use->run_sig];
-    return use->kind == FOLD__USE_WEIGHT && op->op == FOLD__OP_linear && !op->attr[FOLD__LINEAR_T] &&
-           program.shape[op->first_shape].rank == 1 &&
-           (op->elem ? run_sig->elems : run_sig->calls) < FOLD__BLOCKS_WORK / use->size;
+    if (use->kind == FOLD__USE_OPERAND || use->kind == FOLD__USE_VALUE)
+        return fold_shape1(use->kind == FOLD__USE_OPERAND ? 1 : (int)use->size);
+    return *fold__made_shape(program.shape, &program.op[use->op]);
 }
 
 static uint32_t fold__sig_in_group(const fold_ctx *f, uint32_t run_sig, uint32_t group)
@@ -22623,6 +22609,37 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
+/* Finds how many lines of a use make a block, more of a large sum, and places for the sum and, if there is a
+   second block, for blocks. The kernel of a convolution takes rows instead. That of a weight that is not
+   transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
+enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
+static void fold__place_sum(fold_ctx *f, fold__use *use)
+{
+    fold__run *run = f->run;
+    const fold__run_sig *run_sig = &run->run_sig[use->run_sig];
+    const fold__body_op *op = &fold__program_in_run(f, use->run_sig).op[use->op];
+    const int weight = use->kind == FOLD__USE_WEIGHT, linear = weight && op->op == FOLD__OP_linear;
+    const fold_shape made = fold__shape_of_use(f, use);
+    const size_t lines = (size_t)fold__shape_lines(&made), operands = use->kind == FOLD__USE_OPERAND,
+                 rows = (op->elem || operands ? run_sig->elems : 0) +
+                        (op->elem && !operands ? 0u : run_sig->calls);
+    use->ld = weight ? (size_t)fold__matrix_columns(&fold__params(f->model)[use->target]) : use->size;
+    use->turned = linear && op->attr[FOLD__LINEAR_T];
+    use->block = (size_t)FOLD__BLOCK_ROWS << (use->size > 4096 ? 2 : 0);
+    use->lines = weight && !linear ? 1 : lines;
+    if (weight && !linear)
+        use->block = fold__max_size(use->block / lines, 1);
+    use->sum = !use->is_node && !fold__is_reached(run, use) ? FOLD__SUM_IN_PLACE
+               : run->sums_in_one_go && linear && !use->turned && lines == 1 &&
+                       fold__adds_separately(f->model->kernels) &&
+                       rows <= fold__min_size(use->block, FOLD__KERNEL_WORK / use->size)
+                   ? FOLD__SUM_BY_KERNEL
+                   : FOLD__SUM_SEPARATE;
+    use->sum_at = run->sum_floats;
+    use->block_at = use->sum_at + (use->sum == FOLD__SUM_SEPARATE ? fold__round_up(use->size, 16) : 0);
+    run->sum_floats = use->block_at + (rows * use->lines > use->block ? fold__round_up(use->size, 16) : 0);
+}
+
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22647,12 +22664,7 @@ static int fold__list_uses(fold_ctx *f)
             use->total = run->use[use->before].total;
         if (!use->is_node)
             last[use->target] = which;
-        use->sum = !use->is_node && !fold__is_reached(run, use)          ? FOLD__SUM_IN_PLACE
-                   : run->sums_in_one_go && fold__sums_by_blocks(f, use) ? FOLD__SUM_BY_BLOCKS
-                                                                         : FOLD__SUM_SEPARATE;
-        use->sum_at = run->sum_floats;
-        if (use->sum == FOLD__SUM_SEPARATE)
-            run->sum_floats += fold__round_up(use->size, 16);
+        fold__place_sum(f, use);
     }
     return 1;
 }
@@ -22667,10 +22679,35 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
+
+/* Returns where some columns of the next lines of a use are added, and counts them. A full block is added to
+   the sum when the next begins; the first is the sum. */
+static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
+                               size_t *done)
+{
+    float *const sum = fold__use_sum(f, use), *const block = f->run->sums + use->block_at;
+    const size_t before = *done, ld = use->ld;
+    *done += count;
+    if (before < 2 * use->block || before % use->block)
+        return before < use->block ? sum : block;
+    const size_t at = (size_t)share.from * (use->turned ? ld : 1),
+                 across = fold__min_size((size_t)share.to, use->size) - (size_t)share.from,
+                 height = use->turned ? across : (use->size - 1) / ld + 1;
+    const fold_rows to = { sum + at, (ptrdiff_t)ld, NULL }, full = { block + at, (ptrdiff_t)ld, NULL };
+    const uint32_t width = (uint32_t)(use->turned ? (use->size - 1) % ld + 1 : across);
+    fold__add_whole(f, &to, &full, width, 0, height);
+    fold__clear_rows(&full, 0, height, width);
+    return block;
+}
+
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
-    if (!use->is_node && use->sum == FOLD__SUM_SEPARATE)
-        fold__add_row(f, fold__use_total(f, use) + use->at, fold__use_sum(f, use), (uint32_t)use->size);
+    float *const sum = fold__use_sum(f, use);
+    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
+        fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
+    if (use->sum == FOLD__SUM_SEPARATE)
+        fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
+                      sum, (uint32_t)use->size);
 }
 
 /* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
@@ -22769,26 +22806,40 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-static void fold__weight_use(fold_ctx *f, fold__worker *worker, const fold__program *program,
-                             const fold__body_op *op, int segment, size_t rows, const fold_rows *in,
-                             const fold_rows *dy, fold__extent extent, float *sum)
+/* Adds rows to the sum of a use, of which some lines are done, block by block. dy begins at the first of the
+   columns. */
+static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
+                             const fold__program *program, size_t rows, const fold_rows *in,
+                             const fold_rows *dy, fold__extent share, size_t *done)
 {
-    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
-    worker->kernel_calls++;
-    if (op->op == FOLD__OP_conv)
-        fold__conv_weight_grad(&worker->prepared.call, rows, in, dy, extent, sum);
-    else
-        fold__linear_weight_grad(&worker->prepared.call, rows, segment, in, dy, extent, sum);
-}
-
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
-static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
-{
-    const fold__program program = fold__program_in_run(f, use->run_sig);
-    if (use->kind == FOLD__USE_OPERAND || use->kind == FOLD__USE_VALUE)
-        return fold_shape1(use->kind == FOLD__USE_OPERAND ? 1 : (int)use->size);
-    return *fold__made_shape(program.shape, &program.op[use->op]);
+    const fold__body_op *op = &program->op[use->op];
+    const fold_shape made = fold__shape_of_use(f, use);
+    const int weight = use->kind == FOLD__USE_WEIGHT, matrix = use->lines > 1,
+              width = weight ? fold__shape_last(&program->shape[op->first_shape + use->ref]) : 0;
+    if (weight)
+        fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    worker->kernel_calls += (uint32_t)weight;
+    for (size_t at = 0, all = rows * use->lines, count; at < all; at += count) {
+        const int row = (int)(at / use->lines);
+        const size_t line = matrix ? at % use->lines : at, end = matrix ? use->lines : rows;
+        count = fold__min_size(use->block - *done % use->block, end - line);
+        if (!weight)
+            count = fold__min_size(count, FOLD__CHAIN);
+        fold_rows x = matrix ? fold__lines_of(in, row, width) : *in,
+                  y = matrix ? fold__lines_of(dy, row, fold__shape_last(&made)) : *dy;
+        x = fold__rows_from(&x, (ptrdiff_t)line);
+        y = fold__rows_from(&y, (ptrdiff_t)line);
+        float *const sum = fold__next_lines(f, use, share, count, done);
+        const int both[2] = { 0, (int)count };
+        const fold_rows to = { sum + share.from, 0, NULL };
+        if (weight && op->op == FOLD__OP_conv)
+            fold__conv_weight_grad(&worker->prepared.call, count, &x, &y, share, sum);
+        else if (weight)
+            fold__linear_weight_grad(&worker->prepared.call, (int)count, (int)use->ref, &x, &y, share,
+                                     use->sum == FOLD__SUM_BY_KERNEL, sum);
+        else
+            fold__sum_chains(f->model->kernels, &to, (size_t)(share.to - share.from), &y, 0, both, 1, 1);
+    }
 }
 
 /* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
@@ -22814,61 +22865,49 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     return share;
 }
 
-static void fold__accumulate_operand(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                     const fold__group *group, const fold__group_sig *group_sig,
-                                     fold__extent some)
+/* Adds rows that a call contributes to a value that calls share. */
+static void fold__add_to_slot(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
+                              const fold__group *group, uint32_t rows, size_t *done)
 {
-    const fold__run *run = f->run;
-    const uint32_t to = (uint32_t)some.to < group_sig->calls ? (uint32_t)some.to : group_sig->calls;
-    for (uint32_t call = (uint32_t)some.from; call < to; call++) {
-        const uint32_t id = run->calls_by_sig[group_sig->first_record + call];
-        const uint32_t edge = f->first_edge[id] + use->ref;
-        if (run->grad[id])
-            fold__add_row(f, fold__use_sum(f, use) + fold__edge_offset(f, edge),
-                          fold__edge_dest(f, worker, edge, 1, group),
-                          fold__input_floats(f, &f->sigs[run->run_sig[use->run_sig].sig], (int)use->ref));
-    }
+    const uint32_t edge = f->first_edge[id] + use->ref,
+                   floats = fold__input_floats(f, fold__node_sig(f, id), (int)use->ref);
+    const float *from = fold__edge_dest(f, worker, edge, 1, group);
+    for (uint32_t row = 0; row < rows; row++, from += floats)
+        fold__add_row(f, fold__next_lines(f, use, fold__all_rows, 1, done) + fold__edge_offset(f, edge), from,
+                      floats);
 }
 
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
-                                 const fold__group *group, fold__use_share share)
+                                 const fold__group *group, fold__use_share share, size_t *done)
 {
     const uint32_t which = fold__sig_in_group(f, use->run_sig, (uint32_t)(group - f->run->group));
     if (which == FOLD__NONE)
         return;
     const fold__group_sig *group_sig = &f->run->group_sig[which];
-    if (use->kind == FOLD__USE_OPERAND) {
-        fold__accumulate_operand(f, worker, use, group, group_sig, share.rows);
+    const uint32_t *const ids = f->run->calls_by_sig + group_sig->first_record,
+                          end = (uint32_t)fold__min_size((size_t)share.rows.to, group_sig->calls);
+    for (uint32_t call = (uint32_t)share.rows.from; use->kind == FOLD__USE_OPERAND && call < end; call++)
+        if (f->run->grad[ids[call]])
+            fold__add_to_slot(f, worker, use, ids[call], group, 1, done);
+    if (use->kind == FOLD__USE_OPERAND)
         return;
-    }
     const fold__program program = fold__program_in_run(f, use->run_sig);
     const fold__body_op *op = &program.op[use->op];
-    const fold_shape made = fold__shape_of_use(f, use);
     const fold__run *run = f->run;
     fold__source source =
         fold__gradient_source(run, use, group_sig, &program, op, (uint32_t)share.columns.from);
-    float *region = run->region + group->base, *sum = fold__use_sum(f, use);
+    float *region = run->region + group->base;
     char *scratch =
         (char *)(worker->scratch + fold__round_up(fold__op_scratch(f, &program, op, SIZE_MAX), 16));
     size_t rows;
     float **dy = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
-    const fold_rows dy_rows = { NULL, 0, dy };
-    if (use->kind != FOLD__USE_WEIGHT) {
-        fold__add_rows(f->model->kernels, rows, &dy_rows, fold__shape_lines(&made), fold__shape_last(&made),
-                       share.columns, sum);
-        return;
+    float **in = dy;
+    if (use->kind == FOLD__USE_WEIGHT) {
+        source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
+        in = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
     }
-    source = fold__operand_source(run, group_sig, &program.ref[op->first_ref + use->ref]);
-    float **in = fold__record_rows(f, group_sig, &program, op, &source, share.rows, region, &scratch, &rows);
-    if (use->sum == FOLD__SUM_BY_BLOCKS) {
-        const int width = fold__shape_last(&program.shape[op->first_shape + use->ref]);
-        const int ldw = fold__matrix_columns(&fold__params(f->model)[use->target]);
-        fold__join_weight_grad(f->model->kernels, rows, in, width, dy, fold__shape_last(&made), sum,
-                               (size_t)ldw, worker->scratch);
-        return;
-    }
-    const fold_rows in_rows = { NULL, 0, in };
-    fold__weight_use(f, worker, &program, op, (int)use->ref, rows, &in_rows, &dy_rows, share.columns, sum);
+    const fold_rows in_rows = { NULL, 0, in }, dy_rows = { NULL, 0, dy };
+    fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, share.columns, done);
 }
 
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
@@ -22876,14 +22915,14 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     fold__run *run = f->run;
     const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
+        fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
             continue;
         if (fold__is_eager(f))
             (f->eager->sum_use)(f, use);
         else
-            fold__accumulate_use(f, worker, use, group, whole);
-        fold__add_row(f, run->grad_row[id], run->sums + use->sum_at, (uint32_t)use->size);
+            fold__accumulate_use(f, worker, use, group, whole, &use->next);
+        fold__add_to_total(f, use);
     }
 }
 
@@ -22912,20 +22951,23 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
+static float *fold__sum_at(const fold__run *run, uint32_t place) { return run->sums + (size_t)place * 16; }
+
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
     const fold__param_data *param = fold__lookup_table(f, id);
     const uint32_t size = fold__row_size(f, id), rows = fold__rows_of(f, id);
     for (uint32_t row = 0; row < rows && fold__trainable(f->model, param); row++) {
-        uint32_t *sum_place = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
-        if (!*sum_place) {
-            *sum_place = (uint32_t)(run->sums_used / 16) + 1;
+        fold__row_sum *sum = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
+        const uint32_t nth = sum->count++;
+        if (nth == 0 || nth == FOLD__BLOCK_ROWS) {
+            *(nth ? &sum->block : &sum->place) = (uint32_t)(run->sums_used / 16);
+            fold__clear_row(run->sums + run->sums_used, size);
             run->sums_used += fold__round_up(size, 16);
-            fold__clear_row(run->sums + (size_t)(*sum_place - 1) * 16, size);
         }
-        fold__add_row(f, run->sums + (size_t)(*sum_place - 1) * 16, run->grad_row[id] + (size_t)row * size,
-                      size);
+        fold__add_nth(f, fold__sum_at(run, sum->place), fold__sum_at(run, sum->block),
+                      run->grad_row[id] + (size_t)row * size, size, nth, 0);
     }
 }
 
@@ -22934,13 +22976,15 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
-    uint32_t *sum_place = &f->table_rows[param->touched_at + row];
-    if (!*sum_place)
+    fold__row_sum *sum = &f->table_rows[param->touched_at + row];
+    if (!sum->count)
         return;
-    float *grads = fold__grads(m) + param->at + (size_t)row * size;
-    fold__add_row(f, grads, f->run->sums + (size_t)(*sum_place - 1) * 16, size);
+    float *grads = fold__grads(m) + param->at + (size_t)row * size, *to = fold__sum_at(f->run, sum->place);
+    if (sum->count > FOLD__BLOCK_ROWS && sum->count % FOLD__BLOCK_ROWS)
+        fold__add_row(f, to, fold__sum_at(f->run, sum->block), size);
+    fold__add_row(f, grads, to, size);
     fold__touch_row(m, param, row);
-    *sum_place = 0;
+    memset(sum, 0, sizeof *sum);
 }
 
 static void fold__commit_lookups(fold_ctx *f)
@@ -22973,7 +23017,7 @@ static int fold__reserve_sums(fold_ctx *f)
             (run->state[id] & FOLD__RUNS))
             floats += fold__round_up(fold__row_size(f, id), 16) * fold__rows_of(f, id);
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
-    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(uint32_t));
+    fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
     if (has > had) /* else it is all zero, as runs leave it */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
@@ -23048,20 +23092,6 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds contributions to the whole of `count` rows; the first to zeros. */
-static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_rows *from, uint32_t size,
-                            int first, size_t count)
-{
-    const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    float *row = fold__row(to, 0), *other = fold__row(from, 0);
-    if (!count)
-        return;
-    if (first) /* -0 becomes +0, as where it is added to zeros */
-        FOLD__MAP_OF(f->model->kernels, shift)(row, other, NULL, NULL, 0, size, count, all);
-    else
-        FOLD__MAP_OF(f->model->kernels, add)(row, row, other, NULL, 0, size, count, all);
-}
-
 /* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
    the same place in all rows of a list, or few. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
@@ -23097,6 +23127,27 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
+/* Adds up the contributions to some rows of a value; by blocks those to the whole of what is no list. */
+static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
+{
+    const fold__run *run = f->run;
+    const uint32_t size = fold__is_list(f, id) ? 0 : fold__value_size(f, id);
+    const uint32_t first = run->first_contribution[id];
+    float *block = NULL;
+    for (uint32_t edge = first, nth = 0, next, whole; edge != FOLD__NONE;
+         edge = next, nth = whole ? nth + 1 : 0) {
+        float *const from = area + (size_t)run->contribution_at[edge] * 16;
+        next = run->next_contribution[edge];
+        whole = run->contribution_floats[edge] == size;
+        block = nth % FOLD__BLOCK_ROWS ? block : from;
+        if (nth && whole)
+            fold__add_nth(f, run->grad_row[id], block, from, size, nth,
+                          next == FOLD__NONE || run->contribution_floats[next] != size);
+        else
+            fold__add_contribution(f, id, edge, from, edge == first, some);
+    }
+}
+
 /* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
                                   fold__extent some)
@@ -23114,13 +23165,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
         if (run->root_offset - at < size)
             row[run->root_offset - at] = 1;
         break;
-    case FOLD__GRAD_SUM:
-        for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE;
-             edge = run->next_contribution[edge])
-            fold__add_contribution(f, id, edge,
-                                   fold__grad_area(f, id, group) + (size_t)run->contribution_at[edge] * 16,
-                                   edge == run->first_contribution[id], some);
-        break;
+    case FOLD__GRAD_SUM: fold__sum_contributions(f, id, fold__grad_area(f, id, group), some); break;
     default: break; /* written in place */
     }
     if (run->shared_grads)
@@ -23140,12 +23185,6 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
 }
 
 /* -- a cell's values ------------------------------------------------------------------------- */
-
-static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint32_t size)
-{
-    for (size_t i = first; i < end; i++)
-        fold__clear_row(fold__row(to, (int)i), size);
-}
 
 static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t width, uint32_t offset,
                             const fold_rows *from, uint32_t size, int first, size_t count)
@@ -23216,14 +23255,15 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
         uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
-        const uint32_t begin = worker->list[call] + first;
-        const int alone = fold__elements_of(f, worker->ids[call]) == 1;
-        if (alone)
-            memcpy(row, fold__row(&from, (int)begin), size * sizeof *row); /* -0 stays */
+        const uint32_t length = fold__elements_of(f, worker->ids[call]);
+        const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
+        if (length == 1)
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays */
         else if (!first)
             fold__clear_row(row, size);
-        for (uint32_t element = begin; element < begin + count && !alone; element++)
-            fold__add_row(f, row, fold__row(&from, (int)element), size);
+        for (uint32_t nth = first; nth < first + count && length > 1; nth++)
+            fold__add_nth(f, row, fold__row(&list, (int)(nth - nth % FOLD__BLOCK_ROWS)),
+                          fold__row(&list, (int)nth), size, nth, nth + 1 == length);
     }
     worker->free = free;
 }
@@ -23300,8 +23340,9 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     const fold__run *run = f->run;
     if (run->shared_grads || (f->kind[id] & FOLD__IS_GRAD_KEPT) || run->mode[id] != FOLD__GRAD_SUM)
         return 0;
+    uint32_t count = 0;
     for (uint32_t edge = run->first_contribution[id]; edge != FOLD__NONE; edge = run->next_contribution[edge])
-        if (run->contribution_floats[edge] != sums->width)
+        if (run->contribution_floats[edge] != sums->width || ++count > FOLD__BLOCK_ROWS)
             return 0;
     sums->edge[sums->n] = run->first_contribution[id];
     sums->to[sums->n++] = run->grad_row[id];
@@ -23770,11 +23811,10 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
    its lists and of contributions to them, too. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
-    size_t widest = 0;
-    for (int operand = 0; operand < program->op->n_in; operand++)
-        widest = fold__max_size(widest, fold__operand_floats(program, program->op, operand));
-    return fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16) +
-           fold__round_up(widest, 16);
+    size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
+    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
+        floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
+    return floats;
 }
 
 static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
@@ -23922,13 +23962,16 @@ static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__progr
         worker->scratch + fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
     for (uint32_t operand = 0; operand < n_in; operand++) {
         const int call_operand = (int)fold__operand_number(sig, operand);
+        const uint32_t floats = fold__operand_floats(program, program->op, (int)operand);
+        float *const block = one_row + fold__round_up(floats, 16), *const to = one_row;
+        one_row = block + fold__round_up(floats, 16);
         if (!fold__eager_sums(f, id, call_operand))
             continue;
         for (uint32_t other = 0; other < n_in; other++)
             worker->op_din[other] = fold__no_rows;
-        worker->op_din[operand].base = one_row;
+        worker->op_din[operand].base = to;
         fold__backward_of(program->op)(&worker->prepared.call);
-        fold__add_row(f, worker->dest[call_operand].base, one_row, fold__input_floats(f, sig, call_operand));
+        fold__add_nth(f, worker->dest[call_operand].base, block, to, floats, row, row + 1 == f->length[id]);
     }
 }
 
@@ -23960,23 +24003,17 @@ static void fold__eager_backward_op(fold_ctx *f, uint32_t id)
         fold__eager_backward_row(f, id, &program, row);
 }
 
-static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
+static void fold__eager_use_call(fold_ctx *f, fold__use *use, uint32_t id)
 {
     fold__run *run = f->run;
     fold__worker *worker = run->worker;
     const fold__program program = fold__program_in_run(f, use->run_sig);
-    const fold__body_op *op = program.op;
-    const fold_shape *made = fold__made_shape(program.shape, op);
-    const fold__extent whole = { 0, fold__shape_last(made) };
+    const fold__extent whole = { 0, fold__shape_last(fold__made_shape(program.shape, program.op)) };
     const fold__sig *sig = fold__node_sig(f, id);
-    float *total = fold__use_sum(f, use);
     const uint32_t edge = f->first_edge[id] + use->ref;
     if (use->kind == FOLD__USE_OPERAND) {
-        const uint32_t floats = fold__input_floats(f, sig, (int)use->ref);
-        const float *from = fold__edge_dest(f, worker, edge, 1, run->group);
-        for (uint32_t row = 0, rows = fold__contribution_rows(f, id, edge, fold__is_sparse_take(f, id));
-             row < rows; row++)
-            fold__add_row(f, total + fold__edge_offset(f, edge), from + (size_t)row * floats, floats);
+        fold__add_to_slot(f, worker, use, id, run->group,
+                          fold__contribution_rows(f, id, edge, fold__is_sparse_take(f, id)), &use->next);
         return;
     }
     fold__eager_inputs_of(f, id, (float **)(void *)(worker->scratch + fold__eager_floats(f, &program)));
@@ -23984,16 +24021,14 @@ static void fold__eager_use_call(fold_ctx *f, const fold__use *use, uint32_t id)
         const fold_rows dy = { run->grad_row[id] + (size_t)row * fold__row_size(f, id), 0, NULL };
         const fold_rows in =
             fold__eager_part(&worker->in[fold__operand_number(sig, use->ref)], fold__is_by_rows(sig), row);
-        if (use->kind == FOLD__USE_BIAS)
-            fold__add_rows(f->model->kernels, 1, &dy, fold__shape_lines(made), whole.to, whole, total);
-        else
-            fold__weight_use(f, worker, &program, op, (int)use->ref, 1, &in, &dy, whole, total);
+        fold__add_to_use(f, worker, use, &program, 1, &in, &dy, whole, &use->next);
     }
 }
 
-static void fold__eager_use(fold_ctx *f, const fold__use *use)
+static void fold__eager_use(fold_ctx *f, fold__use *use)
 {
     const fold__run *run = f->run;
+    use->next = 0;
     for (int prefix = 0; prefix <= run->plan.has_prefix; prefix++)
         for (uint32_t call = 0; call < run->plan.calls; call++) {
             const uint32_t id = run->calls[call];
@@ -24792,6 +24827,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     const fold_shape shape = fold__shape_of_use(f, use);
     const int elem = use->kind != FOLD__USE_OPERAND && fold__program_in_run(f, use->run_sig).op[use->op].elem;
     use->rows = 0;
+    use->done = use->next;
     for (uint32_t group = first; group < last; group++) {
         const uint32_t sig =
             fold__adds_up(run, use, group) ? fold__sig_in_group(f, use->run_sig, group) : FOLD__NONE;
@@ -24820,16 +24856,19 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
     fold__run *run = f->run;
     uint64_t at = 0;
     for (uint32_t which = 0; which < run->n_uses; which++) {
-        const fold__use *use = &run->use[which];
+        fold__use *use = &run->use[which];
         const uint64_t begin = at, end = at += use->work;
-        const int by_blocks = use->sum == FOLD__SUM_BY_BLOCKS;
-        if (begin == end || from >= end || to <= begin || (by_blocks && from > begin))
-            continue; /* work by blocks is whole in the part in which it begins */
+        size_t done = use->done;
+        const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
+        if (begin == end || from >= end || to <= begin || (in_one && from > begin))
+            continue; /* the work of one kernel is whole in the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
-                                                         (to < end && !by_blocks ? to : end) - begin);
+                                                         (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
-                fold__accumulate_use(f, worker, use, &run->group[group], share);
+                fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
+        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
+            use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
     }
@@ -24868,7 +24907,7 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
         const fold__use *use = &f->run->use[which];
         const fold_shape shape = fold__shape_of_use(f, use);
         const uint64_t steps = ((uint64_t)fold__shape_last(&shape) + FOLD__LANES - 1) / FOLD__LANES;
-        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_BLOCKS ? 1 : steps;
+        pieces += !use->work ? 0 : use->sum == FOLD__SUM_BY_KERNEL ? 1 : steps;
     }
     return pieces;
 }
@@ -24949,6 +24988,8 @@ static void fold__start_run(fold_ctx *f)
         run->worker[thread].kernel_calls = run->worker[thread].one_row_calls = run->worker[thread].events = 0;
     if (fold__goes_back(run) && run->sum_floats)
         memset(run->sums, 0, run->sum_floats * sizeof(float));
+    for (uint32_t which = 0; which < run->n_uses && fold__goes_back(run); which++)
+        run->use[which].next = 0;
     for (uint32_t group = 0; group < run->plan.groups; group++) {
         fold__enter_chunk(f, &run->group[group], 0);
         if (fold__goes_back(run))

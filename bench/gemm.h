@@ -54,7 +54,7 @@ static void gemm_once(const gemm *g, int product, int m, int k, int n)
     if (product == GEMM_INPUTS) gemm_product(g, m, n, k, g->pack_t, g->y, g->x, 1);
     if (product == GEMM_WEIGHTS) {
         const fold_rows x = gemm_rows(g->x, k), dy = gemm_rows(g->y, n);
-        g->k->weight_grad(m, &x, k, &dy, n, g->dw, (size_t)n, g->scratch);
+        g->k->weight_grad(m, &x, k, &dy, n, g->dw, (size_t)n, g->scratch, 0);
     }
 }
 

@@ -89,7 +89,7 @@ static void manual_back(const manual *u, fold_param W, int first, int k, int row
 static void manual_weights(const manual *u, fold_param W, int first, int k, int rows, fold_rows x, fold_rows dy)
 {
     const int n = fold__param_of(u->m, W)->shape.dim[1];
-    if (rows) u->k->weight_grad(rows, &x, k, &dy, n, manual_grad(u, W) + (size_t)first * (size_t)n, (size_t)n, u->scratch);
+    if (rows) u->k->weight_grad(rows, &x, k, &dy, n, manual_grad(u, W) + (size_t)first * (size_t)n, (size_t)n, u->scratch, 0);
 }
 static void manual_bias(const manual *u, fold_param b, int rows, fold_rows dy)
 {

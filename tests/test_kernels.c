@@ -343,7 +343,7 @@ static void test_half_product(const fold__kernels *f, int tries)
 static void test_weight_grad(const fold__kernels *f, int tries, int apart)
 {
     int t, i, j, r, exact = strcmp(f->name, "cblas") != 0;
-    if (apart && !f->weight_grad_separate) return;
+    if (apart && !fold__adds_separately(f)) return;
     for (t = 0; t < tries; t++) {
         const int tall = t % 16 == 1, large = t % 64 == 17; /* more weight rows or rows than one block of a gradient has */
         const int packed = t % 32 == 9; /* operands that are packed */
@@ -361,7 +361,7 @@ static void test_weight_grad(const fold__kernels *f, int tries, int apart)
             for (r = 0; r < m; r++) acc = ma(f, fold__at(&x.r, r)[i], fold__at(&dy.r, r)[j], acc);
             expect[i * ldw + j] = apart ? expect[i * ldw + j] + acc : acc;
         }
-        (apart ? f->weight_grad_separate : f->weight_grad)(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch);
+        f->weight_grad(m, &x.r, k, &dy.r, n, dw, (size_t)ldw, scratch, apart);
         for (i = 0; i < (int)all; i++) {
             int ok = exact ? same(expect[i], dw[i]) : fabs((double)expect[i] - (double)dw[i]) <= 1e-4 * (1.0 + fabs((double)expect[i]));
             HOLDS(ok, "weight_grad", f->name, m, k, n);
@@ -1141,7 +1141,7 @@ static void time_product(const fold__kernels *f, int m, int k, int n)
     memset(w, 0, (size_t)k * (size_t)n * sizeof *w);
     for (rep = 0; rep < 15; rep++) {
         t = now();
-        for (i = 0; i < reps; i++) f->weight_grad(m, &a.r, k, &y.r, n, w, (size_t)n, scratch);
+        for (i = 0; i < reps; i++) f->weight_grad(m, &a.r, k, &y.r, n, w, (size_t)n, scratch, 0);
         t = (now() - t) / reps; if (t < wg) wg = t;
     }
     printf("  %-9s rows %4d K %4d N %4d   product %7.2f   in bytes %7.2f (%.2f x)   weight_grad %7.2f GFLOP/s   packT %5.2f ns/float\n",
@@ -1323,10 +1323,10 @@ static void slow_backward(const fold_op_call *call)
 }
 static const fold__kernels *untimed;
 static void timed_weight_grad(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
-                              float *dw, size_t ldw, float *scratch)
+                              float *dw, size_t ldw, float *scratch, int apart)
 {
     work_clock += (uint64_t)rows * (uint64_t)inner * (uint64_t)columns / 1000;
-    untimed->weight_grad(rows, input, inner, dy, columns, dw, ldw, scratch);
+    untimed->weight_grad(rows, input, inner, dy, columns, dw, ldw, scratch, apart);
 }
 
 /* No slice of a run over one long list takes much longer than it may: forward, backward, nor in the sums of a
@@ -1348,7 +1348,6 @@ static void one_long_list(void)
         fold__kernels timed = *m->kernels;
         untimed = m->kernels;
         timed.weight_grad = timed_weight_grad;
-        timed.weight_grad_separate = NULL;
         m->kernels = &timed;
         const fold_param W = fold_weight_new(m, "wide", WIDE, WIDE);
         fold_ctx_desc d = fold_ctx_desc_default();

@@ -11,6 +11,7 @@
 
 #define FOLD__SHARED_WORK 500 /* share out small batches, too */
 #define FOLD__LONG_LIST 2     /* run lists of a few rows in strips, too */
+#define FOLD__BLOCK_ROWS 16 /* few rows make several blocks, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "check.h"

@@ -18,6 +18,7 @@
 
 #define FOLD__SHARED_WORK 500 /* small batches, too */
 #define FOLD__LONG_LIST 2 /* lists of few rows run in strips, too */
+#define FOLD__BLOCK_ROWS 16 /* few rows make several blocks, too */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION
@@ -1377,7 +1378,7 @@ static int print_program(FILE *to, const session *s, const char *found)
     fclose(body);
     fprintf(to, "/* cc -I. -o session session.c -lm\n   Session %llu %s: %s */\n",
             (unsigned long long)s->seed, found, sight.text[0][0] ? sight.text[0] : sight.text[1]);
-    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD__LONG_LIST 2\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
+    fprintf(to, "#define FOLD__SHARED_WORK 500\n#define FOLD__LONG_LIST 2\n#define FOLD__BLOCK_ROWS 16\n#define FOLD_IMPLEMENTATION\n#include \"fold.h\"\n"
                 "#define FOLD_FIT_IMPLEMENTATION\n#include \"examples/fold_fit.h\"\n#define FOLD_TORCH_IMPLEMENTATION\n#include \"examples/fold_torch.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n");
     fprintf(to, "static const int hidden = %d, output = %d, wide = %d, piece = %d, fading = %d;\n", s->hidden,
             s->output, s->wide, s->piece, s->fading);

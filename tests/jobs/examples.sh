@@ -103,12 +103,13 @@ listops() {
 }
 char_lm() {
     keys="RESULT char_lm padded_per_s= bucketed_per_s= dynamic_per_s= perplexity= dynamic_waste=0.0000"
-    keys="$keys same_losses=1 same_gradients=1 same_weights=1"
+    keys="$keys same_losses=1 close_gradients=1 close_perplexity=1 hash="
     example char_lm
     prints "char_lm" "./build/char_lm --hidden 16 --limit 200 --epochs 1" "$keys data=generated"
     prints "char_lm on a text, with given buckets" \
         "./build/char_lm --data fold.h --limit 300 --hidden 20 --batch 7 --epochs 1 --buckets 30,60,90" \
         "$keys data=file"
+    step "char_lm learns the same in every run" same_hash "./build/char_lm --hidden 16 --limit 100 --epochs 1"
     long reaches "char_lm learns" "./build/char_lm --hidden 24 --limit 300 --epochs 3 --batch 4" "perplexity < 7"
 }
 treelstm_sick() {

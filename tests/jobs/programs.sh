@@ -18,6 +18,10 @@ bench_objects() { # build/second.o, with the bench, and what stands beside it
     rm -f build/second.o
     step "the bench compiles without warnings $ways" compile_bench_objects $ways
 }
+short_blocks() { # build/short_blocks.o: sums of few rows have several blocks
+    step "the implementation compiles with short blocks" $CC $CFLAGS -O1 -std=c99 -DFOLD_USE_THREADS $sharing \
+        -DFOLD__BLOCK_ROWS=16 -I. -c -o build/short_blocks.o tests/programs/implementation.c
+}
 compile_bench_objects() { # flags…; by_hand.o is what the bench has by hand, rl.o is for programs without it
     set -- $CC $CFLAGS -O1 -std=c99 $(own_warnings) "$@" -I. -c -o
     "$@" build/second.o -Dmain=hosted_main -DRL_ELSEWHERE bench/bench.c &&
@@ -25,12 +29,13 @@ compile_bench_objects() { # flags…; by_hand.o is what the bench has by hand, r
 }
 
 # A source's own cc line, linked to an implementation that was compiled for others: one that shares small
-# batches out among threads, one apart that does not, or any. Under sanitizers nearly all programs take what
-# is shared out, and it is the first; else it is the second.
-linked() { # any, sharing or apart; source
+# batches out among threads, one apart that does not, one that also has short blocks, or any. Under sanitizers
+# nearly all programs take what is shared out, and it is the first; else it is the second.
+linked() { # any, sharing, apart or blocks; source
     objects=build/fold.o
     case $1 in
     sharing) sanitizing || objects="build/second.o build/by_hand.o" ;;
+    blocks) objects=build/short_blocks.o ;;
     apart) ! sanitizing || objects="build/second.o build/by_hand.o" ;;
     esac
     case $objects in
@@ -42,7 +47,7 @@ linked() { # any, sharing or apart; source
 # -- test programs -----------------------------------------------------------------------------------
 # Compiled whole, at -O0, are programs that use private functions (fold__, FOLD__), that stand between the
 # library and the disk or its locks, or that test the including itself.
-tested() { # any, sharing, apart or whole; tests/NAME.c, by its cc line; its arguments
+tested() { # any, sharing, apart, blocks or whole; tests/NAME.c, by its cc line; its arguments
     how=$1 name=$2 source=tests/$2.c; shift 2
     case $how in
     whole) line=$(own_line "$source" -O0) ;;
