@@ -8230,6 +8230,7 @@ typedef struct fold__engine {
     const int *index;                        /* ops over whole lists: indices, as the op has them */
     int sparse_grad; /* list_take: the contribution has a row for each taken, not for each there is */
     fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
+    const struct fold__elementwise **maps; /* an element-wise op says there which its maps are, if not NULL */
 } fold__engine;
 
 /* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
@@ -8427,23 +8428,18 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which are of equal size. */
-FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
-                                  const fold_rows *first, const fold_rows *second, const fold_rows *third,
-                                  float scalar)
+/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
+                                  const fold_rows *second, const fold_rows *third, float scalar, int count,
+                                  size_t n_rows, fold__command_list *commands)
 {
-    const int count = fold__engine_of(call)->size;
-    fold__command_list *const commands = fold__engine_of(call)->commands;
     const int spaced = !output->rows && !first->rows && !second->rows && !third->rows;
-    if (call->rows == 1 || (spaced && output->stride == count && first->stride == count &&
-                            second->stride == count && third->stride == count)) {
-        const fold__map_call all = { map,
-                                     fold__row(output, 0),
-                                     fold__row(first, 0),
-                                     fold__row(second, 0),
-                                     fold__row(third, 0),
-                                     scalar,
-                                     (size_t)call->rows * (size_t)count };
+    if (n_rows == 1 || (spaced && output->stride == count && first->stride == count &&
+                        second->stride == count && third->stride == count)) {
+        const fold__map_call all = {
+            map,    fold__row(output, 0),  fold__row(first, 0), fold__row(second, 0), fold__row(third, 0),
+            scalar, n_rows * (size_t)count
+        };
         map(all.out, all.in_a, all.in_b, all.in_c, scalar, all.count, 1, NULL);
         if (commands)
             fold__emit(commands, NULL, NULL, &all, sizeof all);
@@ -8451,7 +8447,7 @@ FOLD__INLINE void fold__map_alike(const fold_op_call *call, fold__map_fn map, co
     }
     const fold_rows all[4] = { *output, *first, *second, *third };
     map(fold__row(output, 0), fold__row(first, 0), fold__row(second, 0), fold__row(third, 0), scalar,
-        (size_t)count, (size_t)call->rows, all);
+        (size_t)count, n_rows, all);
 }
 
 static int fold__shapes_alike(const fold_shape *const shape[3], int size)
@@ -8472,7 +8468,8 @@ static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fol
         return;
     const fold__engine *engine = fold__engine_of(call);
     if (engine->alike || fold__shapes_alike(shape, engine->size)) {
-        fold__map_alike(call, map, output, first, second, third, scalar);
+        fold__map_alike(map, output, first, second, third, scalar, engine->size, (size_t)call->rows,
+                        engine->commands);
         return;
     }
     const fold__broadcast broadcast = fold__broadcast_to(&call->out_shape[0], shape);
@@ -8514,9 +8511,12 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     const fold__map_fn map = maps->map[engine->kernels->set];
     const int two = call->n_in > 1;
     if (FOLD__LIKELY(engine->alike && call->rows)) {
-        fold__map_alike(call, map, &call->out[0], &call->in[0], &call->in[two], &call->out[0], scalar);
+        fold__map_alike(map, &call->out[0], &call->in[0], &call->in[two], &call->out[0], scalar, engine->size,
+                        (size_t)call->rows, engine->commands);
         return;
     }
+    if (engine->maps)
+        *engine->maps = maps;
     const fold_rows *const in[3] = { &call->in[0], two ? &call->in[1] : NULL, NULL };
     const fold_shape *const shape[3] = { &call->in_shape[0], two ? &call->in_shape[1] : NULL, NULL };
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
@@ -8620,18 +8620,23 @@ static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t o
 
 static void fold__elementwise_backward(const fold_op_call *call, const fold__elementwise *maps, float scalar)
 {
-    const fold__kernels *kernels = fold__engine_of(call)->kernels;
+    const fold__engine *engine = fold__engine_of(call);
     const fold_shape *out = &call->out_shape[0];
     for (int input = 0; input < call->n_in; input++) {
         if (fold__absent(&call->din[input]))
             continue;
-        const fold_rows *operands[3] = { NULL, NULL, NULL };
+        const fold_rows *operands[3] = { NULL, NULL, NULL }, *const to = &call->din[input];
         const fold_shape *shape[3] = { NULL, NULL, NULL }, *own = &call->in_shape[input];
-        const fold__map_fn map = maps->derivative[input][kernels->set];
+        const fold__map_fn map = maps->derivative[input][engine->kernels->set];
         for (int operand = 0; maps->from[input][operand]; operand++)
             operands[operand] = fold__named_rows(call, maps->from[input][operand], &shape[operand]);
+        if (FOLD__LIKELY(engine->alike && call->rows)) {
+            fold__map_alike(map, to, operands[0] ? operands[0] : to, operands[1] ? operands[1] : to,
+                            operands[2] ? operands[2] : to, scalar, engine->size, (size_t)call->rows, NULL);
+            continue;
+        }
         if (fold__shape_size(own) == fold__shape_size(out)) {
-            fold__map_rows(call, map, &call->din[input], operands, shape, scalar);
+            fold__map_rows(call, map, to, operands, shape, scalar);
             continue;
         }
         const fold_shape *const alone[3] = { own, NULL, NULL };
@@ -8642,7 +8647,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
             for (int operand = 0; operand < 3; operand++)
                 from[operand] = operands[operand] ? fold__row(operands[operand], row) : NULL;
             fold__map_broadcast(map, call->scratch, from, &broadcast, scalar);
-            fold__sum_repeats(kernels, fold__row(&call->din[input], row), (size_t)fold__shape_size(own),
+            fold__sum_repeats(engine->kernels, fold__row(to, row), (size_t)fold__shape_size(own),
                               call->scratch, (size_t)fold__shape_size(out), &repeats);
         }
     }
@@ -11288,6 +11293,8 @@ static const fold__op_row fold__op_table[FOLD__OP_COUNT] = {
       offsetof(fold__op_names, op_##name) },
     FOLD__OPS(FOLD__ROW)
 };
+#define FOLD__OR_IS(name, map, da, from_a, db, from_b) || op == FOLD__OP_##name
+static int fold__is_elementwise(uint32_t op) { return 0 FOLD__ELEMENTWISE(FOLD__OR_IS); }
 static const char *fold__op_name(uint32_t op)
 {
 #define FOLD__NAMED(name, form, inputs, attrs, attr, flags, needs, infer) #name,
@@ -13037,6 +13044,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
     RUN(FACTS, fold__value_facts, facts)         /* values, inputs and operands that their programs have */  \
+    RUN(STAGES, char, stages)                 /* how stages of signatures run: see fold__stages */           \
     RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
     RUN(GROUPS, fold__group, group)           /* the groups of samples; the prefix first, the suffix last */ \
     RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
@@ -13530,10 +13538,11 @@ static size_t fold__block_bytes(const fold_ctx *f)
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->bytes_refused;
+    const size_t known = fold__round_up(f->arrays[FOLD__ARRAY_SHAPES].need, FOLD__ALIGN);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
+        bytes += fold__round_up(i > FOLD__ARRAY_EDGE_OFFSET ? f->arrays[i].need : fold__array_use(f, i),
                                 FOLD__ALIGN);
-    return bytes;
+    return bytes - known + fold__max_size(known, fold__round_up(shapes, FOLD__ALIGN));
 }
 
 #define FOLD__MEASURED \
@@ -13709,8 +13718,8 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* the prologue runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
+    size_t stages;  /* how its stages run: 1 + where that is kept */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
-    size_t instruction_at; /* then its instructions and their bindings, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
 /* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
@@ -13732,7 +13741,8 @@ typedef struct fold__analysis {
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
     uint64_t operand_back;     /* mask of inputs that backward reads */
-    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end */
+    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end, */
+    uint64_t operand_soon;     /* and of those that backward of a batch reads */
 } fold__analysis;
 /* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
@@ -13766,6 +13776,7 @@ typedef struct fold__sig_cache {
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
+    size_t stages;         /* 1 + where it is kept last how its stages run */
 } fold__sig_cache;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
@@ -13826,12 +13837,14 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Tells where the rows of an operand lie, for all batches of a stage. */
+/* Tells where the rows of an operand lie, for all batches of a stage: in a buffer of the signature, outside,
+   or in a parameter. */
 typedef struct fold__binding {
-    float *base;
     ptrdiff_t stride;
-    const fold_rows *from; /* rows outside, or NULL */
-    uint32_t offset;       /* begins so many floats into each row of those */
+    uint32_t buffer;
+    uint32_t offset;  /* begins so many floats into each row */
+    uint32_t param;   /* 1 + the parameter, or 0 */
+    uint32_t outside; /* the worker has rows outside so many bytes behind its start, or 0 */
     uint8_t indexed_by;
     uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__binding;
@@ -13845,12 +13858,21 @@ typedef struct fold__instruction {
     uint8_t for_elements; /* only list elements need it */
     uint8_t is_list;      /* it takes a list of elements for each row */
     uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    const fold__op_row *op;
-    const fold__body_op *gathers; /* the op, where it reads data of each row; else NULL */
+    uint8_t gathers;      /* it reads data of each row */
+    int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__binding *in, *out, *dout, *din; /* lead to its operands, results and their gradients */
-    fold__prepared prepared;
+    fold__map_fn map[3];   /* its own and those of its operands' gradients; NULL: it is called */
+    uint32_t bindings[3][4];  /* of what each map writes and reads */
 } fold__instruction;
+/* Tells how the stages of a signature run. Nothing in it depends on the number of calls, or on where anything
+   lies, so it is kept from run to run. Kinds of buffers stand behind it, then instructions, those of the
+   ordinary stage first, and bindings. */
+typedef struct fold__stages {
+    size_t next;        /* 1 + where the next of the same signature is */
+    size_t op_floats;   /* scratch floats that an op without parameters takes at most */
+    uint64_t recurrent; /* the inputs that close its cycle, if there is a prologue */
+    uint32_t first_facts, has_prologue; /* the analysis is known by the first */
+} fold__stages;
 
 /* Tells how many operands and outputs of an op have gradients. */
 enum {
@@ -13866,24 +13888,25 @@ typedef struct fold__worker {
     const fold__run_sig *run_sig;
     fold__program program;
     fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
+    fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
+    const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
     uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
                             begins within a list the first is below 0, wrapped round */
+    const fold_model *model;
     float *region;       /* its group's slabs begin there */
     /* the tile */
     uint32_t tile, row; /* rows of a tile; first row of the tile being run */
     ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
     /* scratch */
-    /* for operands, values, and in training for values' gradients and contributions */
-    fold__binding *binding;
     float *scratch;
     char *free; /* the part of scratch for pointers that is not in use */
     fold__command_list *commands; /* its calls are written down there, if not NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* the call of an op being made */
-    fold__prepared prepared; /* for eager contexts and for sums */
+    fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
@@ -13963,7 +13986,8 @@ typedef struct fold__run {
 
     /* known of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
-    uint32_t n_sig_caches, n_analyses, n_facts;
+    uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
+    size_t stage_bytes;
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
@@ -14078,6 +14102,10 @@ FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig
 FOLD__INLINE uint32_t fold__operand_floats(const fold__program *program, const fold__body_op *op, int operand)
 {
     return (uint32_t)fold__shape_size(&program->shape[op->first_shape + (uint32_t)operand]);
+}
+static fold__stages *fold__stages_of(const fold_ctx *f, const fold__group_sig *group_sig)
+{
+    return (fold__stages *)(void *)(f->run->stages + group_sig->stages - 1);
 }
 FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_sig)
 {
@@ -14221,7 +14249,7 @@ static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
         f->arrays[FOLD__ARRAY_FACTS].need = f->arrays[FOLD__ARRAY_COSTS].need = 0;
-    f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
+    f->arrays[FOLD__ARRAY_STAGES].need = f->arrays[FOLD__ARRAY_TABLE_ROWS].need = 0;
     f->sig_tables++;
     f->run->plan_salt = 0;
     f->run->replayed = 0;
@@ -15580,7 +15608,7 @@ static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
         FOLD__ARRAY_OPS,          FOLD__ARRAY_REFS,      FOLD__ARRAY_OP_SHAPES, FOLD__ARRAY_VALUES,
         FOLD__ARRAY_DEDUPE_TABLE, FOLD__ARRAY_SIG_CACHE, FOLD__ARRAY_ANALYSES,  FOLD__ARRAY_FACTS,
         FOLD__ARRAY_PLANS,        FOLD__ARRAY_WORKERS,   FOLD__ARRAY_TRACE,     FOLD__ARRAY_TABLE_ROWS,
-        FOLD__ARRAY_COSTS
+        FOLD__ARRAY_COSTS,        FOLD__ARRAY_STAGES
     };
     f->arena.memory = *memory;
     f->arena.array = f->arrays;
@@ -19285,8 +19313,8 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
         if (ref->kind != FOLD__FROM_INPUT && ref->kind != FOLD__FROM_LIST)
             continue;
         run_sig->found.operand_back |= 1ull << fold__ref_operand(program, ref);
-        if (late)
-            run_sig->found.operand_late |= 1ull << fold__ref_operand(program, ref);
+        *(late ? &run_sig->found.operand_late : &run_sig->found.operand_soon) |=
+            1ull << fold__ref_operand(program, ref);
     }
     for (int output = 0; output < op->n_out && (op_row->needs & FOLD_NEEDS_OUT); output++)
         facts[op->first_value + (uint32_t)output].back = 1;
@@ -19367,11 +19395,12 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 }
 
 /* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
-static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows)
+static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
     for (int op_index = 0; op_index < program->n_ops; op_index++)
-        floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
+        if (!program->op[op_index].param[0] == !of_params)
+            floats = fold__max_size(floats, fold__op_scratch(f, program, &program->op[op_index], rows));
     return floats;
 }
 
@@ -19573,12 +19602,14 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
+        fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
          !fold__need(f, FOLD__ARRAY_COSTS, FOLD__COSTS * ((size_t)f->n_sigs + 1), sizeof(fold__cost))))
         return 0;
     if (run->of_layout != f->model->layout || run->of_table != f->sig_tables || !++run->runs) {
-        run->n_sig_caches = run->n_analyses = run->n_facts = 0;
+        run->stage_bytes = run->n_sig_caches = run->n_analyses = run->n_facts = run->n_stages = 0;
         run->runs = 1;
     }
     run->of_layout = f->model->layout;
@@ -20918,7 +20949,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
 /* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
    share the operand each makes a row first, and their sum is the contribution. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
-                                 const fold__program *program, const fold__body_op *op, uint32_t operand)
+                                 const fold__program *program, const fold__body_op *op, uint32_t operand,
+                                 fold__buffer *buffer)
 {
     const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
@@ -20926,7 +20958,6 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
     const fold__ref *ref = &program->ref[at];
     const fold__value_facts *facts = &run->facts[run_sig->found.first_facts];
     const fold__value_facts *wanted = fold__facts_of_ref(f, run_sig, program, at);
-    fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
     if (!wanted->grad)
         return;
     if (ref->kind == FOLD__FROM_PARAM) {
@@ -20951,14 +20982,13 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
 }
 
 /* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
-static void fold__choose_buffers(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program)
+static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
+                                 const fold__program *program, fold__buffer *buffer)
 {
-    fold__run *run = f->run;
-    fold__buffer *buffer = run->buffer + group_sig->first_buffer;
+    const fold__run *run = f->run;
     const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
     const fold__value_facts *facts = run->facts + run_sig->found.first_facts;
     const int by_rows = fold__is_by_rows(&f->sigs[run_sig->sig]); /* then sums over elements outlive a part */
-    memset(buffer, 0, group_sig->n_buffers * sizeof *buffer);
     for (uint32_t value = 0; value < (uint32_t)program->n_values; value++) {
         const int transient = facts[value].transient,
                   spans = fold__crosses_stages(f, group_sig, program, value);
@@ -20977,7 +21007,7 @@ static void fold__choose_buffers(fold_ctx *f, const fold__group_sig *group_sig, 
     }
     for (int op_index = 0; op_index < program->n_ops && fold__goes_back(run); op_index++)
         for (int operand = 0; operand < program->op[op_index].n_in; operand++)
-            fold__choose_storage(f, group_sig, program, &program->op[op_index], (uint32_t)operand);
+            fold__choose_storage(f, group_sig, program, &program->op[op_index], (uint32_t)operand, buffer);
     for (uint32_t output = 0; output < (uint32_t)program->n_out; output++)
         if (facts[program->out[output].index].grad)
             fold__set_buffer(&buffer[fold__buffer_outer(program, output)],
@@ -21277,7 +21307,7 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
         batch->prologue_row += rows;
         batch->first_elem += elems;
         batch->prologue_elem += elems;
-        for (uint32_t call = 0; call < batch->count && batch->stage && elems; call++)
+        for (uint32_t call = 0; call < batch->count && batch->stage == FOLD__BODY && elems; call++)
             run->first_elem_row[run->order[batch->first + call]] += elems;
     }
 }
@@ -21378,13 +21408,9 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
             fold__max_size(whole, fold__list_op_scratch(f, run->calls_by_sig[group_sig->first_record + nth]));
     const size_t all = fold__goes_back(run) ? (size_t)group_sig->calls + group_sig->elems + 16 : 0;
     const size_t late = fold__size(3, all, 0) * sizeof(float *) / sizeof(float);
-    const size_t of_op = fold__batch_scratch(f, program, fold__max_size(rows, elems));
-    group_sig->instruction_at = group_sig->op_at + fold__round_up(of_op, 16);
-    const size_t bindings = (size_t)(program->n_refs + program->n_values) * (fold__goes_back(run) ? 2 : 1);
-    const size_t instructions =
-        (size_t)program->n_ops * sizeof(fold__instruction) + bindings * sizeof(fold__binding);
-    group_sig->free_at =
-        group_sig->instruction_at + fold__round_up(instructions, FOLD__ALIGN) / sizeof(float);
+    const size_t of_op = fold__max_size(fold__stages_of(f, group_sig)->op_floats,
+                                        fold__batch_scratch(f, program, fold__max_size(rows, elems), 1));
+    group_sig->free_at = group_sig->op_at + fold__round_up(of_op, 16);
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
@@ -21447,7 +21473,8 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 {
     fold__run *run = f->run;
     const fold__program program = fold__program_in_run(f, group_sig->run_sig);
-    fold__choose_buffers(f, group_sig, &program);
+    memcpy(run->buffer + group_sig->first_buffer, fold__stages_of(f, group_sig) + 1,
+           group_sig->n_buffers * sizeof *run->buffer);
     for (uint32_t nth = 0; nth < group_sig->n_buffers; nth++) {
         fold__buffer *buffer = &run->buffer[group_sig->first_buffer + nth];
         buffer->first = FOLD__NONE;
@@ -21554,32 +21581,31 @@ FOLD__INLINE void fold__set_tile(fold__worker *worker, uint32_t row)
     worker->at[FOLD__BIND_BATCH_ROW] = (ptrdiff_t)row;
 }
 
-static void fold__bind_buffer(const fold_ctx *f, const fold__worker *worker, uint32_t index,
-                              fold__binding *binding)
+static void fold__bind_buffer(const fold__worker *worker, uint32_t index, fold__binding *binding)
 {
-    const fold__buffer *buffer = &f->run->buffer[worker->group_sig->first_buffer + index];
-    binding->base = worker->scratch + buffer->offset;
+    const fold__buffer *buffer = &worker->buffer[index];
+    memset(binding, 0, sizeof *binding);
+    binding->buffer = index;
     binding->stride = (ptrdiff_t)buffer->size;
-    binding->indexed_by = FOLD__BIND_FIXED;
-    switch (buffer->storage) {
-    case FOLD__SLAB:
-        binding->base = worker->region + buffer->offset;
+    binding->indexed_by = buffer->storage == FOLD__PER_BATCH ? FOLD__BIND_BATCH_ROW : FOLD__BIND_FIXED;
+    if (buffer->storage == FOLD__SLAB)
         binding->indexed_by =
             (uint8_t)((buffer->elem ? FOLD__BIND_ELEMENT : FOLD__BIND_CALL) +
                       (buffer->per_prologue ? FOLD__BIND_PROLOGUE_CALL - FOLD__BIND_CALL : 0));
-        break;
-    case FOLD__PER_BATCH: binding->indexed_by = FOLD__BIND_BATCH_ROW; break;
-    case FOLD__PER_TILE: break;
-    default: binding->base = NULL; binding->stride = 0;
-    }
 }
 
-static void fold__bind_external(fold__binding *binding, const fold_rows *from)
+static void fold__bind_external(fold__binding *binding, const fold__worker *worker, const fold_rows *rows)
 {
-    binding->from = from;
-    binding->offset = 0;
-    binding->per_element = 0;
+    memset(binding, 0, sizeof *binding);
+    binding->outside = (uint32_t)((const char *)rows - (const char *)worker);
     binding->indexed_by = FOLD__BIND_EXTERNAL;
+}
+
+FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__binding *binding)
+{
+    const fold__buffer *buffer = &worker->buffer[binding->buffer];
+    return (buffer->storage == FOLD__SLAB ? worker->region : worker->scratch) + buffer->offset +
+           binding->offset;
 }
 
 /* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
@@ -21605,10 +21631,14 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__bi
                                             fold_rows *rows)
 {
     const ptrdiff_t first = worker->at[binding->per_element] - worker->at[FOLD__BIND_BATCH_ROW];
-    if (binding->from)
-        *rows = *binding->from;
+    const fold__param_data *params = fold__params(worker->model);
+    if (binding->param)
+        fold__set_rows(rows, fold__param_values(worker->model, &params[binding->param - 1]), 0);
+    else if (binding->outside)
+        *rows = *(const fold_rows *)(const void *)((const char *)worker + binding->outside);
     else /* a value of calls, from the batch's first on */
-        fold__set_rows(rows, binding->base + first * binding->stride, binding->stride);
+        fold__set_rows(rows, fold__binding_base(worker, binding) - binding->offset + first * binding->stride,
+                       binding->stride);
     if (binding->per_element)
         fold__repeat_rows(worker, rows, binding->offset, worker->row, count);
     else
@@ -21620,47 +21650,44 @@ FOLD__INLINE void fold__binding_rows(fold__worker *worker, const fold__binding *
 {
     if (FOLD__LIKELY(binding->indexed_by != FOLD__BIND_EXTERNAL))
         fold__set_rows(rows,
-                       binding->base ? binding->base + worker->at[binding->indexed_by] * binding->stride
-                                     : NULL,
+                       fold__binding_base(worker, binding) +
+                           worker->at[binding->indexed_by] * binding->stride,
                        binding->stride);
     else
         fold__other_rows(worker, binding, count, rows);
 }
 
-static void fold__buffer_rows(const fold_ctx *f, fold__worker *worker, uint32_t index, fold_rows *rows)
+static void fold__buffer_rows(fold__worker *worker, uint32_t index, fold_rows *rows)
 {
     fold__binding binding;
-    fold__bind_buffer(f, worker, index, &binding);
+    fold__bind_buffer(worker, index, &binding);
     fold__binding_rows(worker, &binding, 0, rows);
 }
 
-static void fold__bind_operand(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                               int operand, fold__binding *binding)
+static void fold__bind_operand(const fold__worker *worker, const fold__body_op *op, int operand,
+                               fold__binding *binding)
 {
     const fold__ref *ref = &worker->program.ref[op->first_ref + (uint32_t)operand];
     uint8_t indexed_by = FOLD__BIND_BATCH_ROW;
     switch (ref->kind) {
     case FOLD__FROM_PARAM:
-        binding->base = fold__param_values(f->model, &fold__params(f->model)[ref->index]) + ref->offset;
-        binding->stride = 0;
-        binding->indexed_by = FOLD__BIND_FIXED;
-        return;
+        fold__bind_external(binding, worker, worker->in);
+        binding->param = ref->index + 1;
+        break;
     case FOLD__FROM_VALUE:
-        fold__bind_buffer(f, worker, fold__buffer_value(ref->index), binding);
-        if (!op->elem || worker->program.value[ref->index].elem) {
-            binding->base += ref->offset;
-            return;
-        }
+        fold__bind_buffer(worker, fold__buffer_value(ref->index), binding);
+        if (!op->elem || worker->program.value[ref->index].elem)
+            break;
         indexed_by = binding->indexed_by == FOLD__BIND_FIXED ? indexed_by : binding->indexed_by;
-        fold__bind_external(binding, NULL);
+        binding->indexed_by = FOLD__BIND_EXTERNAL;
         break;
     case FOLD__FROM_LIST:
-        fold__bind_external(binding, &worker->in[worker->program.n_in + (int)ref->index]);
+        fold__bind_external(binding, worker, &worker->in[worker->program.n_in + (int)ref->index]);
         break;
-    default: fold__bind_external(binding, &worker->in[ref->index]);
+    default: fold__bind_external(binding, worker, &worker->in[ref->index]);
     }
     binding->offset = ref->offset;
-    if (op->elem && ref->kind != FOLD__FROM_LIST)
+    if (op->elem && ref->kind != FOLD__FROM_LIST && binding->indexed_by == FOLD__BIND_EXTERNAL)
         binding->per_element = indexed_by;
 }
 
@@ -21690,10 +21717,10 @@ static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fol
 }
 
 static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__body_op *op,
-                          const fold_shape *shape, float *scratch, fold__prepared *made)
+                          const fold_shape *shape, float *scratch)
 {
-    fold_op_call *call = &made->call;
-    fold__engine *engine = &made->engine;
+    fold_op_call *call = &worker->prepared.call;
+    fold__engine *engine = &worker->prepared.engine;
     call->n_in = op->n_in;
     call->n_out = op->n_out;
     call->in_shape = shape + op->first_shape;
@@ -21722,22 +21749,28 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->first_segment = 0;
     engine->end_segment = fold__segments(op);
     engine->commands = NULL;
+    engine->maps = NULL;
 }
 
-/* Completes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
-FOLD__INLINE fold_op_call *fold__complete_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
+/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
-    fold__instruction *instruction = &worker->instruction[op_index];
-    fold_op_call *call = &instruction->prepared.call;
+    const fold__instruction *instruction = &worker->instruction[op_index];
+    const fold__body_op *op = &worker->program.op[op_index];
+    fold_op_call *call = &worker->prepared.call;
+    fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at);
+    worker->prepared.engine.first_segment = instruction->first_segment;
+    worker->prepared.engine.end_segment = instruction->end_segment;
     call->rows = (int)count;
     call->list = (const int *)worker->list;
     for (int operand = 0; operand < call->n_in; operand++)
-        fold__binding_rows(worker, &instruction->in[operand],
+        fold__binding_rows(worker, &worker->binding[op->first_ref + (uint32_t)operand],
                            instruction->is_list ? worker->batch.elems : count, &worker->op_in[operand]);
     for (int output = 0; output < call->n_out; output++)
-        fold__binding_rows(worker, &instruction->out[output], count, &worker->op_out[output]);
+        fold__binding_rows(worker, &worker->out[op->first_value + (uint32_t)output], count,
+                           &worker->op_out[output]);
     if (instruction->gathers)
-        fold__gather_data(f, worker, instruction->gathers, worker->row, count, call);
+        fold__gather_data(f, worker, op, worker->row, count, call);
     worker->kernel_calls++;
     return call;
 }
@@ -21773,8 +21806,8 @@ static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold_
     call->list = list;
 }
 
-FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
-                                  void (*run)(const fold_op_call *))
+static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_op_call *call,
+                            void (*run)(const fold_op_call *))
 {
     if (FOLD__LIKELY(!(op->flags & FOLD__ONE_ROW)))
         run(call);
@@ -21784,24 +21817,23 @@ FOLD__INLINE void fold__call_rows(fold__worker *worker, const fold__op_row *op, 
 
 /* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
-                                            fold__instruction *instruction)
+                                            const fold__instruction *instruction, const fold__op_row *op)
 {
     fold__command_list *const commands = worker->commands;
-    const size_t inputs = (size_t)instruction->prepared.call.n_in,
-                 outputs = (size_t)instruction->prepared.call.n_out;
+    fold__prepared *const prepared = &worker->prepared;
+    const size_t inputs = (size_t)prepared->call.n_in, outputs = (size_t)prepared->call.n_out;
     const size_t used = commands->used;
     fold__command **const last = commands->last;
-    commands->incomplete |= (instruction->op->flags & FOLD__ONE_ROW) || (instruction->gathers && f->n_draws);
+    commands->incomplete |= (op->flags & FOLD__ONE_ROW) || (instruction->gathers && f->n_draws);
     commands->opaque = 0;
-    instruction->prepared.engine.commands = commands;
-    fold__call_rows(worker, instruction->op, &instruction->prepared.call, instruction->run);
-    instruction->prepared.engine.commands = NULL;
-    if (!commands->opaque && commands->used != used &&
-        commands->used - used < 3 * sizeof instruction->prepared)
+    prepared->engine.commands = commands;
+    fold__call_rows(worker, op, &prepared->call, instruction->run);
+    prepared->engine.commands = NULL;
+    if (!commands->opaque && commands->used != used && commands->used - used < 3 * sizeof *prepared)
         return;
     fold__drop_commands(commands, used, last);
-    fold_op_call *call = (fold_op_call *)fold__emit(commands, instruction->run, NULL, &instruction->prepared,
-                                                    sizeof instruction->prepared);
+    fold_op_call *call =
+        (fold_op_call *)fold__emit(commands, instruction->run, NULL, prepared, sizeof *prepared);
     fold_rows *rows = (fold_rows *)fold__command_memory(commands, (inputs + outputs) * sizeof *rows);
     if (!rows)
         return;
@@ -21809,17 +21841,38 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
+/* Runs a map of an op over `count` rows of the tile. */
+FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
+{
+    const fold__instruction *instruction = &worker->instruction[op_index];
+    const fold__body_op *op = &worker->program.op[op_index];
+    fold_rows all[4];
+    fold__binding_rows(worker, &worker->binding[instruction->bindings[which][0]], count, &all[0]);
+    fold__binding_rows(worker, &worker->binding[instruction->bindings[which][1]], count, &all[1]);
+    fold__binding_rows(worker, &worker->binding[instruction->bindings[which][2]], count, &all[2]);
+    fold__binding_rows(worker, &worker->binding[instruction->bindings[which][3]], count, &all[3]);
+    fold__map_alike(instruction->map[which], &all[0], &all[1], &all[2], &all[3],
+                    fold__attr_float(op->attr[0]), (int)worker->program.value[op->first_value].size, count,
+                    NULL);
+    worker->kernel_calls++;
+}
+
 FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
-    fold__instruction *instruction = &worker->instruction[op_index];
-    if (!count || !instruction->forward || (instruction->for_elements && !worker->batch.elems))
+    const fold__instruction *instruction = &worker->instruction[op_index];
+    if (!instruction->forward || (instruction->for_elements && !worker->batch.elems))
         return;
-    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
-    if (worker->commands)
-        fold__capture_op(f, worker, instruction);
-    else
-        fold__call_rows(worker, instruction->op, call, instruction->run);
+    if (FOLD__LIKELY(instruction->map[0] && !worker->commands)) {
+        fold__run_map(worker, op_index, 0, count);
+    } else {
+        const fold__op_row *op = fold__op_of(f->model, worker->program.op[op_index].op);
+        fold_op_call *call = fold__make_call(f, worker, op_index, count);
+        if (worker->commands)
+            fold__capture_op(f, worker, instruction, op);
+        else
+            fold__call_rows(worker, op, call, instruction->run);
+    }
     worker->free = free;
 }
 
@@ -21836,50 +21889,25 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
     fold__set_tile(worker, 0);
 }
 
+/* -- instructions ---------------------------------------------------------------------------- */
+
 /* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
    on the recursion, and leading segments of products; the batches behind it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
-    fold__engine *engine = &instruction->prepared.engine;
+    instruction->first_segment = 0;
+    instruction->end_segment = fold__segments(op);
     if (!worker->group_sig->has_prologue)
         return 1;
     if (fold__in_prologue(f, worker->group_sig, op))
-        return worker->batch.stage == FOLD__PROLOGUE;
+        return worker->stage == FOLD__PROLOGUE;
     const int leading = fold__leading_segments(f, worker->group_sig, &worker->program, op);
-    if (worker->batch.stage == FOLD__PROLOGUE)
-        engine->end_segment = leading;
+    if (worker->stage == FOLD__PROLOGUE)
+        instruction->end_segment = leading;
     else
-        engine->first_segment = leading;
-    return worker->batch.stage == FOLD__BODY || leading > 0;
-}
-
-static void fold__plan_backward(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
-                                fold__instruction *instruction)
-{
-    const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts + op->first_value;
-    instruction->backward = instruction->forward && fold__goes_back(f->run) && facts->grad;
-    if (!instruction->backward)
-        return;
-    const int finishes = !worker->group_sig->has_prologue || (worker->batch.stage == FOLD__PROLOGUE) ==
-                                                                 fold__in_prologue(f, worker->group_sig, op);
-    for (int output = 0; output < op->n_out && finishes; output++)
-        if (facts[output].mode == FOLD__GRAD_ZERO || facts[output].mode == FOLD__GRAD_SUM)
-            instruction->finishes |= (uint8_t)(1u << output);
-    for (int operand = 0; operand < op->n_in; operand++) {
-        const int outside = op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
-                            (operand < instruction->prepared.engine.first_segment ||
-                             operand >= instruction->prepared.engine.end_segment);
-        if (outside || !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
-            continue;
-        instruction->wanted |= 1u << operand;
-        if (op->elem &&
-            f->run
-                ->buffer[worker->group_sig->first_buffer +
-                         fold__buffer_per_element(&worker->program, op->first_ref + (uint32_t)operand)]
-                .storage)
-            instruction->per_element |= 1u << operand;
-    }
+        instruction->first_segment = leading;
+    return worker->stage == FOLD__BODY || leading > 0;
 }
 
 static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint32_t value,
@@ -21887,9 +21915,9 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
 {
     const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts + value;
     if (fold__grad_is_outer(facts))
-        fold__bind_external(binding, &worker->outer[facts->out]);
+        fold__bind_external(binding, worker, &worker->outer[facts->out]);
     else
-        fold__bind_buffer(f, worker, fold__buffer_grad(&worker->program, value), binding);
+        fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
 /* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
@@ -21899,47 +21927,72 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
 {
     const uint32_t at = op->first_ref + (uint32_t)operand;
     const fold__ref *ref = &worker->program.ref[at];
-    fold__bind_buffer(f, worker, fold__buffer_part(&worker->program, at), binding);
-    if (binding->base)
+    fold__bind_buffer(worker, fold__buffer_part(&worker->program, at), binding);
+    if (worker->buffer[binding->buffer].storage)
         return;
     if (ref->kind == FOLD__FROM_VALUE)
         fold__bind_grad(f, worker, ref->index, binding);
     else
-        fold__bind_external(binding, &worker->dest[fold__ref_operand(&worker->program, ref)]);
-    if (binding->indexed_by == FOLD__BIND_EXTERNAL)
-        binding->offset = ref->offset;
-    else
-        binding->base += ref->offset;
+        fold__bind_external(binding, worker, &worker->dest[fold__ref_operand(&worker->program, ref)]);
+    binding->offset = ref->offset;
 }
 
 /* Finds where an op's operands and results lie, and what backward reads and writes. */
-static void fold__bind_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
+static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
-    instruction->in = worker->binding + op->first_ref;
-    instruction->out = worker->binding + (uint32_t)worker->program.n_refs + op->first_value;
-    instruction->dout = instruction->out + worker->program.n_values;
-    instruction->din = instruction->in + worker->program.n_refs + 2 * worker->program.n_values;
-    for (int operand = 0; operand < op->n_in && instruction->forward; operand++)
-        fold__bind_operand(f, worker, op, operand, &instruction->in[operand]);
-    for (int output = 0; output < op->n_out; output++)
-        fold__bind_buffer(f, worker, fold__buffer_value(op->first_value + (uint32_t)output),
-                          &instruction->out[output]);
-    if (!instruction->backward)
-        return;
-    for (int output = 0; output < op->n_out; output++)
-        fold__bind_grad(f, worker, op->first_value + (uint32_t)output, &instruction->dout[output]);
+    const fold__value_facts *facts = f->run->facts + worker->run_sig->found.first_facts + op->first_value;
+    instruction->backward = instruction->forward && fold__goes_back(f->run) && facts->grad;
+    const int finishes = instruction->backward &&
+                         (!worker->group_sig->has_prologue ||
+                          (worker->stage == FOLD__PROLOGUE) == fold__in_prologue(f, worker->group_sig, op));
+    for (uint32_t output = 0; output < op->n_out; output++) {
+        const uint32_t value = op->first_value + output;
+        fold__bind_buffer(worker, fold__buffer_value(value), &worker->out[value]);
+        if (instruction->backward)
+            fold__bind_grad(f, worker, value, &worker->dout[value]);
+        if (finishes && (facts[output].mode == FOLD__GRAD_ZERO || facts[output].mode == FOLD__GRAD_SUM))
+            instruction->finishes |= (uint8_t)(1u << output);
+    }
     for (int operand = 0; operand < op->n_in; operand++) {
-        if (instruction->per_element >> operand & 1)
-            fold__bind_buffer(f, worker,
-                              fold__buffer_per_element(&worker->program, op->first_ref + (uint32_t)operand),
-                              &instruction->din[operand]);
-        else if (instruction->wanted >> operand & 1)
-            fold__bind_dest(f, worker, op, operand, &instruction->din[operand]);
-        else {
-            instruction->din[operand].base = NULL;
-            instruction->din[operand].stride = 0;
-            instruction->din[operand].indexed_by = FOLD__BIND_FIXED;
+        const uint32_t ref = op->first_ref + (uint32_t)operand;
+        const int outside = op->op == FOLD__OP_linear && operand < op->n_in - op->attr[FOLD__LINEAR_STARTS] &&
+                            (operand < instruction->first_segment || operand >= instruction->end_segment);
+        fold__bind_operand(worker, op, operand, &worker->binding[ref]);
+        if (!instruction->backward || outside ||
+            !fold__ref_wanted(f, worker->run_sig, &worker->program, op, operand))
+            continue;
+        instruction->wanted |= 1u << operand;
+        fold__bind_dest(f, worker, op, operand, &worker->din[ref]);
+        if (!op->elem || !worker->buffer[fold__buffer_per_element(&worker->program, ref)].storage)
+            continue;
+        instruction->per_element |= 1u << operand;
+        fold__bind_buffer(worker, fold__buffer_per_element(&worker->program, ref), &worker->din[ref]);
+    }
+}
+
+/* Finds the maps of an element-wise op whose operands have as many values as its result. */
+static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
+{
+    const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
+                   din = (uint32_t)(worker->din - worker->binding) + op->first_ref;
+    const fold__elementwise *maps = NULL;
+    worker->prepared.engine.maps = &maps;
+    worker->prepared.call.rows = 0;
+    instruction->run(&worker->prepared.call); /* no rows: it says its maps alone */
+    for (uint32_t which = 0; which <= op->n_in; which++) {
+        const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
+        if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
+                  : !instruction->forward)
+            continue;
+        instruction->map[which] =
+            (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
+        for (int i = 0; i < 4; i++) { /* what is not used must only be there */
+            const char name = i && *from ? *from++ : which ? 'd' : 'y';
+            instruction->bindings[which][i] = name == 'y'   ? out
+                                              : name == 'g' ? out + (uint32_t)worker->program.n_values
+                                              : name == 'd' ? din + which - 1
+                                                            : op->first_ref + (uint32_t)(name - 'a');
         }
     }
 }
@@ -21952,28 +22005,98 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         fold__instruction *instruction = &worker->instruction[op_index];
         const fold__op_row *op_row = fold__op_of(f->model, op->op);
         const int copies = op->is_random && !fold__in_training(f);
-        instruction->wanted = instruction->per_element = 0;
-        instruction->finishes = 0;
         if (!op_index || !fold__same_ops(f, op - 1, op))
             first = op_index;
         instruction->first = first;
-        instruction->op = op_row;
         instruction->run = copies ? fold__copy_forward : op->forward;
         instruction->run_back = copies ? FOLD__FOR_TRAINING(fold__copy_backward) : fold__backward_of(op);
         instruction->tiled = (uint8_t)fold__runs_tiled(f, op);
         instruction->is_list = (op_row->flags & FOLD__LIST) != 0;
         instruction->for_elements = (uint8_t)fold__for_elements(&worker->program, facts, op);
         const int has_data = op->op >= FOLD__OP_COUNT || (op_row->flags & FOLD__DATA);
-        instruction->gathers = op->is_random || (has_data && !worker->program.is_cell) ? op : NULL;
-        fold__prepare(f, worker, op, worker->program.shape, worker->scratch + worker->group_sig->op_at,
-                      &instruction->prepared);
+        instruction->gathers = op->is_random || (has_data && !worker->program.is_cell);
+        fold__prepare(f, worker, op, worker->program.shape, NULL);
         instruction->forward = (uint8_t)fold__stage_part(f, worker, op, instruction);
-        fold__plan_backward(f, worker, op, instruction);
-        fold__bind_operands(f, worker, op, instruction);
+        fold__plan_operands(f, worker, op, instruction);
+        if (fold__is_elementwise(op->op) && worker->prepared.engine.alike)
+            fold__plan_maps(worker, op, instruction);
     }
     for (int op_index = worker->program.n_ops, end = op_index; op_index-- > 0;
          end = worker->instruction[op_index].first == op_index ? op_index : end)
         worker->instruction[op_index].end = end;
+}
+
+/* Lets a worker run a stage of a signature. */
+static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
+                              uint32_t stage)
+{
+    fold__buffer *const kinds = (fold__buffer *)(void *)(fold__stages_of(f, group_sig) + 1);
+    fold__instruction *const instructions = (fold__instruction *)(void *)(kinds + group_sig->n_buffers);
+    worker->group_sig = group_sig;
+    worker->stage = stage;
+    worker->run_sig = &f->run->run_sig[group_sig->run_sig];
+    worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
+    worker->tile = group_sig->tile;
+    worker->buffer = kinds; /* places of buffers are known later */
+    worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
+    worker->binding =
+        (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
+    worker->out = worker->binding + worker->program.n_refs;
+    worker->dout = worker->out + worker->program.n_values;
+    worker->din = worker->dout + worker->program.n_values;
+}
+
+static int fold__plan_stages(fold_ctx *f, uint32_t sig)
+{
+    fold__run *run = f->run;
+    const uint32_t prologue = run->group_sig[sig].has_prologue, n_buffers = fold__n_buffers_of(f, sig);
+    const fold__program program = fold__program_in_run(f, run->group_sig[sig].run_sig);
+    const size_t op_floats = fold__batch_scratch(f, &program, 0, 0);
+    const size_t bytes = sizeof(fold__stages) + n_buffers * sizeof(fold__buffer) +
+                         ((size_t)program.n_ops << prologue) * sizeof(fold__instruction) +
+                         2 * (size_t)(program.n_refs + program.n_values) * sizeof(fold__binding);
+    if (!fold__need(f, FOLD__ARRAY_STAGES, run->stage_bytes + bytes, 1))
+        return 0;
+    fold__group_sig *const group_sig = &run->group_sig[sig];
+    const fold__run_sig *const run_sig = &run->run_sig[group_sig->run_sig];
+    size_t *const first = &run->sig_cache[run_sig->sig].stages;
+    const fold__stages made = { *first, op_floats, group_sig->recurrent, run_sig->found.first_facts,
+                                prologue };
+    *first = group_sig->stages = run->stage_bytes + 1;
+    group_sig->n_buffers = n_buffers;
+    fold__stages *const stages = fold__stages_of(f, group_sig);
+    memset(stages, 0, bytes);
+    *stages = made;
+    run->stage_bytes += fold__round_up(bytes, sizeof(uint64_t));
+    run->n_stages++;
+    for (uint32_t stage = !prologue; stage < 2; stage++) {
+        fold__enter_stage(f, run->worker, group_sig, stage);
+        fold__choose_buffers(f, group_sig, &run->worker->program, (fold__buffer *)(void *)(stages + 1));
+        fold__bind_instructions(f, run->worker);
+    }
+    return 1;
+}
+
+/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
+static int fold__know_stages(fold_ctx *f, uint32_t first, uint32_t end)
+{
+    fold__run *run = f->run;
+    for (uint32_t sig = first; sig < end; sig++) {
+        fold__group_sig *group_sig = &run->group_sig[sig];
+        const fold__run_sig *run_sig = &run->run_sig[group_sig->run_sig];
+        const fold__stages *stages;
+        for (group_sig->stages = run->sig_cache[run_sig->sig].stages; group_sig->stages;
+             group_sig->stages = stages->next) {
+            stages = fold__stages_of(f, group_sig);
+            if (stages->first_facts == run_sig->found.first_facts &&
+                stages->has_prologue == group_sig->has_prologue &&
+                (!stages->has_prologue || stages->recurrent == group_sig->recurrent))
+                break;
+        }
+        if (!group_sig->stages && !fold__plan_stages(f, sig))
+            return 0;
+    }
+    return 1;
 }
 
 /* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
@@ -22049,14 +22172,8 @@ static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t 
         fold__take_part(f, &worker->batch, from, to < rows ? to : rows);
     if (worker->group_sig == group_sig && worker->stage == worker->batch.stage)
         return;
-    worker->group_sig = group_sig;
-    worker->stage = worker->batch.stage;
-    worker->run_sig = &run->run_sig[group_sig->run_sig];
-    worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
-    worker->tile = group_sig->tile;
-    worker->instruction = (fold__instruction *)(void *)(worker->scratch + group_sig->instruction_at);
-    worker->binding = (fold__binding *)(void *)(worker->instruction + worker->program.n_ops);
-    fold__bind_instructions(f, worker);
+    fold__enter_stage(f, worker, group_sig, worker->batch.stage);
+    worker->buffer = run->buffer + group_sig->first_buffer;
 }
 
 FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t row)
@@ -22195,8 +22312,8 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, con
                           (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand));
 }
 
-/* Finds where each call's elements begin within the batch, and the rows of every input. */
-static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
+/* Finds where each call's elements begin within the batch, and the rows of every input that is read. */
+static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     const fold__run *run = f->run;
     const fold__sig *sig = &f->sigs[worker->run_sig->sig];
@@ -22209,23 +22326,23 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker)
         worker->list[worker->batch.count] = worker->batch.elems;
     }
     for (int operand = 0; operand < worker->program.n_in + worker->program.n_list; operand++) {
-        if (operand >= worker->program.n_in && fold__in_one_piece(f, worker, operand, &worker->in[operand]))
-            continue;
-        if (operand >= worker->program.n_in || !(sig->shared >> operand & 1)) {
+        if (!(read >> operand & 1))
+            fold__set_rows(&worker->in[operand], fold__sink_row(f, worker), 0);
+        else if (operand < worker->program.n_in && (sig->shared >> operand & 1))
+            fold__set_rows(&worker->in[operand],
+                           fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)operand, 0), 0);
+        else if (operand < worker->program.n_in ||
+                 !fold__in_one_piece(f, worker, operand, &worker->in[operand]))
             fold__input_rows(f, worker, operand, NULL, &worker->in[operand]);
-            continue;
-        }
-        fold__set_rows(&worker->in[operand],
-                       fold__edge_row(f, f->first_edge[worker->ids[0]] + (uint32_t)operand, 0), 0);
     }
 }
 
-static void fold__begin_batch(fold_ctx *f, fold__worker *worker)
+static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
     worker->free = (char *)(worker->scratch + worker->group_sig->free_at);
     fold__set_tile(worker, 0);
-    fold__find_inputs(f, worker);
+    fold__find_inputs(f, worker, read);
 }
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
@@ -22257,9 +22374,9 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
 }
 
 /* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
-static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__prepared *prepared,
-                            void (*run)(const fold_op_call *), int backward)
+static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
+    fold__prepared *prepared = &worker->prepared;
     fold_op_call *call = &prepared->call;
     char *free = worker->free;
     for (int operand = 0; operand < call->n_in; operand++) {
@@ -22288,11 +22405,11 @@ static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold
     worker->free = free;
 }
 
-static void fold__bind_list_call(fold_ctx *f, fold__worker *worker, uint32_t call)
+static void fold__bind_list_call(fold__worker *worker, uint32_t call)
 {
     for (uint32_t output = 0; output < (uint32_t)worker->program.n_out; output++) {
         fold_rows *rows = &worker->op_out[output];
-        fold__buffer_rows(f, worker, fold__buffer_value(output), rows);
+        fold__buffer_rows(worker, fold__buffer_value(output), rows);
         const uint32_t row = worker->program.value[output].elem ? worker->list[call] : call;
         rows->base += (ptrdiff_t)row * rows->stride;
     }
@@ -22300,13 +22417,14 @@ static void fold__bind_list_call(fold_ctx *f, fold__worker *worker, uint32_t cal
 
 static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
 {
-    fold__instruction *instruction = &worker->instruction[0];
     if (worker->commands)
         worker->commands->incomplete = 1;
+    fold__prepare(f, worker, worker->program.op, worker->program.shape,
+                  worker->scratch + worker->group_sig->op_at);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
-        fold__bind_list_call(f, worker, call);
-        fold__run_whole(f, worker, id, &instruction->prepared, instruction->run, 0);
+        fold__bind_list_call(worker, call);
+        fold__run_whole(f, worker, id, worker->instruction->run, 0);
     }
 }
 
@@ -22320,7 +22438,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t *const ids = worker->ids, count = worker->batch.count;
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
-    fold__buffer_rows(f, worker, fold__buffer_value(value), &rows);
+    fold__buffer_rows(worker, fold__buffer_value(value), &rows);
     const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
@@ -22344,7 +22462,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 /* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
-    fold__begin_batch(f, worker);
+    fold__begin_batch(f, worker, UINT64_MAX);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
         fold__forward_whole(f, worker);
@@ -22817,7 +22935,7 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     const int weight = use->kind == FOLD__USE_WEIGHT, matrix = use->lines > 1,
               width = weight ? fold__shape_last(&program->shape[op->first_shape + use->ref]) : 0;
     if (weight)
-        fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+        fold__prepare(f, worker, op, program->shape, worker->scratch);
     worker->kernel_calls += (uint32_t)weight;
     for (size_t at = 0, all = rows * use->lines, count; at < all; at += count) {
         const int row = (int)(at / use->lines);
@@ -22866,8 +22984,8 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
 }
 
 /* Adds rows that a call contributes to a value that calls share. */
-static void fold__add_to_slot(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
-                              const fold__group *group, uint32_t rows, size_t *done)
+static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
+                                const fold__group *group, uint32_t rows, size_t *done)
 {
     const uint32_t edge = f->first_edge[id] + use->ref,
                    floats = fold__input_floats(f, fold__node_sig(f, id), (int)use->ref);
@@ -22888,7 +23006,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
                           end = (uint32_t)fold__min_size((size_t)share.rows.to, group_sig->calls);
     for (uint32_t call = (uint32_t)share.rows.from; use->kind == FOLD__USE_OPERAND && call < end; call++)
         if (f->run->grad[ids[call]])
-            fold__add_to_slot(f, worker, use, ids[call], group, 1, done);
+            fold__add_to_shared(f, worker, use, ids[call], group, 1, done);
     if (use->kind == FOLD__USE_OPERAND)
         return;
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -23211,7 +23329,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
                 !fold__ref_wanted(f, worker->run_sig, program, op, operand))
                 continue;
             fold_rows part;
-            fold__buffer_rows(f, worker, fold__buffer_part(program, at), &part);
+            fold__buffer_rows(worker, fold__buffer_part(program, at), &part);
             fold__add_parts(f, to, width, ref->offset, &part, fold__operand_floats(program, op, operand),
                             !any, count);
             any = 1;
@@ -23251,7 +23369,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     fold_rows to, from;
     fold__bind_dest(f, worker, op, operand, &dest);
     fold__binding_rows(worker, &dest, worker->batch.count, &to);
-    fold__buffer_rows(f, worker, fold__buffer_per_element(&worker->program, at), &from);
+    fold__buffer_rows(worker, fold__buffer_per_element(&worker->program, at), &from);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         float *row = fold__row(&to, (int)call);
         uint32_t first, count = fold__rows_in_part(worker, 1, call, &first);
@@ -23283,20 +23401,31 @@ static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, s
 {
     char *free = worker->free;
     const fold__instruction *instruction = &worker->instruction[op_index];
+    const fold__body_op *op = &worker->program.op[op_index];
+    const fold__binding *dout = worker->dout + op->first_value, *din = worker->din + op->first_ref;
     for (int output = 0; instruction->finishes >> output; output++)
         if (instruction->finishes >> output & 1)
-            fold__finish_value(f, worker, worker->program.op[op_index].first_value + (uint32_t)output,
-                               &instruction->dout[output], count);
+            fold__finish_value(f, worker, op->first_value + (uint32_t)output, &dout[output], count);
     if (!instruction->wanted || !instruction->run_back)
         return;
-    fold_op_call *call = fold__complete_call(f, worker, op_index, count);
+    if (FOLD__LIKELY(instruction->map[1] || instruction->map[2])) {
+        for (uint32_t which = 1; which <= op->n_in; which++)
+            if (instruction->map[which])
+                fold__run_map(worker, op_index, which, count);
+        worker->free = free;
+        return;
+    }
+    fold_op_call *call = fold__make_call(f, worker, op_index, count);
     for (int output = 0; output < call->n_out; output++)
-        fold__binding_rows(worker, &instruction->dout[output], count, &worker->op_dout[output]);
-    for (int operand = 0; operand < call->n_in; operand++)
-        fold__binding_rows(worker, &instruction->din[operand],
-                           instruction->is_list ? worker->batch.elems : count, &worker->op_din[operand]);
+        fold__binding_rows(worker, &dout[output], count, &worker->op_dout[output]);
+    for (int operand = 0; operand < call->n_in; operand++) {
+        worker->op_din[operand] = fold__no_rows;
+        if (instruction->wanted >> operand & 1)
+            fold__binding_rows(worker, &din[operand], instruction->is_list ? worker->batch.elems : count,
+                               &worker->op_din[operand]);
+    }
     if (!instruction->for_elements || worker->batch.elems)
-        fold__call_rows(worker, instruction->op, call, instruction->run_back);
+        fold__call_rows(worker, fold__op_of(f->model, op->op), call, instruction->run_back);
     if (instruction->for_elements && !instruction->is_list)
         fold__clear_empty(f, worker, call);
     worker->free = free;
@@ -23419,7 +23548,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
             continue;
         const int mode = facts[worker->program.n_values + operand].mode;
         fold__input_rows(f, worker, operand, group, &worker->dest[operand]);
-        if (worker->batch.stage && (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_DISJOINT_AND_ZERO))
+        if (worker->batch.stage == FOLD__BODY &&
+            (mode == FOLD__GRAD_ZERO || mode == FOLD__GRAD_DISJOINT_AND_ZERO))
             fold__clear_rows(&worker->dest[operand], operand < worker->program.n_in ? begun : 0,
                              operand < worker->program.n_in ? worker->batch.count : worker->batch.elems,
                              fold__input_floats(f, sig, operand));
@@ -23428,7 +23558,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
         if (!facts[value].grad || facts[value].mode != FOLD__GRAD_DISJOINT_AND_ZERO)
             continue;
         fold_rows rows;
-        fold__buffer_rows(f, worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
+        fold__buffer_rows(worker, fold__buffer_grad(&worker->program, (uint32_t)value), &rows);
         const int elem = worker->program.value[value].elem;
         fold__clear_rows(&rows, elem ? 0 : begun, elem ? worker->batch.elems : worker->batch.count,
                          worker->program.value[value].size);
@@ -23488,13 +23618,14 @@ static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint
 
 static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
-    fold__instruction *instruction = &worker->instruction[0];
+    fold__prepare(f, worker, worker->program.op, worker->program.shape,
+                  worker->scratch + worker->group_sig->op_at);
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const uint32_t id = worker->ids[call];
         if (!f->run->grad[id] || !fold__bind_list_call_backward(f, worker, id, group))
             continue;
-        fold__bind_list_call(f, worker, call);
-        fold__run_whole(f, worker, id, &instruction->prepared, instruction->run_back, 1);
+        fold__bind_list_call(worker, call);
+        fold__run_whole(f, worker, id, worker->instruction->run_back, 1);
     }
 }
 
@@ -23502,7 +23633,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 {
     if (!fold__gives_grad(f, worker))
         return;
-    fold__begin_batch(f, worker);
+    fold__begin_batch(f, worker, worker->run_sig->found.operand_soon);
     fold__begin_backward(f, worker, group);
     const int whole = fold__is_whole(&f->sigs[worker->run_sig->sig]);
     if (whole)
@@ -23788,7 +23919,7 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     const fold__body_op *op = &program->op[0];
     const fold__sig *sig = fold__node_sig(f, id);
     const int by_rows = fold__is_by_rows(sig);
-    fold__prepare(f, worker, op, program->shape, worker->scratch, &worker->prepared);
+    fold__prepare(f, worker, op, program->shape, worker->scratch);
     call->rows = 1;
     call->data = sig->list_mode & FOLD__ROW_DATA ? fold__row_data(f, id) + row : fold__node_data_at(f, id);
     call->list = (const int *)worker->one_list;
@@ -23857,13 +23988,13 @@ static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *pro
 {
     fold__worker *worker = f->run->worker;
     fold__eager_resolve(f, id);
-    fold__prepare(f, worker, program->op, program->shape, worker->scratch, &worker->prepared);
+    fold__prepare(f, worker, program->op, program->shape, worker->scratch);
     for (uint32_t output = 0; output < program->op->n_out; output++)
         fold__set_rows(&worker->op_out[output], fold__address(f, id + output),
                        (ptrdiff_t)fold__row_size(f, id + output));
     worker->free = (char *)pointers;
-    fold__run_whole(f, worker, id, &worker->prepared,
-                    backward ? fold__backward_of(program->op) : program->op->forward, backward);
+    fold__run_whole(f, worker, id, backward ? fold__backward_of(program->op) : program->op->forward,
+                    backward);
 }
 
 static void fold__eager_compute(fold_ctx *f, uint32_t id)
@@ -24012,8 +24143,8 @@ static void fold__eager_use_call(fold_ctx *f, fold__use *use, uint32_t id)
     const fold__sig *sig = fold__node_sig(f, id);
     const uint32_t edge = f->first_edge[id] + use->ref;
     if (use->kind == FOLD__USE_OPERAND) {
-        fold__add_to_slot(f, worker, use, id, run->group,
-                          fold__contribution_rows(f, id, edge, fold__is_sparse_take(f, id)), &use->next);
+        fold__add_to_shared(f, worker, use, id, run->group,
+                            fold__contribution_rows(f, id, edge, fold__is_sparse_take(f, id)), &use->next);
         return;
     }
     fold__eager_inputs_of(f, id, (float **)(void *)(worker->scratch + fold__eager_floats(f, &program)));
@@ -24519,7 +24650,9 @@ static int fold__make_plan(fold_ctx *f)
     if (!fold__form_groups(f))
         return 0;
     for (uint32_t group = 0; group < run->plan.groups; group++)
-        if (!fold__schedule_group(f, group) || !fold__plan_group(f, group))
+        if (!fold__schedule_group(f, group) ||
+            !fold__know_stages(f, run->group[group].first_sig, run->group[group].end_sig) ||
+            !fold__plan_group(f, group))
             return 0;
     fold__mark_boundary(f);
     if (fold__goes_back(run)) {
@@ -24637,6 +24770,7 @@ static int fold__next_chunk(fold_ctx *f, uint32_t which)
 
 static void fold__enter_group(const fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
+    worker->model = f->model;
     worker->region = f->run->region + group->base;
     worker->group_sig = NULL;
 }

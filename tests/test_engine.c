@@ -2576,6 +2576,134 @@ static void known_signatures(void)
     fold_model_free(m);
 }
 
+/* How the stages of a cell run is kept from run to run, apart for every set of inputs that close its cycle, with a prologue
+   and without, and by what gets gradients. There are more ways than a context keeps. */
+enum { WAYS = 7 };
+static void ways_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *p = (const fold_param *)user;
+    fold_node y = fold_add(f, fold_tanh(f, in[1]), fold_linear_n(f, in, WAYS, p[0], p[1]));
+    for (int i = 2; i < WAYS; i++) y = fold_add(f, y, fold_mul(f, in[i], fold_sigmoid(f, in[i - 1])));
+    out[0] = fold_tanh(f, y);
+}
+static float one_way(fold_ctx *f, fold_cell cell, int mask, int chains, int backward)
+{
+    const float x[2][3] = { { 0.5f, -1, 2 }, { 1, 0.25f, -0.5f } };
+    fold_node root[16], in[WAYS];
+    fold_ctx_reset(f);
+    for (int chain = 0; chain < chains; chain++) {
+        root[chain] = fold_input(f, x[chain % 2], 3);
+        for (int step = 0; step < 3; step++) {
+            for (int i = 0; i < WAYS; i++) in[i] = mask >> i & 1 ? root[chain] : fold_input(f, x[(step + i) % 2], 3);
+            root[chain] = fold_call(f, cell, in, WAYS);
+        }
+    }
+    const fold_node sum = fold_sum(f, chains > 1 ? fold_sum_n(f, root, chains) : root[0], FOLD_ALL);
+    CHECK_INT(backward ? fold_backward(f, sum) : fold_run(f, &sum, 1), FOLD_OK);
+    return fold_scalar(f, sum);
+}
+static void kept_stages(void)
+{
+    enum { TIMES = 500, FIRST = 150, N = 3 * WAYS * 3 + 3 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p[2] = { fold_weight_new(m, "W", WAYS * 3, 3), fold_bias_new(m, "b", 3) };
+    fold_cell_desc c = cell_desc("ways", ways_body, p, WAYS, 0, 1);
+    for (int i = 0; i < WAYS; i++) c.in[i] = fold_shape1(3);
+    const fold_cell cell = fold_cell_new(m, &c);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    fold_ctx *f[2];
+    d.training = 1;
+    for (int eager = 0; eager < 2; eager++) { d.eager = eager; f[eager] = fold_ctx_new(m, &d); }
+    size_t most[2] = { 0, 0 };
+    int prologues[2] = { 0, 0 };
+    for (int time = 0; time < TIMES; time++) {
+        const int mask = 1 + time * 37 % 127, chains = time % 3 ? 1 : 9, backward = time % 8 > 2;
+        float loss[2], grads[2][N];
+        if (time > 400 && time % 10 == 0) fold_param_freeze(m, p[0], time % 20 == 0);
+        for (int eager = 0; eager < 2; eager++) {
+            fold_grads_clear(m);
+            loss[eager] = one_way(f[eager], cell, mask, chains, backward);
+            memcpy(grads[eager], fold_param_grad(m, p[0]), 9 * WAYS * sizeof(float));
+            memcpy(grads[eager] + 9 * WAYS, fold_param_grad(m, p[1]), 3 * sizeof(float));
+        }
+        CHECK_BITS(&loss[0], &loss[1], 1);
+        CHECK_BITS(grads[0], grads[1], N);
+        const fold_stats stats = fold_ctx_stats(f[0]);
+        const int late = time >= FIRST;
+        most[late] = stats.plan_bytes > most[late] ? stats.plan_bytes : most[late];
+        prologues[chains > 1] += stats.prologues;
+    }
+    CHECK_SAYS(most[1] <= most[0] + most[0] / 4, "%zu bytes of plans, %zu at first", most[1], most[0]);
+    CHECK(prologues[0] > 0 && !prologues[1]);
+    for (int eager = 0; eager < 2; eager++) fold_ctx_free(f[eager]);
+    fold_model_free(m);
+}
+
+/* What kept stages read may move from run to run: values of parameters, since others are made; programs of signatures, since
+   others are recorded; scratch and the group's rows, since a batch is larger. Two contexts keep stages of one model. */
+static void moved_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const fold_param *p = (const fold_param *)user;
+    const fold_node both[2] = { in[0], in[1] };
+    fold_node y = fold_tanh(f, fold_linear_n(f, both, 2, p[0], p[1]));
+    out[0] = fold_add(f, fold_mul(f, y, fold_use(f, p[2])), fold_mul(f, in[0], fold_sigmoid(f, y)));
+}
+static void moved_stages(void)
+{
+    enum { TIMES = 24, WIDE = 40 };
+    fold_model *m = fold_model_new(NULL);
+    const fold_param p[3] = { fold_weight_new(m, "W", 6, 3), fold_bias_new(m, "b", 3), fold_bias_new(m, "u", 3) };
+    fold_cell_desc c = cell_desc("moved", moved_body, p, 2, 0, 1);
+    c.in[0] = c.in[1] = fold_shape1(3);
+    const fold_cell cell = fold_cell_new(m, &c);
+    fold_ctx_desc d = fold_ctx_desc_default();
+    fold_ctx *f[3];
+    d.training = 1;
+    for (int i = 0; i < 3; i++) { d.eager = i == 2; f[i] = fold_ctx_new(m, &d); }
+    for (int time = 0; time < TIMES; time++) {
+        float loss[3], grads[3][24];
+        for (int i = 0; i < 3; i++) {
+            fold_node root[WIDE];
+            const int chains = i < 2 && time % 4 == 1 + i ? WIDE : 1;
+            fold_ctx_reset(f[i]);
+            fold_grads_clear(m);
+            for (int chain = 0; chain < chains; chain++) {
+                const float x[2][3] = { { 0.5f, -1, 2 }, { 1, 0.25f, -0.5f } };
+                root[chain] = fold_input(f[i], x[0], 3);
+                for (int step = 0; step < 3; step++) {
+                    const fold_node in[2] = { root[chain], fold_input(f[i], x[1], 3) };
+                    root[chain] = fold_call(f[i], cell, in, 2);
+                }
+            }
+            fold_node sum = fold_sum(f[i], root[0], FOLD_ALL); /* gradients of the other chains are zeros */
+            for (int chain = 1; chain < chains; chain++)
+                sum = fold_add(f[i], sum, fold_scale(f[i], fold_sum(f[i], root[chain], FOLD_ALL), 0));
+            CHECK_INT(fold_backward(f[i], sum), FOLD_OK);
+            loss[i] = fold_scalar(f[i], sum);
+            memcpy(grads[i], fold_param_grad(m, p[0]), 18 * sizeof(float));
+            memcpy(grads[i] + 18, fold_param_grad(m, p[1]), 3 * sizeof(float));
+            memcpy(grads[i] + 21, fold_param_grad(m, p[2]), 3 * sizeof(float));
+            if (i < 2 && time % 5 == 2) { /* more programs */
+                const fold_node more = fold_scale(f[i], fold_zeros(f[i], fold_shape1(time + 5)), 2);
+                CHECK_INT(fold_run(f[i], &more, 1), FOLD_OK);
+            }
+        }
+        for (int i = 0; i < 2; i++) {
+            CHECK_BITS(&loss[i], &loss[2], 1);
+            CHECK_BITS(grads[i], grads[2], 24);
+        }
+        const fold_sgd step = fold_sgd_default();
+        CHECK_INT(fold_sgd_step(m, &step), FOLD_OK);
+        if (time % 3 == 0) { /* more parameters */
+            char name[16];
+            snprintf(name, sizeof name, "more %d", time);
+            fold_weight_new(m, name, 50 * (time + 1), 7);
+        }
+    }
+    for (int i = 0; i < 3; i++) fold_ctx_free(f[i]);
+    fold_model_free(m);
+}
+
 /* A cell of many more ops than the recording has nodes. */
 static void large_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
@@ -3418,6 +3546,8 @@ int main(int argc, char **argv)
         { "engine: errors in the model", model_errors },
         { "engine: bodies that change", bodies_that_change },
         { "engine: what is known of signatures", known_signatures },
+        { "engine: kept stages", kept_stages },
+        { "engine: what kept stages read moves", moved_stages },
         { "engine: a large cell", large_cell },
         { "engine: shared windows", shared_windows },
         { "engine: dropped plans", dropped_plans },

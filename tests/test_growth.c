@@ -68,7 +68,8 @@ static void many_kinds_in_a_circle(void)
     CHECK_SAYS(stats[1].peak_bytes < 4 * stats[0].peak_bytes, "%lu bytes with many kinds, %lu with few", (unsigned long)stats[1].peak_bytes,
                (unsigned long)stats[0].peak_bytes);
     if (check.verbose) printf("planned in %lu and %lu steps\n", (unsigned long)stats[0].schedule_ns, (unsigned long)stats[1].schedule_ns);
-    CHECK_SAYS(stats[1].schedule_ns < 2 * stats[0].schedule_ns, "planned in %lu steps with many kinds, in %lu with few",
+    /* 30 times as many kinds, each planned once */
+    CHECK_SAYS(stats[1].schedule_ns < 9 * stats[0].schedule_ns / 4, "planned in %lu steps with many kinds, in %lu with few",
                (unsigned long)stats[1].schedule_ns, (unsigned long)stats[0].schedule_ns);
     fold_model_free(m);
 }
