@@ -24174,7 +24174,13 @@ static int fold__reserve_run(fold_ctx *f);
 static const fold__eager *fold__eager_mode(void)
 {
     static const fold__eager mode = { fold__holds_trace, fold__record_elements, fold__eager_run,
-                                      fold__eager_call, fold__eager_use };
+                                      fold__eager_call,
+#ifdef FOLD_INFERENCE
+                                      NULL
+#else
+                                      fold__eager_use
+#endif
+    };
     return &mode;
 }
 
