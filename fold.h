@@ -5497,7 +5497,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
     }
 }
 
-#endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next room */
+#endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
    Owns: the same kernels, written in vector macros. The file includes itself to compile this section alone,
@@ -13484,7 +13484,6 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(1) ? f->desc.schedule : FOLD_SCHEDULE_RATIO;
 }
 
-/* in the room "what a run knows", whose pointers it sets too */
 static void fold__refresh_pointers(fold_ctx *f);
 
 /* Bytes in use of the node and edge arrays, which fill their slack without asking. */
@@ -17148,7 +17147,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
 /* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
-   which the room of what is placed next is borrowed. */
+   which the memory of what comes next is borrowed. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
