@@ -1896,11 +1896,12 @@ FOLD_API int fold_finite(const float *values, int n);
 
    A call on its way from record to gradient
      record      fold_linear checks its operands (fold__operand_of), takes concatenations apart
-                 (fold__expand_concat) and describes the call, a fold__request; so does fold_call with its
-                 inputs and the elements of its lists (fold__check_call). fold__record appends the operands as
-                 edges (fold__add_edges), finds the signature (fold__request_sig: fold__find_sig,
-                 fold__sig_by_key, fold__intern_sig) and appends the node (fold__append_call). Nothing is
-                 computed: an eager context alone runs the op at once (fold__eager_run).
+                 (fold__expand_concat) and describes the call, a fold__request; so do fold_call_n and
+                 fold_call_list with inputs and the elements of lists (fold__check_call). fold__record appends
+                 the operands as edges (fold__add_edges), finds the signature (fold__request_sig:
+                 fold__find_sig, fold__sig_by_key, fold__intern_sig) and appends the node
+                 (fold__append_call). Nothing is computed: an eager context alone runs the op at once
+                 (fold__eager_run).
      run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
                  (fold__plan_roots, fold__make_plan), reserves all memory (fold__reserve_run) and runs
                  (fold__execute). As many groups of samples run at a time as there are threads
@@ -1922,10 +1923,10 @@ FOLD_API int fold_finite(const float *values, int n);
      backward    fold__backward_group runs a group's batches in reverse: fold__backward_batch puts together
                  the gradient of each output (fold__finish_value) and writes each op's contribution to its
                  inputs (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter before anything runs. After them
-                 fold__sum_groups shares them out among threads; fold__accumulate_use sums X^T dY of one
-                 use over the rows of a group (fold__linear_weight_grad). In the end fold__commit_uses adds
-                 the sums to the model's gradients.
+     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups
+                 have run, fold__sum_groups shares the uses out among threads; fold__accumulate_use sums
+                 X^T dY of one use over the rows of a group (fold__linear_weight_grad). In the end
+                 fold__commit_uses adds the sums to the model's gradients.
      again       fold_replay runs the plan that is there (fold__replay_batched), or lets an eager context
                  compute each op again (fold__replay_eager).
      in slices   fold_run_begin plans and reserves; fold_run_more runs one step after another
@@ -1942,7 +1943,9 @@ FOLD_API int fold_finite(const float *values, int n);
      a slice of time ends                      fold__run_slice
      batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
                                                signatures that feed each other fold__priority_of
-     memory is used again                      fold__assign_offset, called for every group by fold__plan_group
+     memory is used again                      fold__assign_offset, called for each group by fold__plan_group;
+                                               rows of a slab: fold__reuse_rows; scratch:
+                                               fold__assign_transient
      large batches run in parts                fold__size_sub_batches says which, fold__forward_batch them
      long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
      weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
@@ -1952,6 +1955,7 @@ FOLD_API int fold_finite(const float *values, int n);
                                                show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
      a node becomes one with its duplicate     fold__find_duplicate
      a cell's body is traced                   fold__trace_body, made a program by fold__compile
+     a call takes a list                       fold_call_n and fold_call_list come to fold__record_call
      lists are taken row by row                fold__by_rows makes the request of it, fold__lift_program the
                                                program of a cell; whole: fold__record_whole, fold__run_whole
      attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
@@ -2588,6 +2592,7 @@ static void fold__name_call(char *text, size_t size, const char *call)
     text[size - 1] = 0;
 }
 
+/* Keeps the first error and its text, and tells the callback. */
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
 {
     if (error->status)
@@ -3384,8 +3389,8 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `apart`, of one row at
-       least, if fold__adds_separately: chains begin at zero and are added to dw. */
+    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `separate`, of one row
+       at least, if fold__adds_separately: chains begin at zero and are added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
     /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
@@ -3803,7 +3808,7 @@ typedef struct fold__tiles {
     int few, many; /* rows that pass over dW at once; up to which no weight gradient packs its operands */
     /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
        and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
-       most, unless that is NULL. Chains begin at zero and are added to dW if `apart`, which takes a block. */
+       most, unless that is NULL. Chains begin at zero and are added to dW if `separate`, with a block. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
@@ -4079,6 +4084,7 @@ static void fold__product_narrow(const fold__tiles *tiles, const fold__product *
     }
 }
 
+/* Runs a product by the kernels for narrow weights or by those for wide ones. */
 static void fold__product_any(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     if (product->rows < 1 || product->columns < 1)
@@ -4539,6 +4545,7 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
+/* Runs one head, a block of query rows at a time. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4646,6 +4653,7 @@ static size_t fold__edge_attention_begin(fold__attention_head at[FOLD__EDGE_HEAD
     return next;
 }
 
+/* Runs some heads over the edges alone. */
 static void fold__edge_attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                          int head, int heads, float *scratch)
 {
@@ -8987,6 +8995,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     }
 }
 
+/* Multiplies all lines of the call's rows with the weight, on top of the bias or what the sum starts from. */
 static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10489,6 +10498,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
+/* Copies an image into a larger one of zeros at `scratch`, unless it can be read as it is. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10710,6 +10720,7 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
     }
 }
 
+/* Runs a convolution sample by sample: a dense or a depthwise one. */
 static void fold__conv_forward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10721,6 +10732,7 @@ static void fold__conv_forward(const fold_op_call *call)
                                     fold__row(&call->out[0], row));
 }
 
+/* Gives the gradient of a convolution's input, sample by sample. */
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -11369,7 +11381,7 @@ FOLD_API uint64_t fold_random_bits(fold_random *random)
         random->draw++;
     return bits;
 }
-static double fold__sample(uint64_t bits) { return (double)(bits >> 11) / 9007199254740992.0; }
+static double fold__unit(uint64_t bits) { return (double)(bits >> 11) / 9007199254740992.0; }
 
 FOLD_API float fold_random_uniform(fold_random *random)
 {
@@ -11573,7 +11585,7 @@ FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float 
             return -1;
         sum += (double)weights[i];
     }
-    double left = fold__sample(fold__random_element(random, 0)) * sum;
+    double left = fold__unit(fold__random_element(random, 0)) * sum;
     for (int i = 0; i < count && left >= 0; i++) {
         left -= (double)weights[i];
         if (weights[i] > 0)
@@ -12074,7 +12086,7 @@ FOLD__NOINLINE static void fold__draw_values(const fold_model *m, float *values,
     if (desc->init == FOLD_INIT_ORTHOGONAL)
         bound = 1;
     for (size_t i = 0; i < size && uniform; i++)
-        values[i] = bound * (float)(2 * fold__sample(fold__draw_key(base, i, 0)) - 1);
+        values[i] = bound * (float)(2 * fold__unit(fold__draw_key(base, i, 0)) - 1);
     for (size_t i = 0; i < size && !uniform; i += 2) {
         float two[2];
         fold__normals(fold__draw_key(base, i / 2, 0), bound, two);
@@ -12150,6 +12162,7 @@ static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int
         fold__pack_part(m, param, FOLD__PACK_BOTH & ~forward, from, to - from);
 #endif
 }
+/* Packs a parameter anew, after its values were written. */
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
@@ -12997,7 +13010,15 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
      how arrays grow, what is said when they cannot, and which run is open.
    Uses: model, memory, errors.
    Invariant: pointers are refreshed whenever arrays have moved (fold__ask); what lies in the arrays is
-     decided elsewhere. */
+     decided elsewhere.
+
+   Six structs tell of a signature, from what lasts longest to what lasts shortest:
+     fold__sig          the context's: the key, the program and the shapes of equal calls
+     fold__sig_cache    the context's, one for each fold__sig: finds the next three
+     fold__analysis     all that its program needs when certain inputs get gradients; for many runs
+     fold__value_facts  a value, input or operand of its program, as an analysis found it
+     fold__run_sig      the signature in a run: how many calls, which inputs get gradients
+     fold__group_sig    the signature in a group of a run: its calls there, what feeds it, its buffers */
 
 /* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
    name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
@@ -13585,6 +13606,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
+/* Makes an array hold `count` elements; 0 with an error: there is no memory. Arrays may move. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13755,7 +13777,7 @@ typedef struct fold__run_sig {
     fold__analysis found;
 } fold__run_sig;
 /* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
-   those). An operand has only part, its size, and grad. */
+   those). An operand has only its size, piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;      /* mask of inputs it depends on */
     uint64_t pieces_written;     /* mask of pieces that got a contribution */
@@ -13787,7 +13809,7 @@ typedef struct fold__work_unit {
     int known;
 } fold__work_unit;
 enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
-enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its rest, forward and backward */
+enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its body, forward and backward */
 
 /* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
    when all ran backward, its sums). So many rows of that, or so much work, are done. */
@@ -13806,7 +13828,7 @@ enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_SLOT, the input */
+    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_OPERAND, the input */
     uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
     uint32_t first;            /* the first call that has rows of it: uses are in this order */
     int is_node;               /* the target is a node */
@@ -13818,7 +13840,7 @@ typedef struct fold__use {
     size_t ld;                 /* rows of its target are so far apart */
     size_t lines, block;       /* a row is so many lines, and a block */
     size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
-    size_t done, next;         /* lines summed before a wave of groups, and with it */
+    size_t done, next;         /* lines summed before the groups that run, and with them */
     size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
     uint64_t rows, work; /* in the groups being summed, and what they cost */
 } fold__use;
@@ -14865,6 +14887,7 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
+/* Returns the signature of a request, or 0: there is no memory, not even by forgetting idle signatures. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
@@ -15114,6 +15137,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     return 1;
 }
 
+/* Checks a handle and finds the operand that it stands for. 0 with an error: it is none of this recording. */
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
 {
     return fold__input_of(f, &node, -1, who, operand);
@@ -15294,7 +15318,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
 }
 
 /* Returns a parameter's node in this recording; behind it lies its per-sample copy's. 0: not made yet. */
-static uint32_t *fold__use_node(const fold_ctx *f, uint32_t param)
+static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
@@ -15321,7 +15345,7 @@ static void fold__list_operand(const fold_ctx *f, const fold__list *list, int co
     *source = f->source[id];
     *offset = f->offset[id] | (fold__is_list(f, id) ? FOLD__WHOLE_LIST : 0);
     if (fold__kind_of(f, *source) == FOLD__NODE_PARAM)
-        *source = fold__use_node(f, fold__node_param(f, *source))[1];
+        *source = fold__param_node(f, fold__node_param(f, *source))[1];
 }
 
 static size_t fold__n_operands(const fold__request *request)
@@ -15350,6 +15374,7 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
+/* Records an op or a call: its operands, its signature and its node. Null if it cannot. */
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, dedupe_table = fold__merges(f) && !body;
@@ -15391,7 +15416,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* Does the same for what a caller or a body asks for: the one way in. */
+/* Records what a caller or a body asks for: the one way in. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15477,14 +15502,14 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges of nodes that lie `apart` from each other. Returns 0 if all are values of one sample each, and
-   have the shapes that are given: with shapes_apart 0, one for all. */
+/* Writes edges of nodes that lie `node_stride` from each other. Returns 0 if all are values of one sample
+   each, and have the shapes that are given: with shape_stride 0, one for all. */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
-                                        uint32_t separate, uint32_t count, const uint32_t *shape,
-                                        uint32_t shapes_apart)
+                                        uint32_t node_stride, uint32_t count, const uint32_t *shape,
+                                        uint32_t shape_stride)
 {
     uint32_t differ = 0;
-    for (uint32_t end = edge + count; edge < end; edge++, in += separate, shape += shapes_apart) {
+    for (uint32_t end = edge + count; edge < end; edge++, in += node_stride, shape += shape_stride) {
         const uint32_t id = in->id;
         if (in->salt != f->salt || id - 1 >= f->n_nodes)
             return 1;
@@ -16056,7 +16081,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
     if (f->arrays[FOLD__ARRAY_PARAM_NODES].capacity > old_capacity)
         memset(f->arrays[FOLD__ARRAY_PARAM_NODES].data + old_capacity, 0,
                f->arrays[FOLD__ARRAY_PARAM_NODES].capacity - old_capacity);
-    uint32_t *node = fold__use_node(f, param.id - 1);
+    uint32_t *node = fold__param_node(f, param.id - 1);
     if (!*node)
         *node = fold__append(f, FOLD__NODE_PARAM | FOLD__IS_SHARED, 0, 0, 0, shape, param.id - 1);
     return fold__handle(f, *node);
@@ -16834,11 +16859,11 @@ static int fold__copy_param(fold_ctx *f, uint32_t source)
 {
     const uint32_t param = fold__node_param(f, source);
     fold__operand operand = { source, 0, f->shape[source], f->kind[source] };
-    if (fold__use_node(f, param)[1])
+    if (fold__param_node(f, param)[1])
         return 1;
     if (!fold__copy_shared(f, &operand))
         return 0;
-    fold__use_node(f, param)[1] = operand.source;
+    fold__param_node(f, param)[1] = operand.source;
     return 1;
 }
 
@@ -18705,7 +18730,7 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose outputs begin with this window. */
+/* Eager: returns the signature of the call whose outputs begin with this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
@@ -19012,6 +19037,7 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
+/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19108,7 +19134,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
 }
 
 /* Notes a contribution to `length` floats at `offset` of a value, and returns how the gradient is put
-   together so far. `part` is the largest length of which all contributions so far are multiples, `cover` a
+   together so far. `piece_floats` is the largest length that all contributions so far are multiples of,
+   `pieces_written` a
    mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
    too many. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
@@ -19145,16 +19172,16 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* Tells how a gradient that comes in parts is put together, when all contributions are noted. */
+/* Tells how a gradient that comes in pieces is put together, when all contributions are noted. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
         return FOLD__GRAD_WHOLE;
-    const uint32_t parts = size / piece_floats;
-    if (parts * piece_floats != size || parts > 64)
+    const uint32_t pieces = size / piece_floats;
+    if (pieces * piece_floats != size || pieces > 64)
         return FOLD__GRAD_DISJOINT_AND_ZERO;
-    return pieces_written == (parts == 64 ? ~0ull : (1ull << parts) - 1) ? FOLD__GRAD_DISJOINT
-                                                                         : FOLD__GRAD_DISJOINT_AND_ZERO;
+    return pieces_written == (pieces == 64 ? ~0ull : (1ull << pieces) - 1) ? FOLD__GRAD_DISJOINT
+                                                                           : FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
 FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
@@ -19711,6 +19738,7 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
+/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
@@ -19748,7 +19776,7 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 
 /* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
    earlier ones. */
-static uint32_t fold__end_of_sample(const fold_ctx *f, uint32_t at, uint32_t end)
+static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
     uint32_t last = 0;
@@ -19910,7 +19938,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
     *units = 0;
     for (uint32_t at = first_call; at < end_call && !(whole && *units > 1); ++*units)
-        at = fold__end_of_sample(f, at, end_call);
+        at = fold__end_of_unit(f, at, end_call);
     const size_t threads = *units < 2 ? 1 : (size_t)fold__threads_of(f);
     const size_t all = whole && threads < 2 ? 0 : fold__bytes_of_calls(f, first_call, end_call);
     size_t groups = fold__groups_wanted(f, all, *units);
@@ -19920,7 +19948,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     int64_t left = share; /* bytes of it */
     uint32_t start = first_call;
     for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
-        end = fold__end_of_sample(f, unit, end_call);
+        end = fold__end_of_unit(f, unit, end_call);
         const int64_t bytes = (int64_t)fold__bytes_of_calls(f, unit, end);
         left -= bytes;
         if (left > 0)
@@ -19985,7 +20013,7 @@ static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t th
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
     if (!FOLD__IN_CHUNKS(fold__is_by_rows(fold__node_sig(f, f->run->calls[first]))) ||
-        length < FOLD__LONG_LIST || fold__merges(f) || fold__end_of_sample(f, first, end) < end)
+        length < FOLD__LONG_LIST || fold__merges(f) || fold__end_of_unit(f, first, end) < end)
         return;
     for (uint32_t call = first; call < end; call++)
         if (!fold__fits_chunks(f, group, call))
@@ -20509,7 +20537,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
     for (uint32_t call = 0; call < of.calls; call++)
         run->order[level[run->chain[calls[call]] - 1].first++] = calls[call];
     for (uint32_t at = 0; at < of.chain; at++) {
-        fold__batch next = { sig, 1, level[at].first - level[at].count, 0, 0, 0, 0, 0, 0 };
+        fold__batch next = { sig, FOLD__BODY, level[at].first - level[at].count, 0, 0, 0, 0, 0, 0 };
         fold__end_batch(f, &next, level[at].first);
         if (prologues && (!prologue || next.first_call_row / block != prologue->first_call_row / block)) {
             prologue = to++;
@@ -20565,7 +20593,8 @@ typedef struct fold__greedy {
     fold__ready *queue;     /* each signature has one */
     fold__height *heights; /* by signature and height */
     uint32_t *changed;     /* signatures to compare anew */
-    uint64_t *winner;   /* a tree over the merits of signatures, from 1 on: has the larger of both below */
+    /* a tree over the signatures' priorities, from 1 on: the larger of both below */
+    uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
 
@@ -20590,7 +20619,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
 }
 
 /* Points to the work area, which moves in a caller's block when the array of batches grows. */
-static void fold__greedy_bind(fold_ctx *f, fold__greedy *greedy, uint32_t count)
+static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
     greedy->winner = (uint64_t *)(void *)(greedy->queue + greedy->n_sigs);
@@ -20679,7 +20708,7 @@ static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count,
         greedy->n_sigs * (sizeof(fold__ready) + sizeof(uint32_t)) + 2 * greedy->leaves * sizeof(uint64_t);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, bytes + room * sizeof(fold__height), 1))
         return 0;
-    fold__greedy_bind(f, greedy, count);
+    fold__greedy_pointers(f, greedy, count);
     memset(greedy->queue, 0, bytes);
     fold__find_readers(f, greedy, count);
     while ((heights = fold__layout_heights(greedy, shift)) > room)
@@ -20797,7 +20826,7 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
         fold__run_ready(f, &greedy, best);
         if (!fold__add_batch(f, first_sig + best, first))
             return 0;
-        fold__greedy_bind(f, &greedy, count);
+        fold__greedy_pointers(f, &greedy, count);
         first = f->run->plan.order;
     }
     return 1;
@@ -20852,6 +20881,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
+/* Makes batches component by component, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20908,7 +20938,7 @@ static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
     return (uint32_t)program->n_values + value;
 }
-static uint32_t fold__buffer_part(const fold__program *program, uint32_t ref)
+static uint32_t fold__buffer_contribution(const fold__program *program, uint32_t ref)
 {
     return 2u * (uint32_t)program->n_values + ref;
 }
@@ -20938,11 +20968,11 @@ static uint32_t fold__rows_of_tile(const fold__program *program)
     return widest >= FOLD__TILE_FLOATS ? 1 : FOLD__TILE_FLOATS / widest;
 }
 
-static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int place)
+static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int storage)
 {
     buffer->size = size;
     buffer->elem = (uint8_t)elem;
-    buffer->storage = (uint8_t)place;
+    buffer->storage = (uint8_t)storage;
 }
 
 /* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
@@ -20960,7 +20990,8 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
     if (!wanted->grad)
         return;
     if (ref->kind == FOLD__FROM_PARAM) {
-        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->piece_floats, op->elem, FOLD__SLAB);
+        fold__set_buffer(&buffer[fold__buffer_contribution(program, at)], wanted->piece_floats, op->elem,
+                         FOLD__SLAB);
         return;
     }
     const int is_value = ref->kind == FOLD__FROM_VALUE;
@@ -20971,7 +21002,7 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
     const fold__value_facts *target =
         is_value ? &facts[ref->index] : &facts[program->n_values + fold__ref_operand(program, ref)];
     if (target->mode == FOLD__GRAD_SUM)
-        fold__set_buffer(&buffer[fold__buffer_part(program, at)], wanted->piece_floats, from_elem,
+        fold__set_buffer(&buffer[fold__buffer_contribution(program, at)], wanted->piece_floats, from_elem,
                          outlives   ? FOLD__SLAB
                          : is_value ? (int)target->transient
                                     : (int)FOLD__PER_BATCH);
@@ -21067,7 +21098,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
                        late && fold__grad_is_outer(&facts[value]) ? end : back_end);
     }
     for (uint32_t ref_index = 0; ref_index < (uint32_t)program->n_refs && fold__goes_back(run); ref_index++) {
-        fold__live(&buffer[fold__buffer_part(program, ref_index)], back_begin, end);
+        fold__live(&buffer[fold__buffer_contribution(program, ref_index)], back_begin, end);
         if (program->n_list)
             fold__live(&buffer[fold__buffer_per_element(program, ref_index)], back_begin, back_end);
     }
@@ -21117,7 +21148,7 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
     }
 }
 
-/* -- places ---------------------------------------------------------------------------------- */
+/* -- offsets --------------------------------------------------------------------------------- */
 
 typedef struct fold__gap {
     size_t offset, floats;
@@ -21342,7 +21373,7 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their places in scratch, one behind the other. If that is more than a tile takes,
+/* Gives transient buffers their offsets in scratch, one behind the other. If that is more than a tile takes,
    values that are not in use at the same time share one. In training they do not, as backward computes them
    again. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
@@ -21493,6 +21524,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
 
+/* Plans one scheduled group: its buffers, their lifetimes and offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
@@ -21926,7 +21958,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
 {
     const uint32_t at = op->first_ref + (uint32_t)operand;
     const fold__ref *ref = &worker->program.ref[at];
-    fold__bind_buffer(worker, fold__buffer_part(&worker->program, at), binding);
+    fold__bind_buffer(worker, fold__buffer_contribution(&worker->program, at), binding);
     if (worker->buffer[binding->buffer].storage)
         return;
     if (ref->kind == FOLD__FROM_VALUE)
@@ -22077,7 +22109,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 }
 
 /* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
-static int fold__know_stages(fold_ctx *f, uint32_t first, uint32_t end)
+static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
     for (uint32_t sig = first; sig < end; sig++) {
@@ -22336,6 +22368,8 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
+/* Makes a batch, or part of one, ready to run: its calls, its scratch, and the rows of the inputs in
+   `read`. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22757,6 +22791,7 @@ static void fold__place_sum(fold_ctx *f, fold__use *use)
     run->sum_floats = use->block_at + (rows * use->lines > use->block ? fold__round_up(use->size, 16) : 0);
 }
 
+/* Lists all uses of the run, in the order of their first rows, and lays out their sums. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22847,7 +22882,7 @@ static fold__source fold__gradient_source(const fold__run *run, const fold__use 
     const fold__buffer *buffer = &run->buffer[group_sig->first_buffer];
     fold__source source = { NULL, NULL, 0, program->value[op->first_value].size, column };
     if (use->kind == FOLD__USE_VALUE)
-        source.buffer = buffer + fold__buffer_part(program, op->first_ref + use->ref);
+        source.buffer = buffer + fold__buffer_contribution(program, op->first_ref + use->ref);
     else if (fold__grad_is_outer(made))
         source.output = (uint32_t)made->out;
     else
@@ -22994,6 +23029,7 @@ static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__u
                       floats);
 }
 
+/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__use_share share, size_t *done)
 {
@@ -23328,7 +23364,7 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
                 !fold__ref_wanted(f, worker->run_sig, program, op, operand))
                 continue;
             fold_rows part;
-            fold__buffer_rows(worker, fold__buffer_part(program, at), &part);
+            fold__buffer_rows(worker, fold__buffer_contribution(program, at), &part);
             fold__add_parts(f, to, width, ref->offset, &part, fold__operand_floats(program, op, operand),
                             !any, count);
             any = 1;
@@ -23396,6 +23432,7 @@ static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, con
                                 (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
+/* Completes the gradients of what an op made, and runs it backward, over some rows of the batch. */
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
@@ -23628,6 +23665,7 @@ static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
+/* Runs a batch backward: completes the gradients of its outputs, then op by op in reverse. */
 static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     if (!fold__gives_grad(f, worker))
@@ -24014,6 +24052,7 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
+/* Runs an op as soon as it is recorded, a row at a time. */
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
     if (fold__is_of_model(f) && fold__eager_stores(f, id))
@@ -24189,7 +24228,7 @@ static const fold__eager *fold__eager_mode(void)
    Uses: storage.
    Invariant: a plan is found by a hash and used only if the whole structure is equal. */
 
-/* A kept plan is one blob of parts: the arrays of nodes, then the structure, then the other arrays. A run
+/* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
    uses the arrays of nodes where they are kept. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
@@ -24320,7 +24359,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns where the plan of the run's structure is kept, and lists its parts; 0: nowhere. */
+/* Returns where the plan of the run's structure is kept, and lists its sections; 0: nowhere. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24546,27 +24585,27 @@ static void fold__layout_results(fold_ctx *f)
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
-    uint32_t linked = 0;
+    uint32_t rows = 0;
     for (uint32_t id = run->plan.first_node;
          id <= f->n_nodes && (run->plan.has_prefix || run->plan.has_suffix); id++) {
         if (!(run->state[id] & FOLD__BOUNDARY) || !fold__makes_value(f->kind[id]))
             continue;
         const uint32_t units = (fold__value_size(f, id) + 15) / 16;
         if (!(run->state[id] & FOLD__PERSIST)) {
-            run->boundary_value_at[id] = linked;
-            linked += units;
+            run->boundary_value_at[id] = rows;
+            rows += units;
         }
         if (fold__goes_back(run) && run->grad[id]) {
-            run->boundary_grad_at[id] = linked;
-            linked += units;
+            run->boundary_grad_at[id] = rows;
+            rows += units;
         }
     }
     for (uint32_t group = 0; group < run->plan.groups; group++)
         run->group[group].rows = 0;
     for (uint32_t call = 0; call < f->n_calls && fold__goes_back(run); call++)
         if (run->grad[f->calls[call]])
-            fold__assign_contribution_rows(f, f->calls[call], NULL, &linked);
-    return linked;
+            fold__assign_contribution_rows(f, f->calls[call], NULL, &rows);
+    return rows;
 }
 
 /* These two tell which groups are of samples: from the first to the one behind the last. */
@@ -24639,6 +24678,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
+/* Makes the plan of a run: what runs, analyses, groups, batches, and where buffers lie. Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24656,7 +24696,7 @@ static int fold__make_plan(fold_ctx *f)
         return 0;
     for (uint32_t group = 0; group < run->plan.groups; group++)
         if (!fold__schedule_group(f, group) ||
-            !fold__know_stages(f, run->group[group].first_sig, run->group[group].end_sig) ||
+            !fold__find_stages(f, run->group[group].first_sig, run->group[group].end_sig) ||
             !fold__plan_group(f, group))
             return 0;
     fold__mark_boundary(f);
@@ -24682,6 +24722,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
+/* Takes all memory that a planned run writes, before its first write. Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24731,8 +24772,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
 }
 
 /* Clears the gradients of a group's values and leaves that get only some parts, before any part is written:
-   those that other groups write (linked), or the others. */
-static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linked)
+   those on the boundary, which other groups write, or the others. */
+static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
     for (uint32_t sig = group->first_sig; sig < group->end_sig; sig++) {
@@ -24741,14 +24782,14 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int linke
             const uint32_t id = run->calls_by_sig[group_sig->first_record + nth];
             for (uint32_t output = 0; output < group_sig->n_out && run->grad[id]; output++)
                 if (run->mode[id + output] == FOLD__GRAD_DISJOINT_AND_ZERO &&
-                    ((run->state[id + output] & FOLD__BOUNDARY) != 0) == linked)
+                    ((run->state[id + output] & FOLD__BOUNDARY) != 0) == boundary)
                     fold__clear_row(run->grad_row[id + output], fold__value_size(f, id + output));
         }
     }
     for (uint32_t leaf = group->first_leaf; leaf < group->end_leaf; leaf++) {
         const uint32_t id = run->leaves[leaf];
         if (run->mode[id] == FOLD__GRAD_DISJOINT_AND_ZERO &&
-            ((run->state[id] & FOLD__BOUNDARY) != 0) == linked)
+            ((run->state[id] & FOLD__BOUNDARY) != 0) == boundary)
             fold__clear_row(run->grad_row[id], fold__value_size(f, id));
     }
 }
@@ -24940,6 +24981,7 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     }
 }
 
+/* Runs a group's batches backward, then completes the gradients of its leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -25051,6 +25093,7 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
     return pieces;
 }
 
+/* Sums what groups [first, last) add to parameters and shared nodes, among all threads. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__job job = { f, fold__sum_uses_job, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
@@ -25067,9 +25110,9 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 }
 
 /* Goes on to the next phase that has something to do, this one or one behind it. In order they are the
-   head, the suffix backward, each group of samples forward and backward, the suffix, and the prefix backward.
-   Gradients pass through the suffix before there are values, and through the prefix when all samples have
-   added theirs. */
+   prefix, the suffix backward, each group of samples forward and backward, the suffix, and the prefix
+   backward. Gradients pass through the suffix before there are values, and through the prefix when all
+   samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25169,6 +25212,7 @@ static void fold__run_commands(fold_ctx *f)
     worker->one_row_calls = one_row;
 }
 
+/* Runs a reserved plan in one go: the commands that an earlier replay captured, or phase by phase. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25869,6 +25913,8 @@ static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
     return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
 }
 
+/* Runs what the roots need: decides what is there already, plans or takes an earlier plan, and executes
+   it. */
 static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25951,7 +25997,7 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     if (!fold__copy_param(f, operand.source))
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand);
-    operand.source = fold__use_node(f, fold__node_param(f, operand.source))[1];
+    operand.source = fold__param_node(f, fold__node_param(f, operand.source))[1];
     operand.kind = FOLD__NODE_OP;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
@@ -29165,12 +29211,12 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
 enum { FOLD__PART_STEPS = 3 };
 
-/* Returns a span of the model: part 0 is the values, 1 and 2 the optimiser's state. Part 3, of Adam, is no
+/* Returns a span of the model: array 0 is the values, 1 and 2 the optimiser's state. Array 3, of Adam, is no
    span: how many steps a parameter made, where they are not the model's. */
-static float *fold__state_array(const fold_model *m, int part)
+static float *fold__state_array(const fold_model *m, int nth)
 {
-    static const int which[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
-    return (float *)(void *)m->arrays[which[part]].data;
+    static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
+    return (float *)(void *)m->arrays[array[nth]].data;
 }
 static int fold__state_arrays(int rule) { return rule == FOLD__RULE_adam ? 4 : 1 + fold__states_of(rule); }
 static const char *fold__rule_name(int rule)
@@ -30649,6 +30695,7 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
     return fold__is_aligned(file, tensor);
 }
 
+/* Takes a parameter's values from the image, by its name, if they can be read where they lie. 1: it did. */
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
     fold__file file;

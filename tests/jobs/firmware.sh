@@ -38,8 +38,8 @@ cortex_m7() { # both kinds of weights on the same objects; here that of FOLD_REP
         compiled "firmware $define, here" $CC -O0 "$@" "$out/here$define.o" &&
             compiled "firmware $define" m7 "$@" "$out/m7$define.o" || return
     done
-    flies floats 213000 5500 ""
-    flies bytes 133000 6500 -DIN_BYTES --bytes
+    flies floats 214000 5500 ""
+    flies bytes 134500 6500 -DIN_BYTES --bytes
 }
 flies() { # weights, the most flash and RAM of the model, what reads such weights, what makes them
     what="firmware in $1" flash=$2 model=$3 reads="-DWEIGHTS $4"; shift 4
@@ -59,8 +59,8 @@ flies() { # weights, the most flash and RAM of the model, what reads such weight
     m7 -DBARE $sizes -nostartfiles --specs=nano.specs -Wl,--entry=main "$@" -lm -o "$out/bare.elf"
     step "$what: no malloc, no stdio" bare "$out/bare.elf"
     text=$(arm-none-eabi-size "$out/bare.elf" | awk 'NR == 2 { print $1 + $2 }')
-    step "$what: at most $flash bytes of flash, $model for the model, 24000 for the context" at_most \
-        "$text" "$flash" "$(told ram_model "$ran")" "$model" "$(told ram_context "$ran")" 24000
+    step "$what: at most $flash bytes of flash, $model for the model, 24500 for the context" at_most \
+        "$text" "$flash" "$(told ram_model "$ran")" "$model" "$(told ram_context "$ran")" 24500
     ticks=$(told ticks_per_step "$ran")
     echo "RESULT $what: flash=$text ram_model=$(told ram_model "$ran")" \
         "ram_context=$(told ram_context "$ran")" "instructions_per_step=$((ticks * 40)) $(stack "$ran")"
