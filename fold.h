@@ -2055,8 +2055,7 @@ FOLD_API int fold_finite(const float *values, int n);
 
 /* ==== section: platform ======================================================================
    Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc.
-   Invariant: nothing here knows of fold.h. */
+   Uses: libc. Invariant: nothing here knows of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2322,8 +2321,7 @@ static void fold__sort(uint32_t *items, uint32_t count,
 
 /* ==== section: errors ========================================================================
    Owns: text from formats, the first error and its text, the text of a status.
-   Uses: libc.
-   Invariant: the first error stays until it is cleared, whoever it belongs to. */
+   Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
 
 /* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
    messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
@@ -2637,10 +2635,10 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-     is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
-     the exact size of a block is the sum of what the arrays need.
-   Uses: libc.
-   Invariant: arrays do not shrink, so nothing is allocated after warm-up; it does not know what they hold. */
+   is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
+   the exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only by fold__arena_shrink, so nothing is allocated after warm-up;
+   what they hold is not known here. */
 
 /* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
    discardable: * what it holds is not needed when it grows, nor is it asked for often. */
@@ -2962,8 +2960,7 @@ static void fold__arena_free(fold__arena *arena)
 
 /* ==== section: shapes ========================================================================
    Owns: sizes of shapes and their text.
-   Uses: errors.
-   Invariant: a shape has no more than 2^30 floats. */
+   Uses: errors. Invariant: a shape has no more than 2^30 floats. */
 
 FOLD_API fold_shape fold_shape1(int count)
 {
@@ -3056,12 +3053,11 @@ static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
 /* ==== section: kernels =======================================================================
-   Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise maps,
-     reductions, heads of attention, once per instruction set behind one table of functions.
-   Uses: platform.
-   Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a product is one chain
-     of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend neither on the rows
-     beside it nor on the instruction set. */
+   Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
+   maps, reductions, heads of attention, once per instruction set behind one table of functions.
+   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a
+   product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend
+   neither on the rows beside it nor on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3176,7 +3172,7 @@ enum {
     FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
     FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of halves */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of bf16 */
     FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
     /* rows that attention weighs at once; a block has room */
     FOLD__SOFTMAXED_ROWS = 4,
@@ -3191,7 +3187,7 @@ enum {
     FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
     FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
     FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
-    FOLD__BF16_GROUP = 64,  /* columns of a weight in halves that lie together, at the end up to 15 more */
+    FOLD__BF16_GROUP = 64,  /* columns of a bf16 weight that lie together, at the end up to 15 more */
     FOLD__BF16_INNER = 320, /* rows of a group that are floats in scratch at a time */
     FOLD__BF16_ROWS = 240,  /* rows of x that pass over them */
     FOLD__BF16_FEW = 6,     /* rows that pass one by one, without scratch */
@@ -4765,7 +4761,7 @@ typedef struct fold__int8_kernels {
     /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
        their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* take weights in halves; NULL: they are bytes */
+    const struct fold__bf16_kernels *bf16; /* take bf16 weights; NULL: they are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
@@ -4996,8 +4992,8 @@ static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_p
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
-/* -- products of halves --
-   A weight in halves has bfloat16 values, the upper halves of floats. Its products are those of the floats
+/* -- products of bf16 --
+   A bf16 weight has the upper halves of floats. Its products are those of the floats
    that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
    its lower half, and that of the next row in its upper half. So a shift or a mask makes floats of words,
    whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
@@ -5008,7 +5004,7 @@ typedef struct fold__bf16_group {
     int from, width; /* columns */
 } fold__bf16_group;
 
-/* Tells what products of halves need of an instruction set. */
+/* Tells what products of bf16 need of an instruction set. */
 typedef struct fold__bf16_kernels {
     void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
     /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
@@ -5508,10 +5504,9 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
-   Owns: the same kernels, written in vector macros. The file includes itself to compile this section alone,
-     once for each FOLD__SIMD_PASS.
-   Uses: kernels.
-   Invariant: nothing asks which set it is, but by the width of its vectors. */
+   Owns: the same kernels, written in vector macros. The file includes itself to compile this section
+   alone, once for each FOLD__SIMD_PASS.
+   Uses: kernels. Invariant: nothing asks which set it is, but by the width of its vectors. */
 #ifdef FOLD__SIMD_PASS
 
 /* FOLD__V is W floats, FOLD__I their bits as unsigned integers, FOLD__M a comparison's outcome. VLOAD_M and
@@ -8026,7 +8021,7 @@ static const fold__int8_kernels fold__int8_table__sdot = FOLD__INT8_TABLE("sdot"
 #undef FOLD__INT8_ALL
 #endif
 
-/* ---- products of halves ---- */
+/* ---- products of bf16 ---- */
 
 #if FOLD__SIMD_PASS == 512
 #define FOLD__BF16_COLS FOLD__COLS_4
@@ -8221,9 +8216,8 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* ==== section: ops ===========================================================================
    Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-     table's flags; those that treat one op differently name it.
-   Uses: kernels, shapes.
-   Invariant: an op sees rows, never nodes, plans or memory. */
+   table's flags; those that treat one op differently name it.
+   Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
 /* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
    prologue); continuing one starts from the output's own rows. */
@@ -8232,7 +8226,7 @@ typedef struct fold__engine {
     const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
     const float *packs, *values;             /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
-    const uint8_t *bytes;                          /* the model's weights that are bytes or halves */
+    const uint8_t *bytes;                          /* the model's weights that are int8 or bf16 */
     int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
     int first_segment, end_segment;          /* linear: the segments to run now */
     const int *index;                        /* ops over whole lists: indices, as the op has them */
@@ -8259,7 +8253,7 @@ typedef struct fold__param_data {
     size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
     const void *image_data;   /* in the image that it is read from in place; NULL: it has values of its own */
     size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
-    size_t bytes, bytes_t; /* in the model's bytes or halves: the weight and its transpose; FOLD__NO_PACK: as
+    size_t bytes, bytes_t; /* in the model's int8 or bf16: the weight and its transpose; FOLD__NO_PACK: as
                               floats. In an image they tell how far behind bytes scales lie */
     uint32_t touched; /* rows in the touched list */
     unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
@@ -8280,7 +8274,7 @@ typedef struct fold__param_data {
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
 enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
-/* Bytes that products read, those of tables alone, halves. */
+/* int8 that products read, that of tables alone, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
@@ -11349,8 +11343,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
 
 /* ==== section: random numbers ================================================================
    Owns: generators, what is drawn with them, and the largest of some values.
-   Uses: kernels, for the processor's settings.
-   Invariant: the same seed gives the same numbers on every platform. */
+   Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
+   platform. */
 
 /* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -11664,10 +11658,10 @@ FOLD_API int fold_finite(const float *values, int n)
 }
 
 /* ==== section: model =========================================================================
-   Owns: parameters: values, gradients, the optimiser's state and packed weights, each in one span. It holds
-     the arrays of cells and of user ops, whose contents belong to cells and op recorders.
-   Uses: random numbers, ops, kernels, shapes, memory, errors.
-   Invariant: a model knows no recording; packs are those of the values, or marked stale. */
+   Owns: parameters: values, gradients, the optimiser's state and packed weights, each in one span. It
+   holds the arrays of cells and of user ops, whose contents belong to cells and op recorders.
+   Uses: random numbers, ops, kernels, shapes, memory, errors. Invariant: a model knows no recording; packs
+   follow the values when these are written. */
 
 /* Lists the arrays of a model: their names, what they hold, and the functions that give them. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
@@ -11962,8 +11956,6 @@ static void fold__release_name(fold_model *m, char *name)
     if (name)
         fold__release(m, name, strlen(name) + 1);
 }
-
-static void fold__cells_free(fold_model *m);
 
 FOLD_API fold_status fold_model_status(const fold_model *m)
 {
@@ -12794,7 +12786,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 }
 
 /* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
-   of its transpose, or from halves. */
+   of its transpose, or from bf16. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -13007,10 +12999,9 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 
 /* ==== section: storage =======================================================================
    Owns: the structs of a context and of its run, the arrays that they lie in, and the pointers into them:
-     how arrays grow, what is said when they cannot, and which run is open.
-   Uses: model, memory, errors.
-   Invariant: pointers are refreshed whenever arrays have moved (fold__ask); what lies in the arrays is
-     decided elsewhere.
+   how arrays grow, what is said when they cannot, and which run is open.
+   Uses: model, memory, errors. Invariant: pointers are refreshed whenever arrays have moved (fold__ask);
+   what lies in the arrays is decided elsewhere.
 
    Six structs tell of a signature, from what lasts longest to what lasts shortest:
      fold__sig          the context's: the key, the program and the shapes of equal calls
@@ -13060,7 +13051,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
     KEEP(VALUES, fold__value, values)         /* their values */                                             \
     RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* of nodes in a run: see FOLD__RUN_NODE_ARRAYS */       \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)            /* all that is known of every signature */         \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)            /* what is remembered of every signature */        \
     RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
     RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
@@ -13221,9 +13212,9 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The sum of a row of a table: it and a block are at these places, in 16 floats, of the run's sums. */
+/* The sum of a row of a table. It and a block lie there in the run's sums, in 16 floats. */
 typedef struct fold__row_sum {
-    uint32_t place, block, count; /* so many rows were added */
+    uint32_t sum_at, block_at, count; /* so many rows were added */
 } fold__row_sum;
 
 typedef struct fold__shape_entry {
@@ -13558,11 +13549,10 @@ static size_t fold__block_bytes(const fold_ctx *f)
     const size_t shapes =
         (FOLD__KEPT_SHAPES + fold__max_size(FOLD__KEPT_SHAPES, f->n_shapes)) * sizeof(fold__shape_entry);
     size_t bytes = FOLD__ALIGN - 1 + fold__ctx_bytes() + f->bytes_refused;
-    const size_t known = fold__round_up(f->arrays[FOLD__ARRAY_SHAPES].need, FOLD__ALIGN);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
-        bytes += fold__round_up(i > FOLD__ARRAY_EDGE_OFFSET ? f->arrays[i].need : fold__array_use(f, i),
+        bytes += fold__round_up(fold__max_size(fold__array_use(f, i), i == FOLD__ARRAY_SHAPES ? shapes : 0),
                                 FOLD__ALIGN);
-    return bytes - known + fold__max_size(known, fold__round_up(shapes, FOLD__ALIGN));
+    return bytes;
 }
 
 #define FOLD__MEASURED \
@@ -13739,7 +13729,7 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* the prologue runs something of it */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;  /* how its stages run: 1 + where that is kept */
+    size_t stages;  /* 1 + where its stages are kept */
     size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
     size_t free_at; /* and then come pointers to rows */
 } fold__group_sig;
@@ -13797,7 +13787,7 @@ typedef struct fold__sig_cache {
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
-    size_t stages;         /* 1 + where it is kept last how its stages run */
+    size_t stages;         /* 1 + where its last stages are kept */
 } fold__sig_cache;
 /* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
 typedef struct fold__cost {
@@ -13865,7 +13855,7 @@ typedef struct fold__binding {
     uint32_t buffer;
     uint32_t offset;  /* begins so many floats into each row */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* the worker has rows outside so many bytes behind its start, or 0 */
+    uint32_t outside; /* in the worker, so many bytes from its start: rows that lie outside; or 0 */
     uint8_t indexed_by;
     uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
 } fold__binding;
@@ -13959,9 +13949,9 @@ typedef struct fold__plan_key {
    the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
    phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* FOLD__RUNS … FOLD__PREFIX */                                      \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS and so on */                                    \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_…: how its gradient is put together */                 \
+    ALL(uint8_t, mode, nodes)          /* how its gradient is put together: FOLD__GRAD_ZERO and so on */    \
     ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
     SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
     SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
@@ -14005,7 +13995,7 @@ typedef struct fold__run {
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
 
-    /* known of signatures from run to run */
+    /* remembered of signatures from run to run */
     uint32_t runs; /* since it is known; the number of this run */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
@@ -14349,8 +14339,8 @@ static int fold__node_arrays(fold_ctx *f)
 
 /* ==== section: signatures ====================================================================
    Owns: the shapes and signatures of a context: what tells calls apart, and the program that each runs.
-   Uses: storage, ops, model.
-   Invariant: equal keys have one signature; nothing here knows how calls are batched or run. */
+   Uses: storage, ops, model. Invariant: equal keys have one signature; nothing here knows how calls are
+   batched or run. */
 
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
@@ -14927,8 +14917,6 @@ enum {
 /* Signatures stay from one recording to the next. When a block has no room left, those go that the present
    recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
 
-static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size);
-
 /* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
 {
@@ -15020,10 +15008,9 @@ static void fold__forget_all(fold_ctx *f)
 
 /* ==== section: recorder core =================================================================
    Owns: nodes and their operands, the rules of handles, identical calls, and which idle signatures are
-     forgotten.
-   Uses: signatures, storage.
-   Invariant: operands come before the call that reads them, and node ids grow in record order. An eager
-     context runs each op at once, through the functions of fold__eager. */
+   forgotten.
+   Uses: signatures, storage. Invariant: operands come before the call that reads them, and node ids grow
+   in record order. An eager context runs each op at once, through the functions of fold__eager. */
 
 static const fold_node fold__null = { 0, 0 };
 #define fold__fail_node(...) (fold__fail(__VA_ARGS__), fold__null)
@@ -15610,8 +15597,8 @@ static void fold__note_draws(fold_ctx *f, int count)
 
 /* ==== section: context lifecycle =============================================================
    Owns: making, resetting and freeing a context, and what it says of errors.
-   Uses: recorder core, signatures, storage.
-   Invariant: a reset keeps memory and signatures, and forgets every node. */
+   Uses: recorder core, signatures, storage. Invariant: a reset keeps memory and signatures, and forgets
+   every node. */
 
 FOLD__BY_DEFAULT(fold_ctx_desc, FOLD__ALL_ZERO)
 
@@ -15828,8 +15815,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* ==== section: op recorders ==================================================================
    Owns: the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
-   Uses: recorder core, signatures, ops, model.
-   Invariant: a call that fails records nothing; nothing here knows how ops run. */
+   Uses: recorder core, signatures, ops, model. Invariant: nothing here knows how ops run. */
 
 /* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
 #define FOLD__ELSEWHERE SIZE_MAX
@@ -17830,9 +17816,8 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 
 /* ==== section: cells =========================================================================
    Owns: tracing a body into a program, holding later bodies against the trace, and recording calls of
-     cells.
-   Uses: op recorders, recorder core.
-   Invariant: every body of a cell does what its trace did. */
+   cells.
+   Uses: op recorders, recorder core. Invariant: a cell's later bodies do what was traced, or are errors. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -18608,8 +18593,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 
 /* ==== section: model lifecycle ===============================================================
    Owns: sealing, measuring and freeing a model, with the context that traces its cells.
-   Uses: cells, context lifecycle, model.
-   Invariant: a model outlives its contexts. */
+   Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
 {
@@ -18661,9 +18645,9 @@ FOLD_API void fold_model_free(fold_model *m)
 
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put
-     together from contributions.
-   Uses: signatures, storage, model.
-   Invariant: batched and eager contexts both follow these rules: they are the contract.
+   together from contributions.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts both follow these rules: they
+   are the contract.
 
    The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
    some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
@@ -19290,10 +19274,9 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 
 /* ==== section: program analysis ==============================================================
    Owns: which values of the programs that run get a gradient, how that is put together, what must stay
-     until backward, and how much room it takes.
-   Uses: reachability, ops.
-   Invariant: it depends only on the program and on which inputs get gradients, so it is kept from run to
-     run. */
+   until backward, and how much room it takes.
+   Uses: reachability, ops. Invariant: it depends only on the program and on which inputs get gradients, so
+   it is kept from run to run. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19749,11 +19732,10 @@ static int fold__analyse_signatures(fold_ctx *f)
 
 /* ==== section: scheduling: groups ============================================================
    Owns: which calls run together in a group, and what passes between groups. It puts the prefix first and
-     the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
-     out.
-   Uses: program analysis, reachability.
-   Invariant: a cut lies where no later call shares a value with an earlier one. It sees calls, operands and
-     sizes, never floats. */
+   the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
+   out.
+   Uses: program analysis, reachability. Invariant: a cut lies where no later call shares a value with an
+   earlier one. It sees calls, operands and sizes, never floats. */
 
 /* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
    head tie nothing together. */
@@ -20121,8 +20103,8 @@ static void fold__list_leaves(fold_ctx *f)
 
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the signatures of one group, which of them feed which input of which, and their components.
-   Uses: storage.
-   Invariant: producers come before what they feed. It sees signatures and operands, never sizes or floats. */
+   Uses: storage. Invariant: producers come before what they feed. It sees signatures and operands, never
+   sizes or floats. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20406,10 +20388,9 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the order of execution within a group. A signature that feeds only itself runs in a batch for each
-     level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
-     chooses.
-   Uses: scheduling: dependencies.
-   Invariant: every call is in one batch, behind all that it reads. */
+   level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
+   chooses.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, behind all that it reads. */
 
 /* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
@@ -20924,11 +20905,10 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 
 /* ==== section: memory planner ================================================================
    Owns: where the values, gradients and contributions of programs lie. A buffer that outlives a batch is a
-     slab in the group's region, its rows in the order in which they are made; others are transient and lie
-     in scratch.
-   Uses: scheduling.
-   Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes and times, never
-     floats. */
+   slab in the group's region, its rows in the order in which they are made; others are transient and lie
+   in scratch.
+   Uses: scheduling. Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes
+   and times, never floats. */
 
 /* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
    of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
@@ -21547,9 +21527,9 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 
 /* ==== section: forward execution =============================================================
    Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward,
-     calls ops, and copies out what stays readable.
-   Uses: ops, and of the plan its batches, offsets and prologues.
-   Invariant: it allocates nothing: everything was reserved. */
+   calls ops, and copies out what stays readable.
+   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: it allocates nothing:
+   everything was reserved. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -22068,7 +22048,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* places of buffers are known later */
+    worker->buffer = kinds; /* where buffers lie is decided later */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22593,9 +22573,9 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 
 /* ==== section: parameter gradients ===========================================================
    Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
-   Uses: forward execution, model.
-   Invariant: each use sums its rows in record order. Uses are added to a total in the order of their first
-     rows, and a total to its gradient once, whatever the groups and threads. */
+   Uses: forward execution, model. Invariant: each use sums its rows in record order. Uses are added to a
+   total in the order of their first rows, and a total to its gradient once, whatever the groups and
+   threads. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -23104,7 +23084,7 @@ static void fold__commit_uses(fold_ctx *f)
 
 /* -- lookup tables --------------------------------------------------------------------------- */
 
-static float *fold__sum_at(const fold__run *run, uint32_t place) { return run->sums + (size_t)place * 16; }
+static float *fold__sum_at(const fold__run *run, uint32_t at) { return run->sums + (size_t)at * 16; }
 
 static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 {
@@ -23115,11 +23095,11 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
         fold__row_sum *sum = &f->table_rows[param->touched_at + fold__table_row(f, id, row)];
         const uint32_t nth = sum->count++;
         if (nth == 0 || nth == FOLD__BLOCK_ROWS) {
-            *(nth ? &sum->block : &sum->place) = (uint32_t)(run->sums_used / 16);
+            *(nth ? &sum->block_at : &sum->sum_at) = (uint32_t)(run->sums_used / 16);
             fold__clear_row(run->sums + run->sums_used, size);
             run->sums_used += fold__round_up(size, 16);
         }
-        fold__add_nth(f, fold__sum_at(run, sum->place), fold__sum_at(run, sum->block),
+        fold__add_nth(f, fold__sum_at(run, sum->sum_at), fold__sum_at(run, sum->block_at),
                       run->grad_row[id] + (size_t)row * size, size, nth, 0);
     }
 }
@@ -23132,9 +23112,9 @@ static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row,
     fold__row_sum *sum = &f->table_rows[param->touched_at + row];
     if (!sum->count)
         return;
-    float *grads = fold__grads(m) + param->at + (size_t)row * size, *to = fold__sum_at(f->run, sum->place);
+    float *grads = fold__grads(m) + param->at + (size_t)row * size, *to = fold__sum_at(f->run, sum->sum_at);
     if (sum->count > FOLD__BLOCK_ROWS && sum->count % FOLD__BLOCK_ROWS)
-        fold__add_row(f, to, fold__sum_at(f->run, sum->block), size);
+        fold__add_row(f, to, fold__sum_at(f->run, sum->block_at), size);
     fold__add_row(f, grads, to, size);
     fold__touch_row(m, param, row);
     memset(sum, 0, sizeof *sum);
@@ -23180,8 +23160,8 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of values, recorded ones and those within programs, over the same batches backwards.
-   Uses: forward execution, parameter gradients.
-   Invariant: a gradient is complete before the op that made its value runs backward. */
+   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made
+   its value runs backward. */
 
 /* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
    behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
@@ -23690,10 +23670,9 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== section: eager mode ====================================================================
    Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients
-     over the recording backwards.
-   Uses: backward execution, recorder core, ops.
-   Invariant: batched runs are held against it, so it shares op rows, kernels and the rules of gradients
-     with them, but no schedule, slab, tile or stage. */
+   over the recording backwards.
+   Uses: backward execution, recorder core, ops. Invariant: batched runs are held against it, so it shares
+   op rows, kernels and the rules of gradients with them, but no schedule, slab, tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
@@ -24207,8 +24186,6 @@ static void fold__eager_use(fold_ctx *f, fold__use *use)
         }
 }
 
-static int fold__reserve_run(fold_ctx *f);
-
 static const fold__eager *fold__eager_mode(void)
 {
     static const fold__eager mode = { fold__holds_trace, fold__record_elements, fold__eager_run,
@@ -24224,9 +24201,8 @@ static const fold__eager *fold__eager_mode(void)
 
 /* ==== section: plan cache ====================================================================
    Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
-     structure comes for the second time.
-   Uses: storage.
-   Invariant: a plan is found by a hash and used only if the whole structure is equal. */
+   structure comes for the second time.
+   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
    uses the arrays of nodes where they are kept. */
@@ -24483,8 +24459,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 
 /* ==== section: cost model ====================================================================
    Owns: how long batches of each signature took, and what others will take by that.
-   Uses: storage, program analysis.
-   Invariant: times never change results, only where slices end. */
+   Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
 #define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
 
@@ -24542,9 +24517,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 
 /* ==== section: plan execution ================================================================
    Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
-     backward, alone or shared out among threads.
-   Uses: all sections above.
-   Invariant: everything is reserved before the first write. */
+   backward, alone or shared out among threads.
+   Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
 /* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
    are computed. */
@@ -25244,9 +25218,8 @@ static void fold__execute(fold_ctx *f)
 
 /* ==== section: sliced runs ===================================================================
    Owns: how far a begun run is. It takes batches, and the sums behind them, one after another, and cuts
-     what would take too long.
-   Uses: plan execution, cost model.
-   Invariant: a sliced run gives the bits of one in one go. */
+   what would take too long.
+   Uses: plan execution, cost model. Invariant: a sliced run gives the bits of one in one go. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
@@ -25375,9 +25348,8 @@ static void fold__begin_slices(fold_ctx *f)
 
 /* ==== section: run calls =====================================================================
    Owns: a run from its roots to its results: it plans, or takes an earlier plan, lets it run at once, in
-     slices or again, and notes what was done.
-   Uses: all sections above.
-   Invariant: a run that fails changes no value that was there. */
+   slices or again, and notes what was done.
+   Uses: all sections above. Invariant: what can fail comes before the first write. */
 
 /* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
 static int fold__eager_reserve(fold_ctx *f)
@@ -25788,8 +25760,6 @@ static void fold__commit_steps(fold_ctx *f)
         *waiting = step->waiting;
     }
 }
-
-static void fold__give_outputs(fold_ctx *f, int again);
 
 static void fold__keep_slow(fold_ctx *f)
 {
@@ -26272,9 +26242,8 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 
 /* ==== section: results =======================================================================
    Owns: what callers name to be kept, what they give and get by reference, and the values, gradients and
-     statistics that they read.
-   Uses: run calls, storage.
-   Invariant: reading changes nothing. */
+   statistics that they read.
+   Uses: run calls, storage. Invariant: reading changes no value. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
 {
@@ -26635,8 +26604,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 /* ==== section: thread pool ===================================================================
    Owns: POSIX threads that wait for tasks.
-   Uses: libc, pthread.
-   Invariant: it knows no context. */
+   Uses: libc, pthread. Invariant: it knows no context. */
 #ifdef FOLD_USE_THREADS
 
 enum {
@@ -26774,8 +26742,8 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 #ifndef FOLD_INFERENCE
 /* ==== section: optimisers ====================================================================
    Owns: updating values from gradients, and clipping gradients.
-   Uses: model, kernels, memory.
-   Invariant: a step takes every parameter or, if its settings are wrong, none. */
+   Uses: model, kernels, memory. Invariant: a step takes every parameter or, if its settings are wrong,
+   none. */
 
 FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
 FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
@@ -27083,8 +27051,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 /* ==== section: layers ========================================================================
    Owns: the public layers, whose bodies are made of public ops.
    Uses: the public calls; recorder core for what unrolled layers keep, cells for the products that merging
-     contexts share.
-   Invariant: a layer does what its ops would do when recorded one by one. */
+   contexts share. Invariant: a layer does what its ops would do when recorded one by one. */
 
 /* The name of a layer's part; empty, as no parameter's can be, when the model has an error. */
 typedef struct fold__name {
@@ -28172,7 +28139,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
                           1);
 }
 
-/* The rooms from here to the end run seldom: they are compiled for size. */
+/* The sections from here to the end run seldom: they are compiled for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -28180,8 +28147,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 
 /* ==== section: text output ===================================================================
    Owns: writing through a caller's function, quoting, UTF-8.
-   Uses: libc.
-   Invariant: no byte that moves a cursor is written from a name. */
+   Uses: libc. Invariant: no byte that moves a cursor is written from a name. */
 
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
@@ -28278,10 +28244,10 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of a
-     model.
-   Uses: text output, and a snapshot of the plan that is made here.
-   Invariant: nothing that runs read is changed. */
+   Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of
+   a model.
+   Uses: text output, and a snapshot of the plan that is made here. Invariant: nothing that runs read is
+   changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
@@ -29190,8 +29156,8 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 
 /* ==== section: safetensors ===================================================================
    Owns: the safetensors format, both ways.
-   Uses: text output, model, optimisers.
-   Invariant: nothing that is read is trusted, and a load that fails changes nothing. */
+   Uses: text output, model, optimisers. Invariant: nothing that is read is trusted, and a load that fails
+   changes nothing. */
 
 enum {
     FOLD__DTYPES_READ = 4,

@@ -15,8 +15,7 @@
    Padding repeats the line's end, and a mask of 0 takes its loss away. In all three ways the loss of a batch is the
    mean over the lines' own steps, so the ways must agree. The program checks that each held-out line has the same loss
    to the bit in all of them. Gradients are sums over all steps, and padding changes their order: those of one batch must
-   be equal but for rounding. Padded and dynamic training see the same batches and must end with one perplexity, within
-   what rounding comes to in many steps. */
+   agree but for rounding. Padded and dynamic training see the same batches, and must reach nearly the same perplexity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -510,8 +509,9 @@ static void print_ways(const trainer *ways, const agreement *a)
         printf(" %10.1f%% %7.1f%% %7.1f%%\n", 100 * w->scheduling / w->seconds, 100 * w->running / w->seconds,
                100 * (1 - (w->scheduling + w->running) / w->seconds));
     }
-    printf("losses of held-out lines %s; gradients apart by %.2g of the largest, and may be by %.0g; padded and dynamic perplexity by %.2g, and may be by %.0g\n",
-           a->losses ? "equal" : "DIFFER", a->gradients, most_gradients, a->perplexity, most_perplexity);
+    printf("losses of held-out lines are %s; gradients differ by %.2g of the largest (at most %.0g is allowed),\n"
+           "perplexities of padded and dynamic training by %.2g (at most %.0g)\n",
+           a->losses ? "equal" : "NOT EQUAL", a->gradients, most_gradients, a->perplexity, most_perplexity);
 }
 
 /* Hashes the weights of all ways: they are the same in every run. */

@@ -174,11 +174,17 @@ def upward_calls(lines, first):
     for at in range(first, len(lines)):
         if is_one_line(lines[at]):
             bodies[re.search(r"(\w+)\s*\(", code[at]).group(1)] = (at, at + 1)
+    needed = set()
     for name, (start, end) in bodies.items():
         for at in range(start, end):
             for called in re.findall(r"\b(fold_\w+)\s*\(", code[at]):
-                if called in bodies and of_line[bodies[called][0]] > of_line[start] and (name, called) not in UPWARD:
+                if called not in bodies or of_line[bodies[called][0]] <= of_line[start]:
+                    continue
+                needed.add((name, called))
+                if (name, called) not in UPWARD:
                     yield at, "%s calls %s of a later section" % (name, called)
+    for pair in UPWARD.keys() - needed:
+        yield first, "%s does not call %s, as UPWARD says" % pair
 
 
 def bare_names(path):
