@@ -25677,7 +25677,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     }
     if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version)
         return fold__fail(f, FOLD_BAD_STATE,
-                          "%s: parameters changed since this eager context computed: fold_ctx_reset and "
+                          "%s: parameters changed since this eager context ran; fold_ctx_reset and "
                           "record again",
                           who);
     return 1;
@@ -26012,13 +26012,13 @@ static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
     if (run->plan_salt != f->salt)
-        return f->old_nodes ? "the last run was not finished: run anew" : "nothing was run since the reset";
+        return f->old_nodes ? "the last run did not finish; run again" : "nothing was run since the reset";
     if (!fold__nothing_since(f, &run->plan_of))
-        return "something was recorded since the last run, or named to be kept: run it first";
+        return "something was recorded or newly kept since the last run; run it first";
     if (run->of_layout != f->model->layout)
-        return "parameters were added, frozen or thawed since the last run: record and run anew";
+        return "parameters were added, frozen or thawed since the last run; record and run again";
     if (run->plan.first_node > 1 && f->done_version != f->model->version)
-        return "the last run reads values of an earlier one, and parameters have changed since: run anew";
+        return "the last run used values of an earlier run, and parameters have changed since; run again";
     return NULL;
 }
 
@@ -26171,14 +26171,14 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
     if (!run->begun)
-        return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
+        return "no run in progress; call fold_run_begin, fold_backward_begin or fold_replay_begin";
     if (ns && !fold__has_clock(f))
-        return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
+        return "a time limit needs a clock; set fold_ctx_desc.clock";
     const int moved = !run->idle && !fold__is_eager(f) && run->moves != f->arena.moves;
     if (moved || !fold__nothing_since(f, &run->from))
-        return "something was recorded, printed or named to be kept since the run began: begin it anew";
+        return "something was recorded, printed or kept since the run began; begin it again";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
-        return "parameters changed since the run began: begin it anew";
+        return "parameters changed since the run began; begin it again";
     return NULL;
 }
 
@@ -26305,14 +26305,14 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     if (count && !index)
         fold__missing(f, "index_ref");
     else if (fold__merges(f))
-        fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
+        fold__fail(f, FOLD_BAD_STATE, "index_ref: not possible with dedupe, which merges equal lookups");
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "index_ref: node %u (%s) has no index: only lookup, pick, softmax_xent, hinge, their list "
-                   "forms and list_choice_xent do",
+                   "index_ref: node %u (%s) has no index; [list_]lookup, pick, softmax_xent, hinge and "
+                   "choice_xent have",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (count != (int)fold__n_indices(f, &ref))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which has %d", count,
+        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which needs %d", count,
                    (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, &ref));
     else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         f->index_refs[f->n_index_refs++] = ref;
@@ -26336,8 +26336,8 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
         return 1;
     }
     if (count < 0 || count > ref->most)
-        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges of node %u are not in [0, %d]", count,
-                            (unsigned)ref->node, ref->most);
+        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: node %u has %d edges, not in [0, %d]",
+                            (unsigned)ref->node, count, ref->most);
     for (int end = 0; end < 2; end++) {
         const int edge = fold__first_wrong(ends[end], count, rows[end]);
         if (edge < count)
@@ -26353,7 +26353,7 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const uint32_t queries = f->length[ref.node], recorded = (uint32_t)fold__node_op_data(f, ref.node);
     const int edges = ((const int *)(const void *)fold__data_ptr(f, recorded))[queries];
     if (ref.most < edges) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges at most, but node %u was recorded with %d",
+        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: max_edges is %d, but node %u was recorded with %d edges",
                    ref.most, (unsigned)ref.node, edges);
         return;
     }
@@ -26380,15 +26380,15 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
     if (!edges || (max_edges && (!from || !to)))
         fold__missing(f, "edges_ref");
     else if (fold__merges(f))
-        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not with dedupe, which makes equal attentions one node");
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not possible with dedupe, which merges equal attentions");
     else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "edges_ref: node %u (%s) has no edges: only list_attention_to and "
-                   "list_attention_weights_to do",
+                   "edges_ref: node %u (%s) has no edges; list_attention_to and list_attention_weights_to "
+                   "have",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
-        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u was there in a run, or its edges are yours already",
-                   (unsigned)x.id);
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u (%s) has already been run, or has an edges_ref",
+                   (unsigned)x.id, fold__node_name(f, x.id));
     else if (fold__edges_fit(f, "edges_ref", max_edges, fold_list_length(f, x))) {
         const int keys = (int)fold__edge_rows(f, f->first_edge[operand.source] + 1);
         const fold__index_ref ref = { from, operand.source, keys, max_edges, to, edges, fold__visit_edges };
@@ -26404,7 +26404,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
         !fold__in_training(f) || (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");
     else if (fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) {
         fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
         kept->node = operand.source;
@@ -26439,8 +26439,8 @@ static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__opera
 {
     if (f && f->frame.tracing)
         fold__fail(f, FOLD_BAD_CELL,
-                   "%s: there are no values while fold_cell_new traces a body; it may read them "
-                   "when it runs in an eager context",
+                   "%s: a body has no values while fold_cell_new traces it, only when an eager context "
+                   "runs it",
                    who);
     return fold__readable(f, x, who, operand);
 }
@@ -26472,9 +26472,9 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->begun || fold__is_interrupted(f))
-        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run has not finished; call fold_run_more", who);
     if (!f->old_nodes)
-        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing has been run yet", who);
     return fold__refuse_node(f, x, who, why);
 }
 
@@ -26486,10 +26486,10 @@ static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__ope
     if (!fold__is_there(f, operand->source))
         return fold__not_made(f, x, who,
                               kind & FOLD__IS_KEPT
-                                  ? "is kept, but the last run or replay did not compute it: run again"
-                                  : "was not kept: make it a root, or fold_keep it before the run");
+                                  ? "is kept, but the last run or replay did not compute it; run again"
+                                  : "was not kept; make it a root, or fold_keep it before the run");
     if ((kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER)
-        return fold__refuse_node(f, x, who, "stands for all elements of a list");
+        return fold__refuse_node(f, x, who, "represents the elements of a list, and has no value");
     f->values_shown = 1;
     return 1;
 }
@@ -26501,7 +26501,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
         return NULL;
     if (fold__is_scattered(f, &operand) &&
         !fold__refuse_node(f, x, "value",
-                           "is a list whose rows do not lie end to end: fold_read copies them"))
+                           "is a list whose rows are not contiguous; copy them with fold_read"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
         return fold__no_values; /* no rows: any address but NULL */
@@ -26521,7 +26521,7 @@ FOLD_API int fold_random_row(fold_random *random, fold_ctx *f, fold_node scores)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    const char *why = "has no gradient: name it to fold_keep_grad before fold_backward";
+    const char *why = "has no gradient; call fold_keep_grad before fold_backward";
     if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
         return NULL;
     for (uint32_t at = 0; at < f->n_kept_grads && !fold__is_interrupted(f); at++) {
@@ -26532,7 +26532,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         if (!fold__is_list_operand(f, &operand) ||
             f->shapes[operand.shape].size == fold__row_size(f, operand.source))
             return fold__data_ptr(f, kept->data_at) + operand.offset;
-        why = "is a view of a list's rows: ask for the gradient of the list";
+        why = "is a view of a list's rows; read the gradient of the list";
     }
     fold__not_made(f, x, "grad", why);
     return NULL;
@@ -26562,17 +26562,17 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
         return FOLD_BAD_ARGUMENT;
     fold__clear_error(&f->read_error);
     if (count < 0)
-        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a count of %d", count);
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: count is %d", count);
     else if (count && (!x || !values))
-        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: %s is NULL", x ? "values" : "x");
     for (int i = 0; i < count && !f->read_error.status; i++) {
         fold__operand operand;
         if (!fold__has_values(f, x[i], "read", &operand))
             break;
         const size_t floats = f->shapes[operand.shape].size;
         if (i && floats != size) {
-            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, those before it %d", i, (int)floats,
-                         (int)size);
+            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, the nodes before it %d", i,
+                         (int)floats, (int)size);
             break;
         }
         size = floats;
@@ -26868,7 +26868,7 @@ static void fold__step_all(fold__stepping *stepping)
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
 static int fold__step_refused(fold_model *m, int first, const char *who, const void *settings)
 {
-    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL") ||
+    return fold__lacks(m, settings != NULL, "optimiser: settings is NULL") ||
            !fold__settings_ok(&m->error, first, who, NULL, settings);
 }
 
@@ -27060,7 +27060,7 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
     const int length = fold__format(full.text, sizeof full.text, "%s.%s", layer ? layer : "", part);
     if (length < 0 || (size_t)length >= sizeof full.text)
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "layer '%.60s..': its name and '.%s' together have more than %d bytes", layer, part,
+                         "layer '%.60s..': name and '.%s' together are longer than %d bytes", layer, part,
                          (int)sizeof full.text - 1);
     if (m->error.status)
         full.text[0] = 0;
@@ -27071,10 +27071,10 @@ static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int
 {
     const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MAX_WIDTH && outputs <= FOLD__MAX_WIDTH;
     if (!name)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: a layer needs a name", kind);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: name is NULL", kind);
     else if (!fine)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': from %d to %d values, each is 1 to %d", kind,
-                         name, inputs, outputs, (int)FOLD__MAX_WIDTH);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': %d inputs, %d outputs; both must be 1 to %d",
+                         kind, name, inputs, outputs, (int)FOLD__MAX_WIDTH);
     return m && name && fine;
 }
 
@@ -27152,7 +27152,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
                                fold_activation hidden)
 {
     fold_mlp mlp = FOLD__ALL_ZERO;
-    if (!m || fold__lacks(m, sizes != NULL, "mlp: its sizes are NULL") ||
+    if (!m || fold__lacks(m, sizes != NULL, "mlp: sizes is NULL") ||
         !fold__settings_ok(&m->error, FOLD__SET_layers, "mlp", name, &count) ||
         !fold__settings_ok(&m->error, FOLD__SET_hidden, "mlp", name, &hidden))
         return mlp;
@@ -27184,7 +27184,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
     fold_conv layer = FOLD__ALL_ZERO;
     const int fine = filter.rank == 3 || filter.rank == 4, outputs = fine ? filter.dim[filter.rank - 1] : 1;
     if (name && !fine)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': its filter is of rank %d, not 3 or 4", name,
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': the filter has rank %d, not 3 or 4", name,
                          filter.rank);
     if (!fold__layer_ok(m, "conv", name, 1, outputs) || !fine ||
         (desc && !fold__settings_ok(&m->error, FOLD__SET_conv_desc, "conv", name, desc)) ||
@@ -27246,8 +27246,7 @@ FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int 
         return layer;
     if (heads < 1 || width % heads)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "attention '%.60s': %d heads do not divide a width of %d", name, heads,
-                                width),
+                                "attention '%.60s': %d heads do not divide the width %d", name, heads, width),
                layer;
     layer.query = fold__named_dense(m, name, "query", width, width, FOLD_ACT_LINEAR);
     layer.key = fold__named_dense(m, name, "key", width, width, FOLD_ACT_LINEAR);
@@ -27358,7 +27357,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
 {
     fold_transformer layer = FOLD__ALL_ZERO;
     if (!desc)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': no desc", name ? name : "");
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': desc is NULL", name ? name : "");
     if (!m || !desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width) ||
         !fold__settings_ok(&m->error, FOLD__SET_transformer_desc, "transformer", name, desc))
         return layer;
@@ -27409,7 +27408,7 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
     fold_encoder encoder = FOLD__ALL_ZERO;
     if (!desc || !layer || layers < 1)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "encoder '%.60s': takes a desc and an array for at least one layer, got %d",
+                                "encoder '%.60s': desc or layer is NULL, or layers (%d) is below 1",
                                 name ? name : "", layers),
                encoder;
     if (!fold__layer_ok(m, "encoder", name, desc->width, desc->width))
@@ -27683,8 +27682,8 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     if (!layer || !layer->cell.id)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the cell is null", who);
     if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a state of this cell is %s", who,
-                          layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: begin must have %s", who,
+                          layer->has_c ? "both h and c" : "h, and a null c");
     *state = begin ? *begin : fold_recurrent_zeros(f, layer);
     return !fold__broken(f);
 }
@@ -27696,7 +27695,7 @@ static int fold__states_are_single(fold_ctx *f, const char *who, const fold_stat
         const int rows = fold_list_length(f, i % 2 ? begin[i / 2].c : begin[i / 2].h);
         if (rows >= 0)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: begin[%d].%c is a list of %d rows, and must be a single node", who, i / 2,
+                              "%s: begin[%d].%c is a list of %d rows; it must be a single node", who, i / 2,
                               "hc"[i % 2], rows);
     }
     return !fold__broken(f);
@@ -27707,7 +27706,7 @@ static int fold__unroll_length(fold_ctx *f, const char *who, const fold_node *x,
     if (fold__broken(f))
         return 0;
     if (count < 0)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence of %d steps", who, count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence cannot have %d steps", who, count);
     if (count && !x)
         return fold__missing(f, who);
     for (int step = 0; step < count; step++)
@@ -27740,11 +27739,13 @@ static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, i
     if (!fold__given_ok(f, FOLD__SET_sequences, "sequences", sequences))
         return -1;
     if (sample < 0 || sample >= sequences->samples)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d is not in [0, %d)", sample,
+                          sequences->samples),
+               -1;
     const int count = sequences->length ? sequences->length[sample] : sequences->steps;
     if (count >= 0 && count <= sequences->steps)
         return count;
-    fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d has length %d, the array %d steps", sample, count,
+    fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: length[%d] is %d, not in [0, %d]", sample, count,
                sequences->steps);
     return -1;
 }
@@ -27800,8 +27801,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     fold_rnn_stack stack = FOLD__ALL_ZERO;
     if (!make || layers < 1 || layers > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
-                                name ? name : "", FOLD_MAX_LAYERS, layers),
+                                "rnn_stack '%.60s': make is NULL, or layers (%d) is not 1 to %d",
+                                name ? name : "", layers, FOLD_MAX_LAYERS),
                stack;
     if (!fold__layer_ok(m, "rnn_stack", name, inputs, hidden))
         return stack;
@@ -27866,7 +27867,7 @@ static void fold__unroll_stack(fold_ctx *f, const char *who, const fold_rnn_stac
 static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack)
 {
     return fold__stack_cells(stack) ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
+           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the stack is NULL, or not from fold_rnn_stack_new", who);
 }
 
 FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
@@ -28441,7 +28442,8 @@ static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
         fold__snapshot_by_depth(snapshot);
     fold__index_snapshot(snapshot);
     fold__clear_error(&f->error);
-    return fold__fail(f, FOLD_BAD_STATE, "print, visit: what they call must not use this context"), FOLD_OK;
+    return fold__fail(f, FOLD_BAD_STATE, "print, visit: writers and visitors must not use the context"),
+           FOLD_OK;
 }
 
 static fold_status fold__end_snapshot(fold__snapshot *snapshot, fold_status status)
@@ -28779,7 +28781,7 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
     if (ins != other_ins)
         fold__put(text, "%s%d inputs for %d", count++ ? ", " : "", ins, other_ins);
     else if (one->n_in != other->n_in)
-        fold__put(text, "%sother inputs are lists", count++ ? ", " : "");
+        fold__put(text, "%sdifferent inputs are lists", count++ ? ", " : "");
     for (int component = 0; component < ins && ins == other_ins && one->n_in == other->n_in; component++) {
         const fold_shape *shape = fold__sig_in_shape(f, one, component);
         const fold_shape *other_shape = fold__sig_in_shape(f, other, component);
@@ -28791,11 +28793,11 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
         fold__put_shape(text, other_shape);
     }
     if (one->shared != other->shared)
-        fold__put(text, "%sother inputs are shared", count++ ? ", " : "");
+        fold__put(text, "%sdifferent inputs are shared", count++ ? ", " : "");
     if (one->tag_cell != other->tag_cell || one->tag_op != other->tag_op)
-        fold__put(text, "%sanother place in a cell", count++ ? ", " : "");
+        fold__put(text, "%sa different place in a cell", count++ ? ", " : "");
     if (!count)
-        fold__put(text, "another value is shared");
+        fold__put(text, "a different value is shared");
 }
 
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
@@ -29268,7 +29270,7 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
         const fold__param_data *in_bytes = fold__scales_of(m, name);
         if (in_bytes)
             fold__fail_in(error, FOLD_BAD_ARGUMENT,
-                          "save: in files the name '%s' stands for the scales of '%s'", name, in_bytes->name);
+                          "save: the name '%s' is taken by the scales of '%s'", name, in_bytes->name);
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
@@ -29408,7 +29410,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__text_end(&text);
     const size_t padded = fold__round_up(length, 8);
     if (padded > FOLD__HEADER_LIMIT)
-        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config exceed 100 MB");
     if (error->status)
         return error->status;
     fold__text_start(&text, write, user, 1);
@@ -29430,7 +29432,7 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
     if (!m || m->error.status)
         return fold_model_status(m);
     if (!write)
-        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no writer");
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: write is NULL");
     else if (fold__write_file(m, write, user, desc, &error) == FOLD_IO)
         fold__fail_in(&error, FOLD_IO, "save: the writer stopped");
     return fold__file_end(m, &error);
@@ -29593,7 +29595,7 @@ static int fold__temp_file_new(const char *path, char *temp_file, size_t size, f
     }
     if (file == FOLD__NAME_IN_USE)
         fold__fail_in(error, FOLD_IO,
-                      "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
+                      "save: '%.120s.tmp' and %d more exist; remove those of savers that died", path,
                       FOLD__DRAFTS - 1);
     else if (file < 0)
         fold__path_fail(error, "save", temp_file);
@@ -29615,7 +29617,7 @@ static void fold__save_as(fold_model *m, const char *path, char *temp_file, size
                           const fold_save_desc *desc, fold__error *error)
 {
     if (!fold__disk_replaceable(path)) {
-        fold__fail_in(error, FOLD_IO, "save: '%.120s' is no regular file", path);
+        fold__fail_in(error, FOLD_IO, "save: '%.120s' is not a regular file", path);
         return;
     }
     const int descriptor = fold__temp_file_new(path, temp_file, size, error);
@@ -29639,7 +29641,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
     const size_t size = (path ? strlen(path) : 0) + sizeof ".99.tmp";
     char *temp_file = (char *)(m->arena.memory.alloc)(size, FOLD__ALIGN, m->arena.memory.user);
     if (!path)
-        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no path");
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: path is NULL");
     else if (temp_file)
         fold__save_as(m, path, temp_file, size, desc, &error);
     else
@@ -29717,7 +29719,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an escape that is no character"); /* nor is a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* nor is a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29734,7 +29736,7 @@ static char *fold__json_string(fold__json *json)
     while (*json->at != '"') {
         const int count = fold__utf8(json->at);
         if (!count || (unsigned char)*json->at < 32)
-            fold__json_fail(json, "a string is not UTF-8 text, or does not end");
+            fold__json_fail(json, "a string is not UTF-8, or does not end");
         if (json->problem)
             return NULL;
         if (*json->at == '\\') {
@@ -29826,7 +29828,7 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
         while (which < 3 && !fold__same_text(key, member[which]))
             which++;
         if (which == 3 || (seen & 1u << which))
-            return fold__json_fail(json, "a tensor has a member twice, or one that the format has not");
+            return fold__json_fail(json, "a tensor has a repeated or unknown member");
         seen |= 1u << which;
         if (which == 1)
             tensor->dims = json->at;
@@ -29904,7 +29906,7 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         if (fold__same_text(key, "config"))
             want = &file->config;
         if (want && *want)
-            return fold__json_fail(json, "the metadata have a key twice");
+            return fold__json_fail(json, "the metadata repeat a key");
         if (want)
             *want = text;
     } while (fold__json_next(json, ','));
@@ -30051,11 +30053,11 @@ static int fold__load_header(fold__file *file)
     const uint64_t length = fold__number_at(head, sizeof head);
     if (head[0] == 'P' && head[1] == 'K')
         return fold__load_fail(file, FOLD_IO,
-                               "load: not a safetensors file but an archive, as torch.save writes: "
-                               "save_file of safetensors.torch writes one");
+                               "load: an archive of torch.save, not a safetensors file; write one with "
+                               "safetensors.torch");
     if (length > FOLD__HEADER_LIMIT)
         return fold__load_fail(file, FOLD_IO,
-                               "load: not a safetensors file (its header would have over 100 MB)");
+                               "load: not a safetensors file (its header would exceed 100 MB)");
     if (!file->read && length > file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early");
     char *header = fold__read_array(file, FOLD__F_HEADER, (size_t)length);
@@ -30221,7 +30223,7 @@ static int fold__match_state(fold__file *file, uint32_t index, int part)
                                fold__there_text(there, tensor), here);
     }
     if (param->image_data)
-        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
+        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place and cannot be changed", name);
     tensor->param = index + 1;
     tensor->part = part;
     return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
@@ -30245,7 +30247,7 @@ static int fold__load_rule(fold__file *file)
     if (file->rule < FOLD__RULE_COUNT && digits && !from[digits])
         return 1;
     return fold__load_fail(file, FOLD_IO,
-                           "load: the metadata's `optimizer` or `steps` are not those of fold.h");
+                           "load: the metadata's `optimizer` or `steps` are not from fold.h");
 }
 
 static int fold__is_wanted(const fold__tensor *tensor) { return tensor->param || tensor->of_bytes; }
@@ -30270,8 +30272,9 @@ static int fold__load_match(fold__file *file)
     }
     const size_t config = (file->config ? strlen(file->config) : 0) + 1;
     if (file->desc.config && config > file->desc.config_size)
-        return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes",
-                               (unsigned long)config);
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                               "load: config_size is %lu, but the file's config needs %lu bytes",
+                               (unsigned long)file->desc.config_size, (unsigned long)config);
     return 1;
 }
 
@@ -30299,7 +30302,7 @@ static int fold__load_data(fold__file *file)
         const fold__tensor *tensor = &file->tensor[file->order[i]];
         if (tensor->begin != at)
             return fold__load_fail(file, FOLD_IO,
-                                   "load: the data of '%s' do not begin where those before end",
+                                   "load: the data of '%s' overlap those before, or leave a gap",
                                    fold__shorten(shown, tensor->name));
         at = tensor->end;
         if (fold__is_wanted(tensor))
@@ -30390,12 +30393,13 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
         const float scale = fold__scale_at(tensor, at);
         if (!(scale >= 0 && scale <= FLT_MAX / 127))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s" FOLD__SCALES " has %g, which is no scale", name, (double)scale);
+                                   "load: %s" FOLD__SCALES " has the scale %g, not in [0, %g]", name,
+                                   (double)scale, (double)(FLT_MAX / 127));
         if (number == -128)
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s has the byte -128; they are from -127 to 127", name);
+                                   "load: %s has the int8 value -128, not in [-127, 127]", name);
         if (number && scale == 0)
-            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the byte %d with a scale of 0",
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the int8 value %d with scale 0",
                                    name, number);
     }
     return 1;
@@ -30422,7 +30426,7 @@ static int fold__load_check(fold__file *file)
         const float steps = tensor->part == FOLD__PART_STEPS ? fold__value_of(tensor) : 0;
         if (!(steps >= 0 && steps < 0x1p63f && (float)(uint64_t)steps == steps))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s is %g, which is no number of steps; they are whole, from 0 on",
+                                   "load: %s is %g, not a number of steps (whole, at least 0)",
                                    fold__shorten(name, tensor->name), (double)steps);
         if (!param || !fold__is_quantized(param) || fold__has_its_bytes(tensor, param))
             continue;
@@ -30434,7 +30438,7 @@ static int fold__load_check(fold__file *file)
                 fold__read_values(values, tensor, at, fold__min_size(param->size - at, FOLD__CHECKED_FLOATS));
             if (!(fabsf(values[at % FOLD__CHECKED_FLOATS]) <= FLT_MAX))
                 return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                       "load: %s is quantized and has a value in the file that is not finite",
+                                       "load: %s is quantised, but a value in the file is not finite",
                                        fold__shorten(name, param->name));
         }
     }
@@ -30554,7 +30558,7 @@ static fold_status fold__load(fold_model *m, fold_reader *read, void *user, cons
         return FOLD_BAD_ARGUMENT;
     fold__file_begin(&file, m, read, user, bytes, size, desc);
     if (!read && !bytes)
-        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no bytes, or no reader");
+        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: bytes or read is NULL");
     return fold__load_file(&file, 0);
 }
 
@@ -30580,7 +30584,7 @@ static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
     char name[FOLD__SHORT];
     return (uintptr_t)tensor->data % sizeof(float) == 0 ||
            fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                           "read in place: %s lies at no multiple of 4 bytes; align the image",
+                           "read in place: %s is not aligned to 4 bytes; align the image",
                            fold__shorten(name, tensor->name));
 }
 
@@ -30591,7 +30595,7 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
     fold__shorten(name, param->name);
     return (fold__can_quantize(param, &any) && fold__forward_packs(param->uses) != FOLD__PACK_BOTH) ||
            fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                           "read in place: %s is of type I8, which fold_model_quantize would not make of it",
+                           "read in place: %s is of type I8, but fold_model_quantize would keep it float",
                            name);
 }
 
@@ -30609,8 +30613,8 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
         return 0;
     if ((tensor->scales->shape.rank == 1) != by_columns)
         return fold__load_fail(file, FOLD_BAD_SHAPE,
-                               "read in place: %s" FOLD__SCALES " is that of %s; its use needs that of %s",
-                               name, by_columns ? "rows" : "columns", by_columns ? "columns" : "rows");
+                               "read in place: %s" FOLD__SCALES " has a scale a %s; its use needs one a %s",
+                               name, by_columns ? "row" : "column", by_columns ? "column" : "row");
     const size_t bytes = fold__layout_int8(m, param, 8, m->bytes);
     param->image_data = tensor->data;
     param->stored = 1;
@@ -30644,12 +30648,13 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
         return file->model->take_bytes ? file->model->take_bytes(file, tensor, param)
                                        : fold__load_fail(file, FOLD_BAD_STATE,
                                                          "read in place: %s is of type I8; call "
-                                                         "fold_model_quantize before it is made",
+                                                         "fold_model_quantize before creating it",
                                                          name);
     if (tensor->dtype)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                               "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,
-                               fold__dtypes[tensor->dtype].name);
+                               "read in place: %s is of type %s; only F32 and I8 are possible, others need "
+                               "fold_model_load",
+                               name, fold__dtypes[tensor->dtype].name);
     param->image_data = tensor->data;
     return fold__is_aligned(file, tensor);
 }
@@ -30674,9 +30679,9 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
     m->image = NULL;
     if (!image)
         return FOLD_OK;
-    const char *wrong = fold__is_little_endian() ? NULL : "bytes have another order here: load the file";
+    const char *wrong = fold__is_little_endian() ? NULL : "this machine is not little-endian; load the file";
     if (fold__can_train(m))
-        wrong = "the model can be trained: make it with `inference` in its desc";
+        wrong = "the model can be trained; set `inference` in its desc";
     if (wrong)
         return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
     fold__file_begin(&file, m, NULL, NULL, image, size, NULL);
@@ -30766,7 +30771,7 @@ static FILE *fold__open_to_load(fold__file *file, const char *path)
     file->read = fold__from_file;
     file->user = path ? fold__open_file(path, 0) : NULL;
     if (!path)
-        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: no path");
+        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: path is NULL");
     else if (!file->user)
         fold__path_fail(file->error, "load", path);
     return (FILE *)file->user;
@@ -30820,7 +30825,7 @@ static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_
 static fold_tensors *fold__tensors_open(fold_tensors *t)
 {
     if (t->model->image)
-        fold__load_fail(t, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
+        fold__load_fail(t, FOLD_BAD_STATE, "load: the model's parameters are read in place");
     t->keeps_all = 1;
     if (!fold__open_tensors(t))
         t->count = 0;
@@ -30838,7 +30843,7 @@ FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes
 {
     fold_tensors *t = fold__tensors_begin(m, bytes, size);
     if (t && !bytes)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: no bytes");
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: bytes is NULL");
     return t ? fold__tensors_open(t) : NULL;
 }
 #ifndef FOLD_NO_STDIO
@@ -30920,7 +30925,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
     const fold__tensor *tensor = fold__tensor_at(t, index);
     char shown[FOLD__SHORT];
     if (!t || !fold__tensors_there(t) ||
-        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or no place"))
+        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or out is NULL"))
         return fold_model_status(fold_tensors_model(t));
     const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
     const size_t size = width ? (size_t)(tensor->end - tensor->begin) / width : 0;
@@ -30930,7 +30935,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
         fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read",
                         shown, fold__dtypes[tensor->dtype].name);
     else if (from > size || count > size - from)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on", shown,
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, so not %lu from %lu on", shown,
                         (unsigned long)size, (unsigned long)count, (unsigned long)from);
     else
         fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);

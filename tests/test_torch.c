@@ -530,7 +530,7 @@ static const struct complaint { const char *tensors; void (*call)(fold_torch *t)
     { "a.in_proj_weight 12x3, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE, "torch: 'a.in_proj_weight' is [12 x 3] in the file, wanted is [12 x 4]" },
     { "a.q_proj_weight 4x4, a.k_proj_weight 3x5, a.v_proj_weight 4x5, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE,
       "torch: 'a.k_proj_weight' is [3 x 5] in the file, wanted is [4 x ?]" },
-    { "a.in_proj_weight 9x3, a.out_proj.weight 3x3", call_attention, FOLD_BAD_ARGUMENT, "attention 'a': 2 heads do not divide a width of 3" },
+    { "a.in_proj_weight 9x3, a.out_proj.weight 3x3", call_attention, FOLD_BAD_ARGUMENT, "attention 'a': 2 heads do not divide the width 3" },
     { HEADS ", a.bias_k 1x1x4, a.bias_v 1x1x4", call_attention, FOLD_BAD_SHAPE,
       "torch: the file has 'a.bias_k', of add_bias_kv, which fold.h does not support$" },
     { LAYER_HEADS ", l.self_attn.bias_k 1x1x4", call_transformer, FOLD_BAD_SHAPE, "torch: the file has 'l.self_attn.bias_k', of add_bias_kv" },
@@ -681,7 +681,7 @@ static void too_many_layers(void)
     fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
     fold_torch_lstm(t, "r");
     CHECK_INT(fold_torch_close(t), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "takes a maker of cells and 1 to 8 layers, got 9");
+    CHECK_TEXT(fold_model_message(m), "make is NULL, or layers (9) is not 1 to 8");
     fold_model_free(m);
 }
 
@@ -714,7 +714,7 @@ static void what_cannot_be_opened_is_told(void)
     refused(m, fold_torch_open(m, NULL), FOLD_BAD_ARGUMENT, "load: no path");
     refused(m, fold_torch_open_memory(m, NULL, 8), FOLD_BAD_ARGUMENT, "load: no bytes");
     refused(m, fold_torch_open_memory(m, "PK\3\4\0\0\0\0\0\0\0\0", 12), FOLD_IO,
-            "load: not a safetensors file but an archive, as torch.save writes: save_file of safetensors.torch writes one");
+            "load: an archive of torch.save, not a safetensors file; write one with safetensors.torch");
     make_file(&it, "fc.weight 4x3");
     for (size_t n = 0; n < it.n; n++) refused(m, fold_torch_open_memory(m, it.bytes, n), FOLD_IO, "load: "); /* wherever it is cut */
     CHECK_INT(fold_torch_close(NULL), FOLD_BAD_ARGUMENT);
@@ -1173,7 +1173,7 @@ static void encoders_are_layers(void)
     fold_transformer layer;
     fold_model *m = fold_model_new(NULL);
     fold_encoder_new(m, "e", &layer, 0, &desc, 0);
-    CHECK_TEXT(fold_model_message(m), "encoder 'e': takes a desc and an array for at least one layer, got 0");
+    CHECK_TEXT(fold_model_message(m), "encoder 'e': desc or layer is NULL, or layers (0) is below 1");
     fold_model_clear_error(m);
     CHECK_INT(fold_encoder_new(m, "e", &layer, 1, &desc, 0).layers, 0);
     CHECK_TEXT(fold_model_message(m), "encoder 'e': from 0 to 0 values");
