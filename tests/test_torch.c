@@ -712,7 +712,7 @@ static void what_cannot_be_opened_is_told(void)
     m = fold_model_new(NULL);
     refused(m, fold_torch_open(m, "build/there is no such file"), FOLD_IO, "load: 'build/there is no such file': ");
     refused(m, fold_torch_open(m, NULL), FOLD_BAD_ARGUMENT, "load: no path");
-    refused(m, fold_torch_open_memory(m, NULL, 8), FOLD_BAD_ARGUMENT, "load: no bytes");
+    refused(m, fold_torch_open_memory(m, NULL, 8), FOLD_BAD_ARGUMENT, "load: bytes is NULL");
     refused(m, fold_torch_open_memory(m, "PK\3\4\0\0\0\0\0\0\0\0", 12), FOLD_IO,
             "load: an archive of torch.save, not a safetensors file; write one with safetensors.torch");
     make_file(&it, "fc.weight 4x3");
