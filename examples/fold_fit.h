@@ -1,4 +1,5 @@
-/* fold_fit.h - the usual loops over data: training, prediction, and how good results are, by the public calls of fold.h.
+/* fold_fit.h - the usual loops over data with fold.h: training, prediction, and measures of how good results
+   are. It uses public calls only.
 
    In one C or C++ file:  #define FOLD_FIT_IMPLEMENTATION
                           #include "fold_fit.h"
@@ -8,8 +9,8 @@
        d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
        if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
 
-   Errors are those of the context and its model, and say what is wrong. It takes memory by the model's allocator alone.
-   There are no globals. The file is C99 and C++17, and works in every build of fold.h. With FOLD_INFERENCE there is no
+   Errors are set on the context, with a message. Memory comes from the model's allocator only, and there are
+   no globals. The file is C99 and C++17 and works in every build of fold.h: with FOLD_INFERENCE there is no
    fold_fit, and with FOLD_NO_STDIO it writes no files. */
 
 #ifndef FOLD_FIT_H
@@ -31,106 +32,116 @@ extern "C" {
 #endif
 
 #ifndef FOLD_INFERENCE
-/* fold_fit is the usual loop of training. It does what its settings say and nothing else.
+/* fold_fit is the usual training loop. It does what its settings say and nothing else.
 
-   In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in theirs. For each
-   batch it resets the context and lets `loss` record every sample. It differentiates the mean of the losses. With weights
-   that is the sum of weight x loss over the sum of weights. It clips gradients, and makes a step at the optimiser's rate
-   times the factor of `rates`. The last batch may be smaller. Then it takes the metric, writes files, and counts patience. */
+   Each epoch starts by shuffling the samples, in an order that depends on (seed, epoch) alone, unless
+   in_order is set. For each batch it resets the context, has `loss` record every sample, and differentiates
+   the mean of the losses; with weights, that is the sum of weight x loss divided by the sum of weights. Then
+   it clips the gradients and makes a step, at the optimiser's rate times the factor of `rates`. The last
+   batch may be smaller. At the end of the epoch it computes the metric, writes files and checks patience. */
 
-/* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients. This is an
-   error; the step that would follow is not made. */
+/* What ended fold_fit. DIVERGED: a loss or, with `clip`, the norm of the gradients is infinite or NaN. This
+   is an error, and the step is not made. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
 
 typedef struct fold_fit_report {
-    int epoch;          /* the one running, or the last */
-    int epoch_end;      /* it is over, and metric is its own */
-    int trained;        /* samples that this epoch has trained on so far */
-    double loss;        /* their mean, by their weights, each taken before its batch's step */
-    double metric;      /* that of the last whole epoch, NaN before there is one */
-    double best;        /* the best metric so far, also of the run that this one continues; NaN before there is one */
+    int epoch;          /* the current one, or the last */
+    int epoch_end;      /* 1: it is complete, and metric is its metric */
+    int trained;        /* samples of this epoch trained on so far */
+    double loss;        /* their weighted mean loss, each computed before its batch's step */
+    double metric;      /* of the last complete epoch; NaN before there is one */
+    double best;        /* the best metric so far, including the run that this one continues; NaN before there
+                           is one */
     int best_epoch;     /* -1: none yet */
-    double per_second;  /* samples of this epoch, without metric and files; 0 without FOLD_HAS_CLOCK */
+    double per_second;  /* samples a second, without metric and files; 0 without FOLD_HAS_CLOCK */
     int ended;          /* FOLD_FIT_… */
-    double rate_factor; /* that of the last step, by fold_fit_desc.rates */
+    double rate_factor; /* of the last step, from fold_fit_desc.rates */
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
-    fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
+    fold_ctx *ctx;           /* made for training, with any settings */
     int samples;             /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
-    float (*weight)(int sample, void *user); /* how much a sample counts; NULL: all the same. A loss that is a mean over
-                                                tokens has as many as its weight, for a mean per token */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
-                                                    samples, in a context of its own. NULL: the epoch's mean loss, the
-                                                    smaller the better */
-    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops. Once
-                                                                   more, with `ended`, when an error ends it */
-    void *user;              /* handed to all four */
+    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, returns its scalar loss */
+    float (*weight)(int sample, void *user); /* how much a sample counts; NULL: all count the same. If a loss
+                                                is a mean over tokens, return their number, for a mean per
+                                                token */
+    double (*metric)(fold_model *m, void *user); /* computed after each epoch, larger is better, such as the
+                                                    accuracy on validation samples, in its own context. NULL:
+                                                    the epoch's mean loss, where smaller is better */
+    int (*progress)(const fold_fit_report *report, void *user); /* called after each batch and each epoch;
+                                                                   return nonzero to stop. Also called, with
+                                                                   `ended` set, if an error ends the
+                                                                   training */
+    void *user;              /* passed to all four */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
-                                fold_model_steps / batches an epoch. Above 0, the best metric so far and its epoch are
-                                read from best_path or, if that is NULL, last_path, where fold_fit notes them. So only
-                                a better epoch replaces best_path, and patience counts on from that epoch. A file
-                                without the note, such as one of 0.3.0, begins with no best */
-    uint64_t seed;           /* draws the order, and dropout by epoch and sample */
-    int in_order;            /* samples keep their order */
-    const fold_sgd *sgd;     /* one of the four is not NULL. progress may change its rate */
+    int first_epoch;         /* to continue a run: the number of its next epoch, such as fold_model_steps /
+                                batches an epoch, after fold_model_load with state. Above 0, the best metric
+                                so far and its epoch are read from best_path or, if that is NULL, last_path,
+                                where fold_fit noted them: only a better epoch then replaces best_path, and
+                                patience counts from the best epoch. A file without the note, such as one of
+                                0.3.0, starts without a best */
+    uint64_t seed;           /* of the order, and of dropout in each epoch and sample */
+    int in_order;            /* do not shuffle the samples */
+    const fold_sgd *sgd;     /* exactly one of the four is not NULL. progress may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
-    fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0. Its steps of 0 are
-                                all up to the last epoch, its every of 0 the steps of an epoch */
-    float clip;              /* fold_grads_clip; 0: no clipping; infinity: only looks whether the norm is finite */
-    int smaller_is_better;   /* a smaller metric is the better one */
-    int patience;            /* early stopping: so many epochs in a row without a new best end it; 0: never */
-    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end. A run that goes
-                                on has them from best_path, else those of the best of its own epochs */
+    fold_rates rates;        /* factor of the rate at each step, counted from epoch 0. rates.steps 0: the
+                                steps up to the end of the last epoch; rates.every 0: the steps of one
+                                epoch */
+    float clip;              /* limit for fold_grads_clip; 0: no clipping; infinity: only check that the norm
+                                is finite */
+    int smaller_is_better;   /* for metric */
+    int patience;            /* stop after this many epochs in a row without a new best; 0: never */
+    int keep_best;           /* keep the values of the best epoch in memory and restore them at the end. A
+                                continued run reads them from best_path; without it, only its own epochs
+                                count */
 #ifndef FOLD_NO_STDIO
-    const char *best_path;   /* gets the values of each new best (fold_model_save) */
-    const char *last_path;   /* gets values and optimiser state after each epoch. Both files note the best so far in
-                                their metadata, as `fit` */
+    const char *best_path;   /* file for the values of each new best (fold_model_save); NULL: none */
+    const char *last_path;   /* file for values and optimiser state, written after each epoch; NULL: none.
+                                Both files note the best so far in their metadata, as `fit` */
 #endif
-    const char *config;      /* goes into both files */
+    const char *config;      /* saved in both files (fold_save_desc.config) */
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last state. Gradients
-   that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, with keep_best the size of the values, and
-   with a path that of config and 80 bytes from the model's allocator, until it returns.
-   Errors: a setting that is NaN or out of its range, also of the optimiser and of rates, is FOLD_BAD_ARGUMENT, as in
-   "fit: clip is -1, must be in [0, inf]"; then nothing has changed but that the context is reset.
-   Those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
-   So do weights that are negative, infinite or NaN, or that are all 0 in a batch.
-   An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
+/* Trains, and returns the context's status (see fold_ctx_message). report gets the last state, or is NULL.
+   Gradients from before are cleared. Until it returns it takes from the model's allocator 4 bytes a sample, 8
+   for each sample of a batch, the size of the values with keep_best, and with a path the size of config and
+   80 bytes. Errors:
+   - A setting of the desc, the optimiser or the rates that is NaN or out of range is FOLD_BAD_ARGUMENT, such
+     as "fit: clip is -1, must be in [0, inf]". Then nothing has changed, except that the context is reset.
+   - Errors of loss, steps and files, and weights that are negative, not finite or all 0 in a batch end the
+     training. The model has the values of the last step, or with keep_best the best.
+   - An infinite or NaN loss is FOLD_BAD_STATE, and the message names the sample. Gradients are then zero. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
 typedef struct fold_fit_predict_desc {
-    fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
+    fold_ctx *ctx;           /* any; if it is made for training, fold_dropout is active */
     int samples;             /* may be 0 */
-    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
+    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, returns its output */
     void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
-    void *user;              /* handed to both */
+    void *user;              /* passed to both */
     int batch;               /* 0: 32 */
 } fold_fit_predict_desc;
 FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void);
-/* Runs all samples for inference, the twin of fold_fit. Batch by batch it resets the context, lets `record` record
-   samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. It takes 8 bytes for
-   each sample of a batch from the model's allocator, until it returns. It returns the context's status, whose message says
-   what is wrong. Outputs taken before an error stay good. */
+/* Runs all samples for inference, as fold_fit does for training. For each batch it resets the context, has
+   `record` record the samples, runs them, and passes the outputs, which may be lists, to `take` in the order
+   of the samples. Until it returns it takes 8 bytes for each sample of a batch from the model's allocator.
+   Returns the context's status. Outputs that were taken before an error are valid. */
 FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc);
 
-/* These tell how good n results are. They return NaN without results or an array. */
-/* Returns the share of guesses that are the labels. */
+/* Measures of n results. They return NaN if n is below 1 or an array is NULL. */
+/* The share of guesses that equal their labels. */
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n);
-/* Returns F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean of precision
-   and recall; 0 when there are neither. */
+/* F1 of the class `positive`, the harmonic mean of precision and recall: 2 hits / (its guesses + its labels)
+   (van Rijsbergen 1979); 0 if there are neither. */
 FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive);
-/* Returns e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
+/* e to the mean of n losses, each minus the log of a probability, such as those of fold_softmax_xent. */
 FOLD_API double fold_fit_perplexity(const float *loss, int n);
-/* Returns Pearson's correlation: covariance over the product of deviations. NaN when one of them is 0. */
+/* Pearson's correlation: the covariance divided by the product of deviations; NaN if one of these is 0. */
 FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 
 #ifdef __cplusplus
@@ -149,7 +160,7 @@ FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 #endif
 #include <string.h>
 
-/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -159,11 +170,11 @@ FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 #pragma fp_contract(off)
 #endif
 
-enum { FOLD_FIT__BATCH = 32, FOLD_FIT__EPOCHS = 10 }; /* where a program does not say */
+enum { FOLD_FIT__BATCH = 32, FOLD_FIT__EPOCHS = 10 }; /* defaults */
 
 static int fold_fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
 
-/* Makes an error of the context. Returns 0. */
+/* Sets the context's error and returns 0. */
 static int fold_fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
 {
     char text[160];
@@ -175,7 +186,7 @@ static int fold_fit__fail(fold_ctx *f, fold_status status, const char *format, .
     return 0;
 }
 
-/* Memory of the model's allocator for so many things. There is none for more than size_t counts. */
+/* `data` is NULL if count is 0, the size overflows or there is no memory. */
 typedef struct fold_fit__memory { void *data; size_t size; } fold_fit__memory;
 static fold_fit__memory fold_fit__take(const fold_model *m, size_t count, size_t size)
 {
@@ -197,15 +208,15 @@ typedef struct fold_fit__training {
     fold_fit_desc desc;
     fold_fit_report report;
     fold_model *model;
-    fold_fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
+    fold_fit__memory orders, losses, values; /* values of the best epoch, with keep_best */
     fold_fit__memory config;                 /* with room for a note in front */
-    int has_kept;                       /* the values are those of an epoch, whose metric is */
+    int has_kept;                            /* `values` are those of an epoch with metric `kept` */
     double kept;
     int *order;
-    fold_node *loss; /* those of a batch */
-    double sum;      /* adds up the losses of this epoch, each times its weight, */
-    double weights;  /* and the weights */
-    uint64_t ns;     /* spent on them */
+    fold_node *loss; /* of the samples of a batch */
+    double sum;      /* of the losses of this epoch, each times its weight */
+    double weights;  /* sum of the weights of this epoch */
+    uint64_t ns;     /* time spent on the batches of this epoch */
 } fold_fit__training;
 
 FOLD_API fold_fit_desc fold_fit_desc_default(void)
@@ -219,7 +230,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void)
 
 static int fold_fit__is_finite(double value) { return value - value == 0; }
 
-/* A setting and its range, whose upper end is out of it if open. */
+/* A setting, which must be in [low, high] or, if is_open, in [low, high). */
 typedef struct fold_fit__setting {
     const char *owner, *name;
     double value, low, high;
@@ -240,7 +251,7 @@ static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings,
     return 1;
 }
 
-/* The ranges are those of fold.h, which looks at them in each step. */
+/* The same ranges as in fold.h, which checks them only in each step. */
 static int fold_fit__optimiser_ok(const fold_fit_desc *desc)
 {
     const double inf = (double)INFINITY;
@@ -285,30 +296,30 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
         { "rates.", "every", (double)desc->rates.every, 0, inf, 1, 1 },
         { "rates.", "factor", (double)desc->rates.factor, 0, inf, 0, 1 },
     };
-    if (!desc->loss) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: no function records the loss");
+    if (!desc->loss) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: loss is NULL");
     if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
-        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one optimiser must be given");
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one of sgd, adagrad, rmsprop and adam must be set");
     return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) && fold_fit__optimiser_ok(desc);
 }
 
 #ifndef FOLD_NO_STDIO
 /* -- the note of the best in files --
 
-   fold_model_save writes one text of a program's own, config, into the metadata. A note of the best has to stand beside it,
-   and a file must replace another as a whole. So a file is saved with a config that begins with blanks, and these are then
-   written over: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, which takes as many bytes. */
+   fold_model_save writes a single text of the caller, config, into the metadata, and replaces a file as a
+   whole. The note needs room next to config. So a file is saved with blanks in front of config, which are then
+   overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
-enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* the metadata before config are shorter */
+enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* bytes of the head; config begins before its end */
 static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"", fold_fit__digits[] = "0123456789abcdef";
 
-/* Reads the beginning of a file, up to a zero or its end. Its first 8 bytes are the header's length. */
+/* Reads the beginning of a file as a text that ends in zeros. The first 8 bytes are the header's length. */
 static void fold_fit__read_head(FILE *file, char head[FOLD_FIT__HEAD + 1])
 {
     memset(head, 0, FOLD_FIT__HEAD + 1);
     if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FOLD_FIT__HEAD - 8, file)) head[8] = 0;
 }
 
-/* Writes the note over the blanks of a file. Returns 0 if that fails. */
+/* Returns 0 if the file cannot be written. */
 static int fold_fit__write_note(const char *path, const char *note, int has_config)
 {
     char head[FOLD_FIT__HEAD + 1], text[FOLD_FIT__BLANKS + 32];
@@ -326,7 +337,7 @@ static int fold_fit__write_note(const char *path, const char *note, int has_conf
     return done;
 }
 
-/* Writes a text; one that is too long is cut. */
+/* Text that is too long is cut. */
 static void fold_fit__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -335,7 +346,7 @@ static void fold_fit__format(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* The note has the bits of the best metric, and the metric for people. */
+/* The note holds the bits of the best metric, to be read back, and the metric for people. */
 static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT__BLANKS])
 {
     uint64_t bits;
@@ -344,7 +355,7 @@ static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT
                      report->best);
 }
 
-/* Reads it. Returns 0 if the file has none. */
+/* Returns 0 if the file has no note. */
 static int fold_fit__read_note(const char *path, fold_fit_report *report)
 {
     char head[FOLD_FIT__HEAD + 1];
@@ -368,7 +379,7 @@ static int fold_fit__read_note(const char *path, fold_fit_report *report)
     return 1;
 }
 
-/* Reads the values of the best epoch, so that they can be put back. They are not kept if the file lacks one. */
+/* Reads the values of the best epoch, to be restored at the end. If the file lacks any, none are kept. */
 static void fold_fit__read_best(fold_fit__training *training)
 {
     fold_model *m = training->model;
@@ -391,7 +402,7 @@ static void fold_fit__read_best(fold_fit__training *training)
     training->kept = training->report.best;
 }
 
-/* Makes room for the config of files, and takes the best of the run that goes on from them. */
+/* Prepares the config of files, and reads the best of the run that is continued. */
 static int fold_fit__start_files(fold_fit__training *training)
 {
     const fold_fit_desc *desc = &training->desc;
@@ -454,7 +465,7 @@ static uint64_t fold_fit__now(void)
 #endif
 }
 
-/* Returns the factor of the rate at the step of a batch that begins with sample `first` of the order. */
+/* `first` is the index in the order of the batch's first sample. */
 static float fold_fit__factor(const fold_fit__training *training, int first)
 {
     const int batch = training->desc.batch;
@@ -466,7 +477,8 @@ static float fold_fit__factor(const fold_fit__training *training, int first)
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
 
-/* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
+/* Runs the batch once more without its gradient, to name a sample whose loss is not finite, if there is
+   one. */
 static void fold_fit__diverged(fold_fit__training *training, int first, int count, const char *what)
 {
     fold_ctx *f = training->desc.ctx;
@@ -481,10 +493,10 @@ static void fold_fit__diverged(fold_fit__training *training, int first, int coun
                       loss != loss ? "NaN" : "infinite");
     }
     if (!fold_fit__broken(f))
-        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
+        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d in epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
 }
 
-/* Tells whether the gradients can be stepped by. */
+/* Returns 0 if the norm of the gradients is not finite. */
 static int fold_fit__clip(fold_fit__training *training)
 {
     const float limit = training->desc.clip;
@@ -507,7 +519,7 @@ static fold_status fold_fit__step(fold_fit__training *training, float factor)
                            : fold_adam_step(training->model, &adam);
 }
 
-/* Returns the loss of a sample times its weight, which it adds to a sum. */
+/* Returns the loss times the sample's weight, and adds the weight to *weights. */
 static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss, double *weights)
 {
     fold_ctx *f = training->desc.ctx;
@@ -534,7 +546,7 @@ static int fold_fit__batch(fold_fit__training *training, int first, int count)
             training->loss[i] = fold_fit__weigh(training, sample, training->loss[i], &weights);
     }
     if (!fold_fit__broken(f) && !(weights > 0))
-        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d of epoch %d are 0", first, first + count - 1,
+        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d in epoch %d are 0", first, first + count - 1,
                   training->report.epoch);
     if (fold_fit__broken(f)) return 0;
     const fold_node mean = training->desc.weight ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
@@ -562,10 +574,11 @@ static fold_status fold_fit__save_with(const fold_fit__training *training, const
     desc.state = state;
     desc.config = config;
     const fold_status status = fold_model_save(training->model, path, &desc);
-    return status ? fold_model_fail(training->model, status, fold_model_message(training->model)) : FOLD_OK; /* it ends the training */
+    if (!status) return FOLD_OK;
+    return fold_model_fail(training->model, status, fold_model_message(training->model)); /* ends the training */
 }
 
-/* A file that cannot be opened again, such as one that stdio knows by no name, has no note. */
+/* If the file cannot be opened again for the note, it is saved once more without one. */
 static void fold_fit__save(const fold_fit__training *training, const char *path, int state)
 {
     const char *config = training->desc.config;
@@ -577,7 +590,6 @@ static void fold_fit__save(const fold_fit__training *training, const char *path,
 }
 #endif
 
-/* Whether the last epoch's metric is better than another. */
 static int fold_fit__is_better(const fold_fit__training *training, double than)
 {
     const double metric = training->report.metric;
@@ -593,7 +605,7 @@ static void fold_fit__keep(fold_fit__training *training)
     training->kept = metric;
 }
 
-/* Measures the metric, keeps what is kept for it, and tells whether to go on. */
+/* Returns whether to continue. */
 static int fold_fit__epoch_end(fold_fit__training *training)
 {
     fold_fit_report *report = &training->report;
@@ -632,7 +644,6 @@ static int fold_fit__epoch(fold_fit__training *training)
     return fold_fit__epoch_end(training);
 }
 
-/* Puts the best values back, and gives all memory back. */
 static void fold_fit__end(fold_fit__training *training)
 {
     const fold_param all = { 0, 0 };
@@ -682,8 +693,8 @@ FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void)
 
 static int fold_fit__predict_ok(const fold_fit_predict_desc *desc)
 {
-    if (!desc->record) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function records the samples");
-    if (!desc->take) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function takes the outputs");
+    if (!desc->record) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: record is NULL");
+    if (!desc->take) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: take is NULL");
     if (desc->samples < 0) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)", desc->samples);
     return desc->batch >= 0 || fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: batch is %d, must be in [0, inf)", desc->batch);
 }
@@ -719,7 +730,7 @@ FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc)
     return fold_ctx_status(f);
 }
 
-/* ---- how good results are -------------------------------------------------------------------- */
+/* ---- measures -------------------------------------------------------------------------------- */
 
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n)
 {

@@ -1521,7 +1521,7 @@ static void mistakes_with_parameters(void)
     CHECK_INT(fold_ctx_status(f), FOLD_OK);
     fit.ctx = f;
     CHECK(fold_fit(&fit, NULL) == FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "no function records the loss");
+    CHECK_TEXT(fold_ctx_message(f), "fit: loss is NULL");
     fold_ctx_free(f);
     fold_model_free(m);
     fold_model_desc desc = fold_model_desc_default();
