@@ -1,4 +1,4 @@
-/* fold_draw.h - draws pictures and time lines of a context's run, by the visitor of fold.h (fold_ctx_visit).
+/* fold_draw.h - pictures and timelines of a context's run, drawn with fold_ctx_visit.
 
    In one C or C++ file:  #define FOLD_DRAW_IMPLEMENTATION
                           #include "fold_draw.h"
@@ -6,15 +6,16 @@
        fold_run(f, &loss, 1);
        fold_draw_svg(f, fold_to_file, stdout);
 
-   A picture shows the plan of the last run, or the recording by depth if something was recorded since, as fold_ctx_print
-   does. Make one when batches are not what you expect, and a time line when a run takes long.
+   A picture shows the plan of the last run or, if something was recorded since, the recording by depth, as
+   fold_ctx_print does. Draw one if batches are not what you expect, and a timeline if a run takes long.
 
-   All return FOLD_OK, FOLD_IO when the writer stopped, FOLD_BAD_ARGUMENT without a context, or FOLD_NO_MEMORY. A picture
-   takes memory by malloc, about 60 bytes a node, until it is written. They work in a context with an error too, and leave
-   its status alone. The writer may use the context. There are no globals. The file is C99 and C++17. With FOLD_NO_TEXT
-   there is nothing to draw by, and it declares nothing.
+   All calls return FOLD_OK, FOLD_IO if the writer stopped, FOLD_BAD_ARGUMENT without a context, or
+   FOLD_NO_MEMORY. A picture allocates about 60 bytes a node with malloc, until it is written. The calls also
+   work in a context with an error, and do not change its status. The writer may use the context. There are no
+   globals. The file is C99 and C++17. With FOLD_NO_TEXT contexts cannot be visited, and nothing is declared.
 
-   It shows a visitor as well: fold_draw__take copies what it needs of each call, and all else reads the copy. */
+   The file also serves as an example of a visitor: fold_draw__take copies what it needs of each call, and
+   everything else reads the copy. */
 
 #ifndef FOLD_DRAW_H
 #define FOLD_DRAW_H
@@ -35,18 +36,20 @@
 extern "C" {
 #endif
 
-/* Writes a graph for Graphviz's dot: a cluster for every batch, coloured by kind of call. */
+/* Writes a graph for Graphviz's dot, with a cluster for each batch, coloured by kind of call. */
 FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user);
 
-/* Writes an SVG picture, which needs nothing else: a column for every batch, coloured by kind of call, and a legend. It
-   has at most 64 rows. If there are more samples, the first are drawn, and the calls of all others counted. */
+/* Writes a self-contained SVG picture: a column for each batch, coloured by kind of call, and a legend. It
+   has at most 64 rows. If there are more samples, only the first are drawn, and the calls of the others are
+   counted. */
 FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user);
 
-/* Writes JSON in the Trace Event Format, which Perfetto and chrome://tracing show. It tells when the last run since the
-   reset planned, and when each of its batches ran, forward and backward, with its calls and group. With
-   fold_ctx_desc.trace_over_ns that is the last slow run. tid is the thread, and times are microseconds since the run
-   began. Events beyond fold_ctx_desc.trace_bytes are counted as "dropped" in otherData. There are no events without
-   trace_bytes or clock, or in eager contexts. It takes no memory. */
+/* Writes a timeline as JSON in the Trace Event Format, which Perfetto and chrome://tracing display: when the
+   last run since the reset was planned, and when each of its batches ran, forward and backward, with its
+   calls and group. With fold_ctx_desc.trace_over_ns it is the last slow run. tid is the thread, and times are
+   in microseconds since the run began. otherData counts as "dropped" the events that did not fit into
+   fold_ctx_desc.trace_bytes. Without trace_bytes or clock, and in eager contexts, there are no events.
+   Nothing is allocated. */
 FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -65,7 +68,7 @@ FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-enum { FOLD_DRAW__JSON, FOLD_DRAW__XML }; /* names are written in these ways; JSON's is dot's too */
+enum { FOLD_DRAW__JSON, FOLD_DRAW__XML }; /* how names are escaped; JSON's way also suits dot */
 typedef struct fold_draw__text {
     fold_writer *write;
     void *user;
@@ -77,7 +80,7 @@ static void fold_draw__bytes(fold_draw__text *text, const char *from, size_t cou
     if (count && !text->stopped) text->stopped = (text->write)(from, count, text->user);
 }
 
-/* Writes text of up to 300 bytes. Names go by fold_draw__name, whatever their length. */
+/* For at most 299 bytes. fold_draw__name writes names of any length. */
 static void fold_draw__put(fold_draw__text *text, const char *format, ...)
 {
     char buffer[300];
@@ -88,7 +91,7 @@ static void fold_draw__put(fold_draw__text *text, const char *format, ...)
     if (count > 0) fold_draw__bytes(text, buffer, (size_t)count < sizeof buffer ? (size_t)count : sizeof buffer - 1);
 }
 
-/* Tells how many bytes the well-formed UTF-8 sequence has that a text begins with (Unicode 15, table 3-7), or 0. */
+/* The length in bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: not UTF-8. */
 static int fold_draw__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -104,11 +107,11 @@ static int fold_draw__utf8(const char *from)
     return count;
 }
 
-/* Whether a character is U+FFFE or U+FFFF, which XML does not allow (XML 1.0, section 2.2). */
+/* U+FFFE or U+FFFF, which XML does not allow (XML 1.0, section 2.2). */
 static int fold_draw__is_no_xml(const char *from) { return !strncmp(from, "\xef\xbf\xbe", 3) || !strncmp(from, "\xef\xbf\xbf", 3); }
 
-/* Writes a name of at most so many characters, safe inside quotes: a character that would end them as an escape, a byte
-   that is no text as '?', and so a character that is none of XML. */
+/* Writes the first `characters` of a name, safe inside quotes: special characters are escaped, and bytes that
+   are not UTF-8 become '?', as do characters that XML does not allow. */
 enum { FOLD_DRAW__WHOLE = 0x7fffffff };
 static void fold_draw__name(fold_draw__text *text, const char *from, int characters)
 {
@@ -128,22 +131,21 @@ static void fold_draw__name(fold_draw__text *text, const char *from, int charact
     if (*from && characters == 0) fold_draw__bytes(text, "..", 2);
 }
 
-/* Writes "1 call", "3 batches". */
+/* Such as "1 call" or "3 batches". */
 static void fold_draw__count(fold_draw__text *text, int count, const char *one, const char *many)
 {
     fold_draw__put(text, "%d %s", count, count == 1 ? one : many);
 }
 
-/* ---- what a call is -------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Writes a number with a point, whatever the locale. */
 static void fold_draw__number(fold_draw__text *text, double number, int is_float)
 {
     if (is_float) fold_draw__put(text, "%g", number);
     else fold_draw__put(text, "%s%.0f", number < 0 ? "-" : "", number < 0 ? -number : number);
 }
 
-/* Writes "linear(W, b)", "sum(axis 0)", "compose". */
+/* Such as "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold_draw__signature(fold_draw__text *text, const fold_model *m, const fold_seen *seen)
 {
     const char *open = "(";
@@ -172,7 +174,7 @@ static void fold_draw__shape(fold_draw__text *text, const fold_shape *shape)
     fold_draw__bytes(text, "]", 1);
 }
 
-/* Writes the shapes of operands and outputs. Three and more equal ones in a row are counted: "15 of [1 x 1]". */
+/* Three or more equal operand shapes in a row are counted: "15 of [1 x 1]". */
 static void fold_draw__shapes(fold_draw__text *text, const fold_seen *seen)
 {
     for (int input = 0, same; input < seen->n_in + seen->n_list; input += same) {
@@ -189,28 +191,30 @@ static void fold_draw__shapes(fold_draw__text *text, const fold_seen *seen)
     }
 }
 
-/* ---- a copy of what is visited --------------------------------------------------------------- */
+/* ---- the copy that the visitor makes --------------------------------------------------------- */
 
 enum { FOLD_DRAW__NOTHING, FOLD_DRAW__LEAF, FOLD_DRAW__CALL };
 typedef struct fold_draw__node {
-    int is, column;         /* a leaf takes the column of its first reader */
-    uint32_t call;          /* the node whose output it is */
+    int is, column;         /* of a leaf: the column of its first reader */
+    uint32_t call;          /* the call whose output it is */
     size_t first_operand;
     int n_operands;
-    const char *name;       /* names a leaf; row tells it from others of the name */
+    const char *name;       /* of a leaf; lookups of one table differ in `row` */
     int rows, row, is_param;
-    int top, low;           /* its place in a picture is top; low serves to find it */
+    int top, low;           /* y in a picture; `low` is only used to compute `top` */
 } fold_draw__node;
-typedef struct fold_draw__column { int kind, number, group, first, calls, left; } fold_draw__column; /* a batch */
+typedef struct fold_draw__column { /* a batch */
+    int kind, number, group, first, calls, left;
+} fold_draw__column;
 typedef struct fold_draw__kind {
-    fold_seen seen; /* its shapes are those below: what a visitor sees holds until it returns */
+    fold_seen seen; /* its shapes are copied below, since a visitor's are only valid until it returns */
     fold_shape in[2 * FOLD_MAX_IN], out[FOLD_MAX_OUT];
     int calls, batches;
 } fold_draw__kind;
 typedef struct fold_draw__plan {
     const fold_model *m;
     fold_seen run;
-    size_t n_nodes, n_operands, n_calls, n_columns, n_kinds;           /* the last node + 1 */
+    size_t n_nodes, n_operands, n_calls, n_columns, n_kinds;           /* n_nodes: the last id + 1 */
     size_t nodes_room, operands_room, calls_room, columns_room, kinds_room;
     fold_draw__node *node;       /* by id */
     uint32_t *operand;
@@ -219,7 +223,7 @@ typedef struct fold_draw__plan {
     fold_draw__kind *kind;
 } fold_draw__plan;
 
-/* Makes room for more items, which are zero. */
+/* New items are zero. */
 static int fold_draw__grow(void *items, size_t *room, size_t wanted, size_t size)
 {
     void *old = NULL, *grown;
@@ -242,7 +246,7 @@ static void fold_draw__take_kind(const fold_seen *seen, fold_draw__kind *kind)
     for (int output = 0; output < seen->n_out; output++) kind->out[output] = *seen->out[output];
 }
 
-/* Copies a leaf or a call; it is the visitor. */
+/* The visitor: copies a leaf or a call. */
 static int fold_draw__take(const fold_seen *seen, void *user)
 {
     fold_draw__plan *plan = (fold_draw__plan *)user;
@@ -264,7 +268,7 @@ static int fold_draw__take(const fold_seen *seen, void *user)
     node->rows = seen->rows;
     node->row = seen->row;
     node->is_param = seen->row < 0 && !fold_param_is_null(seen->param[0]) && !seen->n_operands;
-    node->column = seen->batch; /* its number, until all columns are known */
+    node->column = seen->batch; /* its batch, until all columns are known */
     if (!is_call) return 0;
     fold_draw__column *last = plan->column + plan->n_columns - 1;
     fold_draw__kind *kind = &plan->kind[seen->kind];
@@ -319,7 +323,7 @@ static fold_status fold_draw__copy(fold_ctx *f, fold_draw__plan *plan)
     return status;
 }
 
-/* Writes "27 calls in 6 batches, …". */
+/* Such as "27 calls in 6 batches, …". */
 static void fold_draw__head(fold_draw__text *text, const fold_draw__plan *plan)
 {
     const int prologues = plan->run.batch - (int)plan->n_columns;
@@ -334,7 +338,7 @@ static void fold_draw__head(fold_draw__text *text, const fold_draw__plan *plan)
     else fold_draw__put(text, ", lower bound %d, schedule %s", plan->run.lower_bound, plan->run.name);
 }
 
-/* Writes "embed 7", "W", "input 3" or, of a value that an earlier run made, "compose 12". */
+/* Such as "embed 7", "W", "input 3" or, for a value that an earlier run computed, "compose 12". */
 static void fold_draw__leaf(fold_draw__text *text, const fold_draw__node *node, size_t id, int characters)
 {
     fold_draw__name(text, node->name, characters);
@@ -343,8 +347,7 @@ static void fold_draw__leaf(fold_draw__text *text, const fold_draw__node *node, 
     else if (!node->is_param) fold_draw__put(text, " %lu", (unsigned long)id);
 }
 
-/* Tells the node whose output an operand is, and whether an operand before it is of the same node: pictures show one
-   edge for both. */
+/* The call whose output an operand is. Several operands from one call are drawn as a single edge. */
 static uint32_t fold_draw__operand(const fold_draw__plan *plan, const fold_draw__node *node, int operand)
 {
     return plan->node[plan->operand[node->first_operand + (size_t)operand]].call;
@@ -358,7 +361,7 @@ static int fold_draw__drawn_before(const fold_draw__plan *plan, const fold_draw_
     return 0;
 }
 
-/* Kinds get hues a golden angle apart. */
+/* Hues are a golden angle apart, so that neighbours always differ. */
 static int fold_draw__hue(int kind) { return (int)(((unsigned)kind * 137u + 210u) % 360u); }
 
 /* ---- a graph --------------------------------------------------------------------------------- */
@@ -409,8 +412,8 @@ FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* Sizes in a picture: a lane holds one node. Leaves are drawn in the space before the column of their first reader. Calls
-   that find no lane are counted, not drawn. */
+/* Sizes in a picture. A lane holds one node. Leaves are drawn in the space before the column of their first
+   reader. Calls without a lane are counted instead of drawn. */
 enum {
     FOLD_DRAW__MOST_LANES = 64,
     FOLD_DRAW__LANE = 24,
@@ -420,7 +423,7 @@ enum {
     FOLD_DRAW__SPACE = 40,
     FOLD_DRAW__TOP = 100,
     FOLD_DRAW__LEFT = 16,
-    FOLD_DRAW__HIDDEN = INT32_MIN /* the height of a node that is not drawn */
+    FOLD_DRAW__HIDDEN = INT32_MIN /* `top` of a node that is not drawn */
 };
 
 static int fold_draw__is_drawn(const fold_draw__node *node) { return node->is && node->top != FOLD_DRAW__HIDDEN; }
@@ -432,8 +435,9 @@ static int fold_draw__count_hidden(const fold_draw__plan *plan, const fold_draw_
     return count;
 }
 
-/* Moves `count` nodes of a column apart, as little as need be: halfway between the nearest places that fit downwards and
-   upwards. There are at most FOLD_DRAW__MOST_LANES nodes, in the order of their ids. */
+/* Spreads `count` nodes of a column so that none overlap, moving them as little as possible: to the middle
+   between pushing all down and pushing all up. There are at most FOLD_DRAW__MOST_LANES nodes, in the order of
+   their ids. */
 static void fold_draw__part_column(fold_draw__plan *plan, uint32_t *ids, int count)
 {
     fold_draw__node *node = plan->node;
@@ -453,8 +457,8 @@ static void fold_draw__part_column(fold_draw__plan *plan, uint32_t *ids, int cou
     for (int i = 0; i < count; i++) node[ids[i]].top = (node[ids[i]].top + node[ids[i]].low) / 2;
 }
 
-/* Tells whether a call has a lane. A call that reads nothing has one already; another needs operands that are drawn, and
-   lies at their mean height. */
+/* Places a call at the mean height of its operands that are drawn, and returns whether it can be drawn. A
+   call that reads nothing already has a lane, if any was left. */
 static int fold_draw__place_call(fold_draw__plan *plan, uint32_t id, int needs_all)
 {
     fold_draw__node *node = &plan->node[id];
@@ -472,8 +476,8 @@ static int fold_draw__place_call(fold_draw__plan *plan, uint32_t id, int needs_a
     return 1;
 }
 
-/* Finds the calls of a column that are drawn. All their operands must be drawn, so that samples are whole. If there is no
-   such call, as in a column that joins all samples, it finds calls with any operand that is drawn. */
+/* Draws the calls whose operands are all drawn, so that samples are complete. If there are none, as in a
+   column that combines all samples, it draws calls with at least one operand that is drawn. */
 static void fold_draw__lay_out_column(fold_draw__plan *plan, const fold_draw__column *column)
 {
     int count = 0;
@@ -486,8 +490,8 @@ static void fold_draw__lay_out_column(fold_draw__plan *plan, const fold_draw__co
     fold_draw__part_column(plan, plan->spare, count);
 }
 
-/* Gives leaves, and calls that read nothing, a lane each as they were recorded, as long as there are lanes. The columns
-   follow from left to right. Returns the height of it all. */
+/* Leaves, and calls that read nothing, get a lane each in the order of the recording, while there are lanes.
+   Then columns are laid out from left to right. Returns the height of the picture. */
 static int fold_draw__lay_out(fold_draw__plan *plan)
 {
     int lanes = 0, top = 0, bottom = 0;
@@ -505,7 +509,7 @@ static int fold_draw__lay_out(fold_draw__plan *plan)
     return bottom - top + FOLD_DRAW__LANE;
 }
 
-/* Gives each column its place; returns the width of it all. */
+/* Returns the width of the picture. */
 static int fold_draw__place_columns(fold_draw__plan *plan)
 {
     int left = FOLD_DRAW__LEFT;
@@ -604,7 +608,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
     if (status) return status;
     int lanes = fold_draw__lay_out(&plan), hidden = 0;
     for (size_t id = 0; id < plan.n_nodes; id++) hidden += plan.node[id].is && !fold_draw__is_drawn(&plan.node[id]);
-    lanes += hidden ? FOLD_DRAW__LANE : 0; /* one lane counts the nodes that are not drawn */
+    lanes += hidden ? FOLD_DRAW__LANE : 0; /* for the number of nodes that are not drawn */
     const int columns = fold_draw__place_columns(&plan), width = columns < 560 ? 560 : columns;
     const int height = FOLD_DRAW__TOP + lanes + 18 * (int)plan.n_kinds + 24;
     fold_draw__put(&text, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ", width, height,
@@ -612,7 +616,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
     fold_draw__put(&text, "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
     fold_draw__put(&text, "<text x=\"%d\" y=\"16\">", FOLD_DRAW__LEFT);
     fold_draw__head(&text, &plan);
-    if (hidden) fold_draw__put(&text, "; drawn are the first samples, + counts all other calls");
+    if (hidden) fold_draw__put(&text, "; only the first samples are drawn, + counts the other calls");
     fold_draw__put(&text, "</text>\n");
     fold_draw__svg_columns(&text, &plan, lanes + 8);
     fold_draw__svg_edges(&text, &plan);
@@ -625,7 +629,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* Writes nanoseconds as microseconds, without a locale's comma. */
+/* Nanoseconds as microseconds, in two parts since fold_format has no %.3f. */
 static void fold_draw__time(fold_draw__text *text, const char *key, uint64_t ns)
 {
     fold_draw__put(text, ",\"%s\":%.0f.%03u", key, (double)(ns / 1000), (unsigned)(ns % 1000));

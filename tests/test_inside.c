@@ -555,7 +555,7 @@ static void large_picture(void)
             CHECK_SAYS(count(s, "<path") > 100 && count(s, "<path") < 400, "it has %d edges", count(s, "<path"));
             CHECK_INT(count(s, "<title>mean_n"), 1);
             CHECK(count(s, "<title>softmax_xent") >= 20); /* whole samples are drawn, to their losses */
-            CHECK_TEXT(s, "drawn are the first samples, + counts all other calls");
+            CHECK_TEXT(s, "only the first samples are drawn, + counts the other calls");
             fold_ctx_free(f);
         }
     fold_model_free(n.m);
