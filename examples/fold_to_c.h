@@ -1,36 +1,38 @@
-/* fold_to_c.h - prints a recording as one plain C file, by the visitor of fold.h (fold_ctx_visit).
+/* fold_to_c.h - prints a recording as one plain C file, with fold_ctx_visit.
 
    In one C or C++ file:  #define FOLD_TO_C_IMPLEMENTATION
                           #include "fold_to_c.h"
 
-       fold_ctx *f = fold_ctx_new(m, &desc);                         // desc.eager = 1: calls of cells become their ops
+       fold_ctx *f = fold_ctx_new(m, &desc);              // desc.eager = 1: calls of cells become their ops
        fold_node x = fold_input_ref(f, sample, fold_shape1(1)), h = fold_zeros(f, fold_shape1(16)), ...;
-       const fold_to_c_port in = { "x", x, none }, out = { "y", y, none }, state[2] = { { "h", h, new_h }, { "c", c, new_c } };
+       const fold_to_c_port in = { "x", x, none }, out = { "y", y, none };
+       const fold_to_c_port state[2] = { { "h", h, new_h }, { "c", c, new_c } };
        fold_to_c_desc net = fold_to_c_desc_default();
        net.name = "lstm"; net.in = &in; net.n_in = 1; ...
        fold_to_c_result printed = fold_to_c(f, &net, fold_to_file, file);
        if (printed.status) puts(printed.message);
 
-   The file has constant weights, a struct of states, and
+   The file contains constant weights, a struct of states, and
 
        void lstm_reset(lstm_state *s);
        void lstm_step(lstm_state *s, const float *x, float *y);
 
-   It needs no fold.h, no libm and no memory but its stack, and keeps its bits under flags of unsafe mathematics, or does
-   not compile. It is C99 and C++17, and gives no warning. It takes vectors
-   as wide as the compiler was told of (-march=native), and plain loops where there are none. To use it, compile it and
-   include it in other files behind `#define lstm_DECLARATIONS`, or include it in one file alone.
+   It needs neither fold.h nor libm, and no memory except its stack. It is C99 and C++17 and compiles without
+   warnings. Flags for unsafe mathematics do not change its results; if they would, it does not compile. It
+   uses vectors as wide as the compiler may (-march=native), otherwise plain loops. To use it, compile it, and
+   include it in other files after `#define lstm_DECLARATIONS`; or include it in a single file.
 
-   Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop. For many
-   voices or robots at once fold_replay of all of them is faster, since it reads a weight once for all.
+   Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop.
+   For many voices or robots at once fold_replay is faster, since it reads each weight once for all of them.
 
-   Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
-   has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities are printed, but not in weights
-   that become bytes. Weights must be floats: print before fold_model_quantize, with fold_to_c_desc.bytes if they should become bytes.
-   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless fold_to_c_desc.print_op prints them.
+   Results are bit-identical to fold_replay if both have fused multiply-adds, and to the portable kernels if
+   neither has. Subnormal numbers are kept or flushed, as the processor is set. NaN and infinities are
+   printed, except in weights that become int8. Weights must be floats: print before fold_model_quantize, and
+   set fold_to_c_desc.bytes if they should become int8. Ops of lists, losses and random ops are refused, with
+   a message that names the op; user-defined ops are also refused unless fold_to_c_desc.print_op prints them.
 
-   There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
-   by, and it declares nothing. */
+   There are no globals. Printing allocates with malloc until it returns. With FOLD_NO_TEXT contexts cannot be
+   visited, and nothing is declared. */
 
 #ifndef FOLD_TO_C_H
 #define FOLD_TO_C_H
@@ -53,40 +55,42 @@ extern "C" {
 
 /* An input, an output or a state of the network. */
 typedef struct fold_to_c_port {
-    const char *name; /* of the argument, or of the state's member: a name as C has them */
-    fold_node node;   /* an input: a node of fold_input_ref or fold_input. An output: any node. A state: the input that
-                         holds it; a recording's value is what lstm_reset sets */
-    fold_node next;   /* of a state: what the next step begins with; else null */
+    const char *name; /* of the argument or, for a state, the struct's member: a C identifier */
+    fold_node node;   /* of an input: from fold_input_ref or fold_input. Of an output: any node. Of a state:
+                         the input that reads it, whose value in the recording is what lstm_reset sets */
+    fold_node next;   /* of a state: its value for the next step, which may also be an output. Else null */
 } fold_to_c_port;
 
-/* Prints an op of your own: statements of C that compute `float *own_out` from `const float *own_in0, *own_in1, ...`.
-   Returns nonzero when it cannot. `@` stands for the prefix of names and its `_`. */
+/* Prints a user-defined op: C statements that compute `float *own_out` from `const float *own_in0, *own_in1,
+   ...`. Returns nonzero if it cannot. `@` is replaced with the prefix of names and its `_`. */
 typedef int fold_to_c_print_op(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
 typedef struct fold_to_c_desc {
-    const char *name;   /* stands before all names that are printed, with `_`. NULL: "network" */
-    const char *source; /* is said in the first comment: where the network comes from. NULL: nothing */
-    int agents;         /* a step is of so many, one behind the other in arguments and in an array of states. 0: 1 */
+    const char *name;   /* prefix of all names in the file, followed by `_`. NULL: "network" */
+    const char *source; /* where the network comes from, for the first comment. NULL: not mentioned */
+    int agents;         /* each step computes this many, stored one after another in the arguments and in an
+                           array of states. 0: 1 */
     const fold_to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
-    int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Their products have
-                           the bits of fold_model_quantize with that `least`, on every processor. 0: all stay floats */
-    fold_to_c_print_op *print_op;      /* NULL: ops of your own are refused */
+    int bytes;          /* weights with at least this many values become int8, a quarter of the size. On every
+                           processor their products are bit-identical to those after fold_model_quantize with
+                           this min_values. 0: all stay floats */
+    fold_to_c_print_op *print_op;      /* NULL: user-defined ops are refused */
     void *print_op_user;
 } fold_to_c_desc;
 FOLD_API fold_to_c_desc fold_to_c_desc_default(void); /* all zero */
 
 typedef struct fold_to_c_result {
-    fold_status status;   /* FOLD_OK, FOLD_IO when the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
-    size_t weight_bytes;  /* of constants; all sizes are those of plain loops, without padding */
-    size_t state_bytes;   /* of one agent's states */
-    size_t work_bytes;    /* of values that a step keeps on its stack */
-    char message[240];    /* what is wrong, with the op's name; "" if nothing is */
+    fold_status status;   /* FOLD_OK, FOLD_IO if the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
+    size_t weight_bytes;  /* of the constants. All three sizes are without the padding for vectors */
+    size_t state_bytes;   /* of the states of one agent */
+    size_t work_bytes;    /* of the values that a step keeps on its stack */
+    char message[240];    /* what is wrong, with the op's name; "" after success */
 } fold_to_c_result;
 
-/* Prints what leads from inputs and states to outputs and new states. Copied inputs that are no port, and rows that
-   were looked up, are constants, also if fold_index_ref names their index; a fold_input_ref that is no port is an error,
-   also as an output. The context is an eager one; it is not changed. */
+/* Prints whatever is needed to compute the outputs and next states from the inputs and states. Copied inputs
+   that are not ports become constants, and so do looked-up rows, even with fold_index_ref. A fold_input_ref
+   that is not a port is an error, even as an output. f must be eager; it is not changed. */
 FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -107,7 +111,7 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- text that every file has ------------------------------------------------------------------ */
+/* ---- text of every file ------------------------------------------------------------------------ */
 
 /* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I its bits. */
 static const char *const fold_to_c__head[] = {
@@ -126,7 +130,7 @@ static const char *const fold_to_c__head[] = {
     "#pragma GCC optimize(\"fp-contract=off\", \"no-unsafe-math-optimizations\", \"no-associative-math\")\n"
     "#pragma GCC optimize(\"no-reciprocal-math\", \"signed-zeros\", \"no-finite-math-only\")\n"
     "#pragma GCC optimize(\"no-single-precision-constant\")\n"
-    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* gcc 12 makes other sums of x * y + z by it */\n"
+    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* with it gcc 12 sums x * y + z in a different order */\n"
     "#if defined(__i386__) && !defined(__SSE2_MATH__) && !defined(__TINYC__)\n"
     "#pragma GCC target(\"sse2,fpmath=sse\") /* x87 registers would round twice */\n"
     "#endif\n"
@@ -148,7 +152,7 @@ static const char *const fold_to_c__head[] = {
     "#error \"floats are computed in a wider type here, which changes the results: use SSE2\"\n"
     "#endif\n\n",
 
-    "/* Vectors of so many floats, as the compiler was told of; 1: plain loops. */\n"
+    "/* Floats of a vector, as wide as the compiler may; 1: plain loops. */\n"
     "#if !defined(__GNUC__) || defined(__TINYC__)\n"
     "#define @WIDTH 1\n"
     "#elif defined(__AVX512F__) && @WIDEST > 8\n"
@@ -174,7 +178,7 @@ static const char *const fold_to_c__head[] = {
     "#if @WIDTH > 1\n"
     "typedef float @V __attribute__((vector_size(4 * @WIDTH)));\n"
     "typedef uint32_t @I __attribute__((vector_size(4 * @WIDTH)));\n"
-    "typedef float @L __attribute__((vector_size(4 * @WIDTH), aligned(4), may_alias)); /* wherever it lies */\n"
+    "typedef float @L __attribute__((vector_size(4 * @WIDTH), aligned(4), may_alias)); /* at any address */\n"
     "#define @LOAD(from) ((@V)*(const @L *)(const void *)(from))\n"
     "#define @STORE(to, x) (*(@L *)(void *)(to) = (@L)(x))\n"
     "#define @BITS(x) ((@I)(x))\n"
@@ -248,8 +252,8 @@ static const char *const fold_to_c__head[] = {
     "#define @PAD(n) (((n) + @WIDTH - 1) / @WIDTH * @WIDTH) /* rounds up to whole vectors */\n\n"
 };
 
-/* Functions that are printed where something calls them: one is found by "@name(" in a text. Every text comes behind
-   those that it calls. `only` is the condition of the preprocessor under which it is there. */
+/* Functions that are printed only if "@name(" occurs in a text that is printed. Each comes after those that
+   it calls. `only`: the preprocessor condition for it. */
 typedef struct fold_to_c__helper { const char *name, *only, *text; } fold_to_c__helper;
 static const fold_to_c__helper fold_to_c__helpers[] = {
     { "bits", "@WIDTH == 1",
@@ -264,7 +268,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
     { "negative", NULL, "@INLINE @V @negative(@V x)\n{\n    return @FLOATS(@BITS(x) ^ @IALL(0x80000000u));\n}\n" },
     { "square", NULL, "@INLINE @V @square(@V x)\n{\n    return x * x;\n}\n" },
     { "root", NULL,
-      "/* Roots are rounded as IEEE 754 has them. */\n"
+      "/* Roots are rounded correctly, as in IEEE 754. */\n"
       "#if @WIDTH == 16\n"
       "#define @root(x) ((@V)_mm512_maskz_sqrt_ps((__mmask16)0xffff, (__m512)(x)))\n"
       "#elif @WIDTH == 8\n"
@@ -592,7 +596,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "#endif\n"
       "}\n" },
     { "dot", NULL,
-      "/* The sum of x[k] w[k], by sixteen chains; behind the last are zeros up to a multiple of 16. */\n"
+      "/* The sum of x[k] w[k] in sixteen chains; x and w are padded with zeros to a multiple of 16. */\n"
       "@INLINE float @dot(const float *x, const float *w, int count)\n"
       "{\n"
       "    @ALIGNED float lanes[16];\n"
@@ -605,7 +609,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "dot_of", NULL,
-      "/* The same of any x and w. */\n"
+      "/* The same without padding. */\n"
       "@INLINE float @dot_of(const float *x, const float *w, int count)\n"
       "{\n"
       "    float lanes[16] = { 0.0f };\n"
@@ -615,7 +619,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "apart", NULL,
-      "/* The sum of count floats that lie apart, one after the other. */\n"
+      "/* The sum of count floats that are not adjacent, in one chain. */\n"
       "@INLINE float @apart(const float *x, int count, int step)\n"
       "{\n    float sum = 0.0f;\n    int k;\n    for (k = 0; k < count; k++) sum += x[k * step];\n    return sum;\n}\n" },
     { "first_of", NULL,
@@ -632,14 +636,14 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "@INLINE float @infinity(float sign)\n"
       "{\n    const uint32_t bits = 0x7f800000u;\n    float x;\n    memcpy(&x, &bits, sizeof x);\n    return sign * x;\n}\n" },
     { "few", NULL,
-      "/* y[j] = from[j] + the sum of x[k] w[j][k], for few columns: w has them one behind the other. */\n"
+      "/* y[j] = from[j] + the sum of x[k] w[j][k], for few columns, which w stores one after another. */\n"
       "@INLINE void @few(float *y, const float *from, int n, const float *x, int inner, const float *w)\n"
       "{\n"
       "    int j;\n"
       "    for (j = 0; j < n; j++, w += inner) y[j] = (from ? from[j] : 0.0f) + @dot(x, w, inner);\n"
       "}\n" },
     { "to_bytes", NULL,
-      "/* Makes bytes of x: the largest magnitude becomes 127. Returns what 1 stands for, NaN where x has an infinity or a NaN. */\n"
+      "/* Quantises x: the largest magnitude becomes 127. Returns the scale; NaN if x has an infinity or a NaN. */\n"
       "@INLINE float @to_bytes(signed char *bytes, const float *x, int count)\n"
       "{\n"
       "    uint32_t most = 0, bits;\n"
@@ -659,7 +663,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return largest / 127.0f;\n"
       "}\n" },
     { "bytes", NULL,
-      "/* y[j] = from[j] + the sum of x[k] w[j][k], times what 1 stands for in x and in each of n columns; then zeros. */\n"
+      "/* y[j] = from[j] + the sum of x[k] w[j][k], times the scales of x and of each of n columns; then zeros. */\n"
       "@INLINE void @bytes(float *y, const float *from, int n, int room, const signed char *x, float unit, int inner,\n"
       "                    const signed char *w, const float *units)\n"
       "{\n"
@@ -672,7 +676,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (; j < room; j++) y[j] = 0.0f;\n"
       "}\n" },
     { "sum", NULL,
-      "/* The sum of count floats, 512 at most, by sixteen chains. */\n"
+      "/* The sum of count floats, at most 512, in sixteen chains. */\n"
       "@INLINE float @sum(const float *x, int count)\n"
       "{\n"
       "    float lanes[16] = { 0.0f };\n"
@@ -683,7 +687,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "exp_sum", NULL,
-      "/* Sets y = exp(x - largest), and returns their sum by sixteen chains. */\n"
+      "/* Sets y = exp(x - largest) and returns the sum, in sixteen chains. */\n"
       "@INLINE float @exp_sum(float *y, const float *x, float largest, int count)\n"
       "{\n"
       "    float lanes[16] = { 0.0f };\n"
@@ -701,7 +705,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "largest", NULL,
-      "/* The largest of count floats; NaN is none. */\n"
+      "/* The largest of count floats, ignoring NaN. */\n"
       "@INLINE float @largest(const float *x, int count)\n"
       "{\n"
       "    float most = @infinity(-1.0f);\n"
@@ -709,7 +713,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (k = 0; k < count; k++) most = x[k] > most ? x[k] : most;\n"
       "    return most;\n"
       "}\n" },
-    { "first", NULL, /* a single value by a function of vectors */
+    { "first", NULL, /* to compute a single value with a function of vectors */
       "@INLINE float @first(@V x)\n{\n    float lanes[@WIDTH];\n    @STORE(lanes, x);\n    return lanes[0];\n}\n" }
 };
 
@@ -718,12 +722,12 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
 enum { FOLD_TO_C__PARTS = 8, FOLD_TO_C__LEAST_PART = 4, FOLD_TO_C__WIDTHS = 4, FOLD_TO_C__NAME = 64, FOLD_TO_C__AXES = FOLD_MAX_RANK };
 static const int fold_to_c__widths[FOLD_TO_C__WIDTHS] = { 1, 4, 8, 16 };
 
-/* Ops are found by these. A map's text has its operands as A, B, C and its number as S. */
+/* How an op is printed. In the text of a map A, B and C are its operands and S is its number. */
 typedef enum fold_to_c__kind {
     FOLD_TO_C__MAP, FOLD_TO_C__COPY, FOLD_TO_C__LINEAR, FOLD_TO_C__MATMUL, FOLD_TO_C__CONV, FOLD_TO_C__MAX_POOL, FOLD_TO_C__MEAN_POOL, FOLD_TO_C__DOT, FOLD_TO_C__SOFTMAX,
     FOLD_TO_C__LOG_SOFTMAX, FOLD_TO_C__REDUCE, FOLD_TO_C__CUMSUM, FOLD_TO_C__NORM, FOLD_TO_C__CONCAT, FOLD_TO_C__SLICE, FOLD_TO_C__TRANSPOSE, FOLD_TO_C__PICK, FOLD_TO_C__OWN
 } fold_to_c__kind;
-enum { FOLD_TO_C__NO_NUMBER, FOLD_TO_C__ATTRIBUTE, FOLD_TO_C__DATA }; /* where a map's number is */
+enum { FOLD_TO_C__NO_NUMBER, FOLD_TO_C__ATTRIBUTE, FOLD_TO_C__DATA }; /* where a map's number comes from */
 typedef struct fold_to_c__op { const char *name; fold_to_c__kind kind; const char *text; int number; } fold_to_c__op;
 static const fold_to_c__op fold_to_c__ops[] = {
     { "add", FOLD_TO_C__MAP, "A + B", FOLD_TO_C__NO_NUMBER },
@@ -781,34 +785,38 @@ static const fold_to_c__op fold_to_c__ops[] = {
     { "transpose", FOLD_TO_C__TRANSPOSE, NULL, FOLD_TO_C__NO_NUMBER },
     { "pick", FOLD_TO_C__PICK, NULL, FOLD_TO_C__NO_NUMBER }
 };
-/* What messages say of ops that are not printed. */
+/* Why ops are refused. */
 static const struct { const char *name, *why; } fold_to_c__refused[] = {
-    { "list_take", "lists are of any length" }, { "list_attention", "lists are of any length" }, { "attention_step", "its cache grows" },
+    { "list_take", "lists have no fixed length" }, { "list_attention", "lists have no fixed length" }, { "attention_step", "its cache grows" },
     { "dropout", "random numbers are for training" }, { "softmax_xent", "losses are for training" },
     { "softmax_kl", "losses are for training" }, { "bce", "losses are for training" }, { "squared_error", "losses are for training" },
     { "huber", "losses are for training" }, { "hinge", "losses are for training" }
 };
 
-enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE }; /* what a value is */
+/* what a value is */
+enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE };
 
-/* A value. Its floats lie in `size / block` parts of `block`, each rounded up to whole vectors. A map whose readers see
-   parts alone is one map for each part: then it is itself nothing, and its parts are values from `part` on. */
+/* A value. Its floats are stored in `size / block` parts of `block` floats, each padded to whole vectors. If
+   all readers of a map read parts of it, it is split into a map for each part: the value itself then is
+   NOTHING, and its parts are the values from `part` on. */
 typedef struct fold_to_c__value {
     int is, port, size, block, part;
     int span;               /* floats of all rows of a list; else its size */
-    int copy_of;            /* the operand of the copy that it is, or -1 */
+    int copy_of;            /* operand of the copy that made it, or -1 */
     fold_shape shape;
-    int line;               /* a state that moves on: so many floats come in at its end. Its concat, too: it lies in the state */
-    int is_ref;             /* it is an input by reference, so no constant */
+    int line;               /* of a shifting state, and of the concat stored in it: how many floats are
+                               appended in each step; else 0 */
+    int is_ref;             /* an input by reference, which cannot become a constant */
     fold_node node;
-    fold_param param;       /* whose values a constant has */
+    fold_param param;       /* of a constant: the parameter that it shows */
     const float *constant;  /* values, which are read after the visit */
-    int call, made, last;   /* made by a call, in a stage; the last stage that reads it */
-    int is_read;            /* its own loop reads it */
-    int in_memory, slack;   /* something else reads it; a whole vector is read from inside of it */
-    int copied;             /* an input or state that is read as vectors: it is copied to where it may be read so */
-    int slot, number;       /* where it lies, and its number in names */
-    char letter;            /* tells parts of a map apart in names; 0: none */
+    int call, made, last;   /* the call and the stage that make it; the last stage that reads it */
+    int is_read;            /* read by its own loop */
+    int in_memory, slack;   /* read by anything else; as whole vectors that start inside it */
+    int copied;             /* an input or state that is read as vectors, so it is copied to where it can
+                               be */
+    int slot, number;       /* its memory, and its number in names */
+    char letter;            /* distinguishes parts of a map in names; 0: none */
 } fold_to_c__value;
 typedef struct fold_to_c__operand { int value, offset, size; fold_shape shape; } fold_to_c__operand;
 typedef struct fold_to_c__call {
@@ -820,13 +828,15 @@ typedef struct fold_to_c__call {
     fold_param param[2];
     int attr[4];
     float number;
-    fold_seen seen;         /* of an op of your own: shapes are those of operands */
+    fold_seen seen;         /* of a user-defined op; shapes are in the operands */
 } fold_to_c__call;
-typedef struct fold_to_c__stage { fold_to_c__kind kind; int size, call, part; } fold_to_c__stage; /* maps: of one loop */
+/* MAP: a loop of maps */
+typedef struct fold_to_c__stage { fold_to_c__kind kind; int size, call, part; } fold_to_c__stage;
 typedef struct fold_to_c__item { int call, part, stage; } fold_to_c__item;
-typedef struct fold_to_c__slot { int count, block, slack, value; } fold_to_c__slot; /* value: the last that it was given to */
-/* Weights as they are printed: in a form, in parts of so many columns. Bytes lie column by column, and have units: what 1
-   stands for in each column. */
+/* value: the last that got it */
+typedef struct fold_to_c__slot { int count, block, slack, value; } fold_to_c__slot;
+/* Weights as they are printed: in one of these forms, in parts of `block` columns. int8 weights (BYTES) are
+   stored column by column, with a scale for each column (UNITS). */
 enum { FOLD_TO_C__AS_IS, FOLD_TO_C__ROWS, FOLD_TO_C__COLUMNS, FOLD_TO_C__BYTES, FOLD_TO_C__UNITS };
 typedef struct fold_to_c__weight {
     int form, block, from, inner, columns, transposed, value;
@@ -844,20 +854,20 @@ typedef struct fold_to_c__printer {
     unsigned char wanted[sizeof fold_to_c__helpers / sizeof *fold_to_c__helpers];
     fold_to_c_result result;
     size_t n_values, values_room, n_calls, calls_room, n_operands, operands_room, n_ids, ids_room;
-    fold_to_c__operand *end;     /* what outputs are, then new states */
+    fold_to_c__operand *end;     /* the outputs, then the next values of states */
     size_t n_stages, stages_room, n_items, items_room, n_slots, slots_room, n_weights, weights_room;
     fold_to_c__value *value;
     fold_to_c__call *call;
     fold_to_c__operand *operand;
-    int *id;                /* 1 + the value that a node's id has */
+    int *id;                /* by node id: 1 + its value, or 0 */
     fold_to_c__stage *stage;
     fold_to_c__item *item;
     fold_to_c__slot *slot;
     fold_to_c__weight *weight;
-    int not_eager; /* the context: what cannot be printed says so first */
+    int not_eager; /* the context is not, which then begins every message */
 } fold_to_c__printer;
 
-/* Keeps the first error. */
+/* Only the first error is kept. */
 static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const char *format, ...)
 {
     va_list args;
@@ -870,7 +880,7 @@ static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const cha
     va_end(args);
 }
 
-/* Makes room for more items, which are zero. */
+/* New items are zero. */
 static int fold_to_c__grow(fold_to_c__printer *p, void *items, size_t *room, size_t wanted, size_t size)
 {
     void *old = NULL, *grown;
@@ -896,7 +906,7 @@ static int fold_to_c__size(const fold_shape *shape)
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-/* Writes text, `@` being the prefix of names, to p->write; the own op's printer writes with it too. */
+/* Writes text to p->write, with the prefix of names for `@`. It is also the writer of fold_to_c_print_op. */
 static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
 {
     fold_to_c__printer *p = (fold_to_c__printer *)user;
@@ -910,7 +920,7 @@ static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
     return p->stopped;
 }
 
-/* Marks what a text calls, and what that calls. */
+/* Marks the helpers that a text calls, and those that they call. */
 static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 {
     for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
@@ -928,7 +938,7 @@ static void fold_to_c__text(fold_to_c__printer *p, const char *text)
     fold_to_c__bytes(text, strlen(text), p);
 }
 
-/* Writes text of up to 400 bytes, `@` being the prefix of names. */
+/* At most 399 bytes. */
 static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
 {
     char text[400];
@@ -939,7 +949,7 @@ static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
     fold_to_c__text(p, text);
 }
 
-/* A name in a comment: what would end the comment, or is no plain letter, is '?'. */
+/* A name in a comment: anything that could end the comment, or is not printable ASCII, becomes '?'. */
 static void fold_to_c__comment(fold_to_c__printer *p, const char *name)
 {
     for (; name && *name; name++) {
@@ -948,7 +958,7 @@ static void fold_to_c__comment(fold_to_c__printer *p, const char *name)
     }
 }
 
-/* The shortest text that is the same float, with a point whatever the locale has. */
+/* The shortest text that reads back as the same float, with a point in every locale. */
 static const char *fold_to_c__float(float value, char text[32])
 {
     const char *point = localeconv()->decimal_point;
@@ -964,7 +974,7 @@ static const char *fold_to_c__float(float value, char text[32])
     return text;
 }
 
-/* ---- a copy of what is visited ----------------------------------------------------------------- */
+/* ---- the copy that the visitor makes ----------------------------------------------------------- */
 
 static int fold_to_c__value_of(fold_to_c__printer *p, uint32_t id, const fold_shape *shape, int is)
 {
@@ -989,12 +999,12 @@ static const fold_to_c__op *fold_to_c__find(const char *name)
 
 static void fold_to_c__refuse(fold_to_c__printer *p, const fold_seen *seen)
 {
-    const char *why = seen->user_op ? "it is an op of your own" : "fold_to_c.h does not know it";
-    if (seen->rows >= 0 || seen->n_list) why = "lists are of any length";
+    const char *why = seen->user_op ? "it is a user-defined op; set print_op" : "fold_to_c.h does not know it";
+    if (seen->rows >= 0 || seen->n_list) why = "lists have no fixed length";
     for (size_t i = 0; i < sizeof fold_to_c__refused / sizeof *fold_to_c__refused; i++)
         if (!strcmp(fold_to_c__refused[i].name, seen->name)) why = fold_to_c__refused[i].why;
     if (seen->is_cell)
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s is a cell: record in an eager context, where its ops are calls", seen->name);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s is a cell; record in an eager context, where its ops are calls", seen->name);
     else fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: %s", seen->name, why);
 }
 
@@ -1024,7 +1034,7 @@ static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
     if (seen->float_attr) call->number = (float)seen->attr[0];
     for (int i = 0; i < seen->n_operands; i++) {
         fold_to_c__operand *operand = &p->operand[p->n_operands++];
-        operand->value = (int)seen->operand[i]; /* an id, until all are known */
+        operand->value = (int)seen->operand[i]; /* the id, until all values are known */
         operand->offset = (int)(seen->offset[i] & 0x7fffffffu);
         if (i >= seen->n_in) continue;
         operand->shape = *seen->in[i];
@@ -1050,13 +1060,13 @@ static int fold_to_c__see(const fold_seen *seen, void *user)
     return p->result.status != FOLD_OK;
 }
 
-/* ---- the plan: which loops there are, and where values lie --------------------------------------- */
+/* ---- the plan: loops, and memory of values ------------------------------------------------------- */
 
-/* Tells whether products with a weight of so many rows and columns take sixteen chains for each column, along the inputs;
-   else a column is one chain. This is fold.h's order of sums (fold__is_narrow). */
+/* If so, each column of a product is summed in sixteen chains along the inputs, otherwise in one. This is the
+   order of fold.h (fold__is_narrow). */
 static int fold_to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
 
-/* fold.h's attributes of a linear op and of windows. */
+/* The attributes in fold.h of a linear op, and of one on windows. */
 enum { FOLD_TO_C__TRANSPOSED, FOLD_TO_C__STARTS, FOLD_TO_C__FIRST_ROW, FOLD_TO_C__OUTPUTS };
 
 static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call, int i) { return &p->operand[call->first + i]; }
@@ -1067,7 +1077,7 @@ static int fold_to_c__by_number(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-/* What a copy gives lies where its operand lies. A call comes behind those that it reads, so one step is enough. */
+/* Replaces a copy with its operand. Calls come after those that they read, so one step is enough. */
 static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__operand *operand)
 {
     if (operand->value < 0 || p->value[operand->value].copy_of < 0) return;
@@ -1076,7 +1086,7 @@ static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__opera
     operand->value = from->value;
 }
 
-/* Finds the value of a node, which may be a window: then its floats lie among those of another. */
+/* Finds the value of a node. If that is a view, its floats are part of another value. */
 static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *what, const char *name, fold_to_c__operand *found)
 {
     const float *at = fold_value(p->f, node);
@@ -1091,7 +1101,8 @@ static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *
             found->offset = (int)(at - p->value[i].constant);
         }
     fold_to_c__behind_copy(p, found);
-    if (at && shape.rank && found->value < 0 && fold_list_length(p->f, node) < 0) { /* no call reads it: a parameter, a constant */
+    /* a parameter or constant that no call reads */
+    if (at && shape.rank && found->value < 0 && fold_list_length(p->f, node) < 0) {
         found->value = fold_to_c__value_of(p, node.id, &shape, FOLD_TO_C__CONSTANT);
         if (found->value >= 0) p->value[found->value].constant = at;
         if (found->value >= 0) p->value[found->value].node = node;
@@ -1102,11 +1113,11 @@ static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *
         return 0;
     }
     if (at && shape.rank && v && v->is != FOLD_TO_C__NOTHING) return 1;
-    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is part of a list, or not computed by this recording", what, name ? name : "");
     return 0;
 }
 
-/* An input or a state; one that nothing reads is no leaf of the recording. */
+/* An input or a state. If nothing reads it, it was not visited as a leaf. */
 static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, int is, int index)
 {
     const char *what = is == FOLD_TO_C__INPUT ? "input" : "state", *name = port->name ? port->name : "";
@@ -1114,7 +1125,7 @@ static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, i
     int value = (size_t)port->node.id < p->ids_room ? p->id[port->node.id] - 1 : -1;
     if (value < 0 && shape.rank) value = fold_to_c__value_of(p, port->node.id, &shape, FOLD_TO_C__CONSTANT);
     if (value < 0 || p->value[value].is != FOLD_TO_C__CONSTANT || p->value[value].param.id) {
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is no node of fold_input_ref or fold_input", what, name);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is not from fold_input_ref or fold_input", what, name);
         return;
     }
     p->value[value].is = is;
@@ -1126,7 +1137,7 @@ static int fold_to_c__is_name(const char *name)
 {
     static const char used[] =
         " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
-        "factor shift power gain bias bytes unit a b memcpy memmove memset size_t int32_t uint32_t " /* C's words, and those of C++ */
+        "factor shift power gain bias bytes unit a b memcpy memmove memset size_t int32_t uint32_t " /* then the keywords of C and C++ */
         "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict "
         "return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false nullptr asm typeof "
         "alignas alignof constexpr static_assert thread_local catch class const_cast delete dynamic_cast explicit export friend mutable "
@@ -1139,7 +1150,8 @@ static int fold_to_c__is_name(const char *name)
     for (; *at; at++)
         if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_')) return 0;
     snprintf(word, sizeof word, " %.40s ", name);
-    if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9') return 0; /* values and their room */
+    /* values and their memory */
+    if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9') return 0;
     return at - name < FOLD_TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) && strncmp(name, "__", 2);
 }
 
@@ -1148,19 +1160,20 @@ static void fold_to_c__check_names(fold_to_c__printer *p)
     const fold_to_c_desc *desc = p->desc;
     const fold_to_c_port *all[3] = { desc->in, desc->out, desc->state };
     const int count[3] = { desc->n_in, desc->n_out, desc->n_state };
-    if (!fold_to_c__is_name(p->name)) fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is no name of C", p->name);
+    if (!fold_to_c__is_name(p->name)) fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is not a C name", p->name);
     for (int which = 0; which < 3; which++)
         for (int i = 0; i < count[which]; i++)
             if (!fold_to_c__is_name(all[which][i].name))
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is no name of C, or one that the printed code uses",
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is not a C name, or used by the printed code",
                            all[which][i].name ? all[which][i].name : "");
             else
-                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++) /* states are members, apart from arguments */
+                /* states are members, so they may be named like arguments */
+                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++)
                     if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
-                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "two ports have the name '%.60s'", all[which][i].name);
+                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "two ports are named '%.60s'", all[which][i].name);
 }
 
-/* Makes operands values, and finds what ports need. */
+/* Replaces the ids of operands with values. */
 static void fold_to_c__resolve(fold_to_c__printer *p)
 {
     for (size_t i = 0; i < p->n_calls && !p->result.status; i++) {
@@ -1189,7 +1202,8 @@ static void fold_to_c__resolve(fold_to_c__printer *p)
     }
 }
 
-/* Marks what outputs and new states need, from the last call to the first, and refuses what cannot be printed. */
+/* Marks the calls that outputs and next states depend on, from the last to the first. Only these are refused
+   if they cannot be printed. */
 static void fold_to_c__mark(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1204,7 +1218,7 @@ static void fold_to_c__mark(fold_to_c__printer *p)
             const fold_to_c__operand *operand = fold_to_c__in(p, call, k);
             const fold_to_c__value *from = operand->value < 0 ? NULL : &p->value[operand->value];
             if (!from || from->is == FOLD_TO_C__NOTHING)
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a list: lists are of any length", call->name);
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a list: lists have no fixed length", call->name);
             else if (from->is == FOLD_TO_C__CONSTANT && from->is_ref)
                 fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a fold_input_ref that is neither input nor state", call->name);
             else if (from->call >= 0) p->call[from->call].needed = 1;
@@ -1216,7 +1230,7 @@ static void fold_to_c__mark(fold_to_c__printer *p)
 
 static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i);
 
-/* Counts the operands that read a value, or -1 when one reads whole vectors. */
+/* -1: one of the readers reads whole vectors. */
 static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
 {
     int readers = 0;
@@ -1229,8 +1243,9 @@ static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
     return readers;
 }
 
-/* Finds states that move on, such as the lines of a TCN: the next is the state and what comes in behind it, but for the
-   first. They stay where they are, in twice the room, and are moved back when they reach its end. */
+/* Finds states that shift, such as the lines of a TCN: the next state is the old one without its first
+   values, and with new ones appended. It is stored in twice the memory, so that a step only appends, and is
+   moved back when it reaches the end. */
 static void fold_to_c__find_lines(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_state; i++) {
@@ -1241,7 +1256,7 @@ static void fold_to_c__find_lines(fold_to_c__printer *p)
         if (!call || call->op->kind != FOLD_TO_C__CONCAT || call->n_in != 2) continue;
         const fold_to_c__operand *first = fold_to_c__in(p, call, 0), *second = fold_to_c__in(p, call, 1);
         state = &p->value[first->value];
-        for (int k = 0; k < call->attr[0]; k++) ends |= call->out.dim[k] != 1; /* rows that do not lie end to end */
+        for (int k = 0; k < call->attr[0]; k++) ends |= call->out.dim[k] != 1; /* rows are not contiguous */
         for (int k = 0; k < p->desc->n_out + p->desc->n_state; k++)
             ends |= p->end[k].value == first->value || (k != p->desc->n_out + i && p->end[k].value == next->value);
         if (ends || state->is != FOLD_TO_C__STATE || state->port != i || first->size != state->size || next->size != state->size ||
@@ -1253,21 +1268,22 @@ static void fold_to_c__find_lines(fold_to_c__printer *p)
 
 static int fold_to_c__is_loop(const fold_to_c__call *call) { return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts; }
 
-/* The same of a linear op. */
+/* fold_to_c__is_narrow of a linear op. */
 static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape shape = fold_param_shape(p->m, call->param[0]);
     return fold_to_c__is_narrow(fold_to_c__size(&shape) / call->attr[FOLD_TO_C__OUTPUTS], call->attr[FOLD_TO_C__OUTPUTS]);
 }
 
-/* Tells whether a call reads an operand by whole vectors. */
+/* In whole vectors. */
 static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
     const int starts = call->op->kind == FOLD_TO_C__LINEAR && call->attr[FOLD_TO_C__STARTS] && i + 1 == call->n_in;
     return starts ? !fold_to_c__has_lanes(p, call) : fold_to_c__is_loop(call) && fold_to_c__in(p, call, i)->size > 1;
 }
 
-/* Finds the parts that all readers of a value see, such as the gates of an LSTM. Returns its size if there are none. */
+/* Returns the size of the parts in which all readers read a value, such as the gates of an LSTM, or the
+   value's size. */
 static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
 {
     const fold_to_c__value *v = &p->value[value];
@@ -1277,7 +1293,7 @@ static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
                                         : !fold_to_c__is_loop(maker)) return v->size;
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++)
         if (p->end[i].value == value) return v->size;
-    for (int pass = 0; pass < 2; pass++) /* those that read vectors say how large parts are; the others must fit */
+    for (int pass = 0; pass < 2; pass++) /* readers of vectors determine the size; others must fit */
         for (size_t c = (size_t)v->call + 1; c < p->n_calls; c++) {
             const fold_to_c__call *call = &p->call[c];
             for (int i = 0; i < call->n_in && call->needed; i++) {
@@ -1294,7 +1310,7 @@ static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
     return part < FOLD_TO_C__LEAST_PART || v->size / part > FOLD_TO_C__PARTS ? v->size : part;
 }
 
-/* Gives parts to values, the last first. A map in parts becomes values of its own. */
+/* Splits values into parts, the last first. Each part of a map becomes a value. */
 static void fold_to_c__cut(fold_to_c__printer *p)
 {
     for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
@@ -1315,7 +1331,7 @@ static void fold_to_c__cut(fold_to_c__printer *p)
     }
 }
 
-/* Says where an operand of a map's part is: in a value, or in one of its parts. */
+/* The operand of a part of a map: in a value, or in one of its parts. */
 static fold_to_c__operand fold_to_c__at(const fold_to_c__printer *p, fold_to_c__operand operand, int part, int block)
 {
     const fold_to_c__value *v;
@@ -1340,13 +1356,13 @@ static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
-/* Tells whether a map can be in the loop that makes its operand: it reads the same element. */
+/* A map can be in the loop that makes its operand if it reads the same element. */
 static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
 }
 
-/* Finds the loop for a map, or -1: the first behind what it reads that has its size. */
+/* The first loop of its size after what it reads, or -1. */
 static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__call *call, int part, int size)
 {
     int from = 0;
@@ -1362,7 +1378,7 @@ static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__ca
     return -1;
 }
 
-/* Deals calls out to stages: a loop for maps of one size, a stage for any other call. */
+/* Maps of one size share a loop; any other call is a stage of its own. */
 static void fold_to_c__stages(fold_to_c__printer *p)
 {
     for (size_t c = 0; c < p->n_calls && !p->result.status; c++) {
@@ -1387,7 +1403,7 @@ static void fold_to_c__stages(fold_to_c__printer *p)
     }
 }
 
-/* A stage reads a value from memory, maybe by whole vectors. */
+/* Notes that a stage reads a value from memory, maybe in whole vectors. */
 static void fold_to_c__read(fold_to_c__printer *p, const fold_to_c__operand *operand, int stage, int vectors)
 {
     fold_to_c__value *v = &p->value[operand->value];
@@ -1400,7 +1416,8 @@ static void fold_to_c__read(fold_to_c__printer *p, const fold_to_c__operand *ope
     }
 }
 
-/* Finds what is read from memory, and until when; the last first, so that what only unused parts read is unused too. */
+/* Finds what is read from memory, and until when. It begins with the last stage, so that values which only
+   unused parts read become unused as well. */
 static void fold_to_c__readers(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1419,7 +1436,7 @@ static void fold_to_c__readers(fold_to_c__printer *p)
             else fold_to_c__read(p, &operand, item->stage, fold_to_c__reads_vectors(p, call, k));
         }
         if (call->op->kind == FOLD_TO_C__CONV || (call->op->kind == FOLD_TO_C__LINEAR && call->out.rank > 1))
-            made->slack = 1; /* lines end in vectors */
+            made->slack = 1; /* each line ends with a whole vector */
     }
 }
 
@@ -1428,7 +1445,7 @@ static int fold_to_c__room(int count, int block, int slack, int width)
     return count * ((block + width - 1) / width * width) + slack * (width - 1);
 }
 
-/* Tells whether one room is as large as another for vectors of any width. */
+/* Whether the slot is large enough for vectors of any width. */
 static int fold_to_c__holds(const fold_to_c__slot *slot, const fold_to_c__value *v)
 {
     for (int w = 0; w < FOLD_TO_C__WIDTHS; w++)
@@ -1448,8 +1465,8 @@ static fold_to_c__value fold_to_c__value_like(const fold_to_c__slot *slot)
     return v;
 }
 
-/* Tells whether a loop may write a value over one that it is the last to read. Later vectors are read before they are written.
-   The one that is written must be read before, and an element that all of them read must stay. */
+/* Whether a loop may write a value over one that nothing reads later. Each vector must be read before it is
+   written, and an element that every iteration reads may not be overwritten. */
 static int fold_to_c__overwrites(const fold_to_c__printer *p, int value, int read)
 {
     const int stage = p->value[value].made, block = p->value[read].block;
@@ -1468,7 +1485,8 @@ static int fold_to_c__overwrites(const fold_to_c__printer *p, int value, int rea
     return is_made;
 }
 
-/* Gives a value a slot of which no other value is in use: the smallest that holds it, else one that grows, else a new one. */
+/* Gives a value a slot that is free: the smallest that holds it, else one that is enlarged, else a new
+   one. */
 static void fold_to_c__place(fold_to_c__printer *p, int value)
 {
     fold_to_c__value *v = &p->value[value];
@@ -1508,7 +1526,7 @@ static void fold_to_c__slots(fold_to_c__printer *p)
         p->result.work_bytes += sizeof(float) * (size_t)(p->slot[i].count * p->slot[i].block);
 }
 
-/* Chooses the widest vector that pays: half as wide is better where vectors would be half empty. */
+/* Wider vectors are not always faster: if half of their lanes are padding, half the width is better. */
 static void fold_to_c__choose_width(fold_to_c__printer *p)
 {
     double cost[FOLD_TO_C__WIDTHS] = { 0, 0, 0, 0 };
@@ -1543,7 +1561,7 @@ static fold_to_c__string fold_to_c__name_of(const fold_to_c__value *v)
     return fold_to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
 }
 
-/* Finds the weights of a form, or adds them. Those of rows and columns are a part of a parameter. */
+/* Finds these weights, or adds them. */
 static int fold_to_c__weight_of(fold_to_c__printer *p, const fold_to_c__weight *wanted)
 {
     for (size_t i = 0; i < p->n_weights; i++) {
@@ -1556,7 +1574,6 @@ static int fold_to_c__weight_of(fold_to_c__printer *p, const fold_to_c__weight *
     if (added >= 0) p->weight[added] = *wanted;
     return added < 0 ? 0 : added;
 }
-/* Weights of a parameter: rows of so many columns. */
 static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int form, int from, int inner, int columns, int transposed, int block)
 {
     fold_to_c__weight w;
@@ -1571,12 +1588,12 @@ static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int 
     w.param = param;
     if (!fold_param_value(p->m, param))
         fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
-                   "weight '%.60s' is in bytes or halves: print before fold_model_quantize (fold_to_c_desc.bytes makes bytes)",
+                   "weight '%.60s' is quantised; print before fold_model_quantize (for int8 set fold_to_c_desc.bytes)",
                    fold_param_name(p->m, param));
     return fold_to_c__weight_of(p, &w);
 }
 
-/* Where an operand's floats are, as an expression. */
+/* The address of an operand's floats, as an expression. */
 static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to_c__operand *operand)
 {
     const fold_to_c__value *v = &p->value[operand->value];
@@ -1598,7 +1615,7 @@ static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to
     return rest ? fold_to_c__format("%s%s + %d", at.text, more.text, rest) : fold_to_c__format("%s%s", at.text, more.text);
 }
 
-/* An operand's place, of a call that is no loop. */
+/* The address of an operand of a call that is not in a loop of maps. */
 static fold_to_c__string fold_to_c__place_of(fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
     const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, 0);
@@ -1606,7 +1623,7 @@ static fold_to_c__string fold_to_c__place_of(fold_to_c__printer *p, const fold_t
 }
 static int fold_to_c__in_size(const fold_to_c__printer *p, const fold_to_c__call *call, int i) { return fold_to_c__in(p, call, i)->size; }
 
-/* "@PAD(20)", or the number where it is whole vectors of any width. */
+/* "@PAD(20)", or the number itself if it is whole vectors of any width. */
 static fold_to_c__string fold_to_c__padded(int count, int block)
 {
     if (block % 16 == 0) return fold_to_c__format("%d", count * block);
@@ -1639,7 +1656,7 @@ static void fold_to_c__put_comment(fold_to_c__printer *p, const fold_to_c__call 
     fold_to_c__put(p, " */\n");
 }
 
-/* The pointer by which a value is named. */
+/* Declares a value's pointer. */
 static void fold_to_c__declare(fold_to_c__printer *p, int value)
 {
     const fold_to_c__value *v = &p->value[value];
@@ -1649,7 +1666,7 @@ static void fold_to_c__declare(fold_to_c__printer *p, int value)
                   p->desc->state[v->port].name);
 }
 
-/* Zeros behind what was written, where whole vectors are read. */
+/* Zeros after a value that is read in whole vectors. */
 static void fold_to_c__put_rest(fold_to_c__printer *p, const fold_to_c__value *v, int whole)
 {
     if (v->line) return;
@@ -1677,7 +1694,6 @@ static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c_
     return fold_to_c__format("@LOAD(%s + i)", fold_to_c__address(p, &operand).text);
 }
 
-/* Writes a map's text with its operands. */
 static void fold_to_c__put_map(fold_to_c__printer *p, const fold_to_c__op *op, const fold_to_c__string in[3], float number)
 {
     char text[32];
@@ -1724,8 +1740,8 @@ static void fold_to_c__put_loop(fold_to_c__printer *p, int stage)
 
 /* -- products -- */
 
-/* A segment of a product: columns of `to`, in blocks, are `from` and what `inner` values of x add to it, by weights from a
-   row on. */
+/* A segment of a product: the columns of `to`, in blocks, are those of `from` plus the products of `inner`
+   values of x with the weights from `row` on. */
 typedef struct fold_to_c__segment {
     fold_param param;
     int transposed, row, inner, columns, block;
@@ -1733,7 +1749,7 @@ typedef struct fold_to_c__segment {
     const char *to, *from, *x;
 } fold_to_c__segment;
 
-/* Tells whether fold_model_quantize makes bytes of a weight of a linear op, or of a filter of several channels. */
+/* As fold_model_quantize decides for a weight of a linear op, or a filter with several channels. */
 static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param param, int columns)
 {
     const fold_shape shape = fold_param_shape(p->m, param);
@@ -1747,7 +1763,7 @@ static int fold_to_c__segment_weight(fold_to_c__printer *p, const fold_to_c__seg
     return fold_to_c__param_weight(p, s->param, form, whole ? 0 : s->row, whole ? 1 : s->inner, s->columns, s->transposed, s->block);
 }
 
-/* A few columns: each input is followed by zeros up to a multiple of sixteen. */
+/* Few columns: the inputs are padded with zeros to a multiple of sixteen. */
 static void fold_to_c__put_few(fold_to_c__printer *p, const fold_to_c__segment *s)
 {
     const int room = (s->inner + 15) / 16 * 16, weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__COLUMNS);
@@ -1759,7 +1775,7 @@ static void fold_to_c__put_few(fold_to_c__printer *p, const fold_to_c__segment *
     fold_to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", s->to, s->from, s->columns, room, weight);
 }
 
-/* Weights in bytes. Without `is_padded` nothing is written behind the columns: other lines lie there. */
+/* int8 weights. Without `is_padded` nothing is written after the columns, since other lines follow. */
 static void fold_to_c__put_bytes(fold_to_c__printer *p, const fold_to_c__segment *s, int is_padded)
 {
     const int weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__BYTES), units = fold_to_c__segment_weight(p, s, FOLD_TO_C__UNITS);
@@ -1810,7 +1826,7 @@ static void fold_to_c__put_linear(fold_to_c__printer *p, const fold_to_c__call *
 
 /* -- other ops: plain loops over values in memory -- */
 
-/* A value seen as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
+/* A value as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
 typedef struct fold_to_c__axis { int outer, length, inner; } fold_to_c__axis;
 static fold_to_c__axis fold_to_c__around(const fold_shape *shape, int axis)
 {
@@ -1821,7 +1837,7 @@ static fold_to_c__axis fold_to_c__around(const fold_shape *shape, int axis)
     return around;
 }
 
-/* A sum of values that lie side by side: blocks of 512 at most, joined by pairs. `x` names their first. */
+/* A sum of adjacent values, the first of which `x` names: blocks of at most 512, added in pairs. */
 static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, int count)
 {
     int left = 512;
@@ -1837,7 +1853,8 @@ static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, i
     fold_to_c__put(p, ")");
 }
 
-/* A sum of values `inner` apart, from `first` on, 32 at most one after the other. */
+/* A sum of values at distances of `inner`, from `first` on: at most 32 in one chain, chains added in
+   pairs. */
 static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int first, int count, int inner)
 {
     int left = 32;
@@ -1853,7 +1870,7 @@ static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int f
     fold_to_c__put(p, ")");
 }
 
-/* The sum of a line: `x` names its first value. */
+/* `x` names the first value of the line. */
 static void fold_to_c__put_line_sum(fold_to_c__printer *p, const char *x, const fold_to_c__axis *axis)
 {
     if (axis->inner == 1) fold_to_c__put_sum(p, x, 0, axis->length);
@@ -1888,14 +1905,14 @@ static void fold_to_c__put_slice(fold_to_c__printer *p, const fold_to_c__call *c
               whole.length * whole.inner, part);
 }
 
-/* Loops over all elements of a shape, with an index i0, i1, ... for each axis. */
+/* Loops over all elements of a shape, with indices i0, i1, … of its axes. */
 static void fold_to_c__put_nest(fold_to_c__printer *p, const fold_shape *shape)
 {
     fold_to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "",
               shape->rank > 3 ? ", i3" : "");
     for (int k = 0; k < shape->rank; k++) fold_to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
 }
-/* An element's index, from steps for each axis. */
+/* An element's index, from the step of each axis. */
 static fold_to_c__string fold_to_c__index(const fold_shape *shape, const int step[FOLD_TO_C__AXES])
 {
     fold_to_c__string index = fold_to_c__format("0");
@@ -1966,7 +1983,7 @@ static void fold_to_c__put_softmax(fold_to_c__printer *p, const fold_to_c__call 
               axis.length);
 }
 
-/* What a line gives: `x` names its first value, `y` its result. */
+/* The result of a line: `x` names its first value, `y` the result. */
 static void fold_to_c__put_line(fold_to_c__printer *p, const char *name, const fold_to_c__axis *axis)
 {
     const int length = axis->length, inner = axis->inner;
@@ -2024,8 +2041,9 @@ static void fold_to_c__put_cumsum(fold_to_c__printer *p, const fold_to_c__call *
               axis.inner);
 }
 
-/* Prints what makes `factor` the mean square of a row, and `source` the row, without its mean if that is subtracted. A row whose
-   sum or squares leave the range of floats goes through it again, times a power of two, as in fold__standardise of fold.h. */
+/* Prints code that sets `factor` to the mean square of a row and `source` to the row, minus its mean if it is
+   `centred`. If a sum leaves the range of floats, it is repeated with the row times a power of two, as in
+   fold__standardise. */
 static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share, const char *epsilon)
 {
     fold_to_c__put(p, "        {\n        float power = 1.0f;\n        const float *const row = source;\n        for (;;) {\n");
@@ -2079,7 +2097,7 @@ static void fold_to_c__put_matmul(fold_to_c__printer *p, const fold_to_c__call *
               columns);
 }
 
-/* -- windows that move over a grid or a line -- */
+/* -- windows over a grid or a line -- */
 
 typedef struct fold_to_c__filter {
     int height, width, channels, tall, wide, stride, dilation, above, left, lines, columns, outputs;
@@ -2103,7 +2121,7 @@ static fold_to_c__filter fold_to_c__filter_of(const fold_shape *in, const fold_t
     return filter;
 }
 
-/* Taps of one position that lie in x, for filters and pools of single channels. */
+/* The taps of one position that are inside x, for pools and filters of single channels. */
 static void fold_to_c__put_taps(fold_to_c__printer *p, const fold_to_c__call *call, const fold_to_c__filter *filter, const char *begin, const char *tap,
                            const char *end)
 {
@@ -2132,7 +2150,7 @@ static void fold_to_c__put_pool(fold_to_c__printer *p, const fold_to_c__call *ca
                    mean ? end.text : "(void)seen;");
 }
 
-/* A filter that mixes channels: products of patches of x, whose padding is copied. */
+/* A filter that mixes channels is a product of patches of x, which is copied if it is padded. */
 static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *call, const fold_to_c__filter *filter)
 {
     const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across,
@@ -2189,7 +2207,7 @@ static void fold_to_c__put_conv(fold_to_c__printer *p, const fold_to_c__call *ca
     fold_to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
 }
 
-/* -- ops of your own -- */
+/* -- user-defined ops -- */
 
 static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *call)
 {
@@ -2202,7 +2220,7 @@ static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *cal
     }
     fold_to_c__put(p, "        float *own_out = %s;\n", fold_to_c__name_of(&p->value[call->value]).text);
     if (p->desc->print_op(&seen, fold_to_c__bytes, p, p->desc->print_op_user))
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: fold_to_c_desc.print_op does not know it", call->name);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: fold_to_c_desc.print_op refused it", call->name);
     fold_to_c__put(p, "    }\n");
 }
 
@@ -2246,7 +2264,7 @@ static float fold_to_c__param_at(const fold_to_c__printer *p, const fold_to_c__w
     return values[(size_t)column * (size_t)(fold_to_c__size(&shape) / w->columns) + (size_t)row];
 }
 
-/* The largest magnitude of a parameter's column; 0 where fold.h takes it for zeros. */
+/* The largest magnitude in a parameter's column; 0 if fold.h treats the column as zeros. */
 static float fold_to_c__largest_of(const fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
     const fold_shape shape = fold_param_shape(p->m, w->param);
@@ -2262,17 +2280,16 @@ static float fold_to_c__weight_at(const fold_to_c__printer *p, const fold_to_c__
     return fold_to_c__param_at(p, w, w->from + row, column);
 }
 
-/* A weight that is to become bytes, or 0 and an error when it is an infinity or a NaN. */
+/* A value that becomes int8; 0 with an error if it is an infinity or a NaN. */
 static float fold_to_c__finite_at(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
     const float value = fold_to_c__weight_at(p, w, row, column);
     if (value - value == 0.0f) return value;
-    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' has an infinity or a NaN, of which bytes have none",
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' has an infinity or a NaN, which int8 cannot hold",
                w->param.id ? fold_param_name(p->m, w->param) : "a constant");
     return 0.0f;
 }
 
-/* Writes a column in bytes. */
 static void fold_to_c__put_byte_column(fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
     const float largest = fold_to_c__largest_of(p, w, column), factor = largest > 0.0f ? 127.0f / largest : 0.0f;
@@ -2280,7 +2297,7 @@ static void fold_to_c__put_byte_column(fold_to_c__printer *p, const fold_to_c__w
         fold_to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(fold_to_c__finite_at(p, w, row, column) * factor));
 }
 
-/* Writes a run of floats, and zeros up to whole vectors, or to a multiple of sixteen. */
+/* Pads with zeros to whole vectors, or to a multiple of sixteen. */
 static void fold_to_c__put_floats(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column, int count, int down)
 {
     char text[32];
@@ -2299,7 +2316,7 @@ static void fold_to_c__put_weight(fold_to_c__printer *p, int index)
     const int by_columns = w->form == FOLD_TO_C__COLUMNS || is_bytes, room = is_bytes ? w->inner : (w->inner + 15) / 16 * 16;
     fold_to_c__put(p, "/* ");
     fold_to_c__comment(p, w->param.id ? fold_param_name(p->m, w->param) : "a constant");
-    if (w->form == FOLD_TO_C__UNITS) fold_to_c__put(p, ": what 1 stands for in its columns");
+    if (w->form == FOLD_TO_C__UNITS) fold_to_c__put(p, ": scales of its columns");
     else if (w->form != FOLD_TO_C__AS_IS) fold_to_c__put(p, " [%d x %d]", w->inner, w->columns);
     if (w->from) fold_to_c__put(p, ", from row %d on", w->from);
     if (by_columns) fold_to_c__put(p, ", column by column");
@@ -2315,7 +2332,7 @@ static void fold_to_c__put_weight(fold_to_c__printer *p, int index)
     p->result.weight_bytes += p->scanning ? 0 : (is_bytes ? 1 : sizeof(float)) * (size_t)w->inner * (size_t)w->columns;
 }
 
-/* Zeros that fill up parts of n columns to whole vectors. */
+/* Zeros that pad parts of n columns to whole vectors. */
 static void fold_to_c__put_rests(fold_to_c__printer *p)
 {
     int used[16] = { 0 };
@@ -2365,8 +2382,8 @@ static void fold_to_c__put_declarations(fold_to_c__printer *p)
         fold_to_c__put(p, "\n");
     }
     if (fold_to_c__agents(p) > 1)
-        fold_to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", fold_to_c__agents(p));
-    fold_to_c__put(p, "   Other files include it behind #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
+        fold_to_c__put(p, "   A step computes %d agents, which are stored one after another in the arrays and in `s`.\n", fold_to_c__agents(p));
+    fold_to_c__put(p, "   Other files include it after #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
     fold_to_c__put(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     if (desc->n_state) fold_to_c__put(p, "typedef struct @state {\n");
     for (int i = 0; i < desc->n_state; i++) {
@@ -2374,11 +2391,11 @@ static void fold_to_c__put_declarations(fold_to_c__printer *p)
         const int value = p->id[desc->state[i].node.id] - 1, line = p->value[value].line;
         const int room = line ? 2 * fold_to_c__size(&shape) + line : fold_to_c__size(&shape);
         fold_to_c__put(p, "    float %s[%d];\n", desc->state[i].name, room);
-        if (line) fold_to_c__put(p, "    int %s_at; /* where it begins in its room; it moves on by %d */\n", desc->state[i].name, line);
+        if (line) fold_to_c__put(p, "    int %s_at; /* index of its first value; grows by %d a step */\n", desc->state[i].name, line);
         p->result.state_bytes += p->scanning ? 0 : sizeof(float) * (size_t)room;
     }
-    if (desc->n_state) fold_to_c__put(p, "} @state;\n/* Begins anew%s. */\nvoid @reset(@state *s);\n", fold_to_c__agents(p) > 1 ? ", one agent" : "");
-    fold_to_c__put(p, "/* Makes a step. */\nvoid @step(");
+    if (desc->n_state) fold_to_c__put(p, "} @state;\n/* Sets the initial state%s. */\nvoid @reset(@state *s);\n", fold_to_c__agents(p) > 1 ? " of one agent" : "");
+    fold_to_c__put(p, "/* Computes one step. */\nvoid @step(");
     fold_to_c__put_arguments(p);
     fold_to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
 }
@@ -2487,10 +2504,10 @@ static void fold_to_c__plan(fold_to_c__printer *p)
     for (int i = 0; i < desc->n_out + desc->n_state && !p->result.status; i++) {
         const fold_to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
         const fold_shape shape = fold_node_shape(p->f, port->node);
-        if (fold_to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name,
+        if (fold_to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "next of state", port->name,
                          &p->end[i]) &&
             i >= desc->n_out && fold_to_c__size(&shape) != p->end[i].size)
-            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "state '%.60s' has %d floats, and the next %d", port->name, fold_to_c__size(&shape),
+            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "state '%.60s' has %d floats, but its next %d", port->name, fold_to_c__size(&shape),
                        p->end[i].size);
     }
     if (!p->result.status) fold_to_c__mark(p);
@@ -2528,12 +2545,13 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
     p.write = write;
     p.user = user;
     p.stopped = !write;
-    if (!f || !desc) fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "no context, or no desc");
+    if (!f || !desc) fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "f or desc is NULL");
     else fold_to_c__check_names(&p);
     const fold_status seen = p.result.status ? FOLD_OK : fold_ctx_visit(f, fold_to_c__see, &p);
     if (seen) fold_to_c__fail(&p, seen, "the recording cannot be visited");
     if (!p.result.status) fold_to_c__plan(&p);
-    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) fold_to_c__put_file(&p); /* first it finds what is called */
+    /* the first pass finds the helpers */
+    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) fold_to_c__put_file(&p);
     if (p.stopped) fold_to_c__fail(&p, FOLD_IO, "the writer stopped");
     fold_to_c__free(&p);
     return p.result;
