@@ -101,16 +101,18 @@ FOLD_API fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc);
 #endif
 /* Opens a file in memory, which may be freed when the call returns. */
-FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc);
+FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
+                                          const fold_onnx_desc *desc);
 /* Writes an .onnx file again with the current values of its weights, so that PyTorch or ONNX Runtime can read
    what was trained here. All other bytes stay the same. The file must have been opened in m with the same
    desc. Returns the model's status. Errors: a weight that has changed is not stored in the file itself as
    float32, or has two parameters, such as a matrix and its transpose, that were trained to different
    values. */
-FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
-                              fold_writer *write, void *writer);
+FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
+                                       const fold_onnx_desc *desc, fold_writer *write, void *writer);
 #ifndef FOLD_NO_STDIO
-FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, const fold_onnx_desc *desc);
+FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
+                                    const fold_onnx_desc *desc);
 #endif
 /* Frees o. Call it after freeing the contexts that recorded it, and before freeing the model. NULL is
    fine. */
@@ -142,7 +144,7 @@ typedef struct fold_onnx_value {
    drawing it for lists is an error. Two threads must not record the same o at once. Errors, set on the
    context: a name that is not in the file, a missing input. */
 FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
-                             fold_random *chance, fold_onnx_value *out, int n_out);
+                                      fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
 /* Prints the user-defined ops of fold_onnx_record: use it as print_op of a fold_to_c_desc
    (examples/fold_to_c.h). Returns 1 for an op that it cannot print, such as Erf. */
@@ -1603,7 +1605,7 @@ static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
         if (fold_onnx__has_in(o, i + 1) && !fold_onnx__scalar(o, o->node.in[i + 1], &bound[i]))
             return FOLD_ONNX__REFUSE(o, "a bound that is not constant");
     if (!(bound[0] <= bound[1]) || bound[0] == (double)INFINITY || bound[1] == -(double)INFINITY)
-        return FOLD_ONNX__REFUSE(o, "the lower bound is above the upper");
+        return FOLD_ONNX__REFUSE(o, "no value is between %g and %g", bound[0], bound[1]);
     return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
 }
 

@@ -45,26 +45,31 @@ typedef struct fold_rl_step { fold_node actor, critic; fold_state state; } fold_
 
 /* Like fold_dense_new, but W is initialised orthogonal times `scale`: 0.01 gives an actor that begins with
    nearly equal chances, 1 suits a critic, and the square root of 2 hidden layers. */
-FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale);
+FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs,
+                                      fold_activation activation, float scale);
 /* Makes a policy: an encoder with one tanh layer [inputs x width], a memory of `width` made by `make`, such
    as fold_lstm_new (NULL: no memory), an actor of scale 0.01 with `actions` values, and a critic. Parameters
    are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
-FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions);
+FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
+                                           int inputs, int width, int actions);
 /* Makes the cell of a policy whose other members you have set, with any calls of fold.h or fold_torch.h. */
 FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
 /* Records a step as one call. Without a memory `state` is not used, and the state returned is null. */
-FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state);
+FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x,
+                                           fold_state state);
 
 /* ---- log-probabilities in plain floats ---- */
 
 /* The same, up to rounding, as fold_gaussian_log_prob and fold_gaussian_entropy. All arrays have n values. */
-FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
+FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation,
+                                         int n);
 FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n);
 /* The log-probability of the action tanh(x) with x drawn from normal distributions: that of x, minus the sum
    of log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al. 2018, appendix C). Its entropy has
    no formula; the mean of minus the log-probability over many draws estimates it. fold_rl_squashed records
    the log-probability as a node. */
-FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n);
+FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation,
+                                         int n);
 FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
 
 /* ---- the mean and deviation of observations ---- */
@@ -83,10 +88,12 @@ typedef struct fold_rl_moments {
 FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite or
    outside [-1e18, 1e18], whose square a float could not hold; then nothing changes. */
-FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows);
+FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values,
+                                         int rows);
 /* Normalises rows of observations in place and returns 1. It returns 0 and changes nothing if there is no
    array or model, if epsilon_inside or epsilon_outside is negative or not finite, or clip is not finite. */
-FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows);
+FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values,
+                                   int rows);
 /* Makes moments from NAME._mean and NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization saves them,
    with epsilon_outside 0.01 and no clip. The file's count and _std are not used: the moments count as 2^20
    rows, whatever is added later. Errors are set on the model. */
@@ -108,8 +115,8 @@ typedef struct fold_rl_episodes {
        advantage[t] = d[t] + discount trace advantage[t + 1], target[t] = advantage[t] + value[t]
    target may be NULL. Errors, set on the model: a discount or trace outside [0, 1]; a reward or value that is
    not finite, whose episode and step the message names. Then nothing is written. */
-FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage,
-                               float *target);
+FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace,
+                                        float *advantage, float *target);
 /* Shifts and scales n values to mean 0 and deviation 1, as PPO does with advantages, and returns 1. A single
    value becomes 0. It returns 0 and changes nothing if a value is not finite or there is no array. */
 FOLD_API int fold_rl_standardize(float *values, int n);
@@ -117,13 +124,13 @@ FOLD_API int fold_rl_standardize(float *values, int n);
 /* The loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the policy as it
    is now; `steps` has arrays of n values from when the steps were taken, which must stay until
    fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) and a = advantage, a step's loss is
-       value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy
+     value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy
    entropy may be a single node, which then counts n times. Errors, set on the context: clip is not above 0, a
    share is not finite, or a list does not have n rows; the message says which. */
 typedef struct fold_rl_ppo { float clip, value_share, entropy_share; } fold_rl_ppo;
 typedef struct fold_rl_steps { const float *old_log_prob, *advantage, *target; int n; } fold_rl_steps;
-FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
-                           fold_node value);
+FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps,
+                                    fold_node log_prob, fold_node entropy, fold_node value);
 #endif
 
 #ifdef __cplusplus

@@ -85,7 +85,8 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
    before it:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
-FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation);
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
+                                   fold_activation activation);
 /* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d, whose running statistics are folded
    into gain and bias (FOLD_NORM_FIXED). epsilon 0 is PyTorch's default: 1e-5, or 1.1920929e-7 for RMSNorm.
    The file does not contain epsilon, and nothing in it distinguishes nn.GroupNorm from nn.LayerNorm, or
@@ -107,24 +108,25 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
 /* Reads nn.TransformerEncoderLayer; the layers of an nn.TransformerEncoder are named "layers.0" and so on. If
    width or inner in desc is 0, it is taken from the file. PyTorch's "gelu" is FOLD_ACT_GELU. activation,
    norm_first and epsilon are not in the file. */
-FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
+                                                 const fold_transformer_desc *desc);
 /* Reads nn.TransformerEncoder, with its final norm if there is one, into your array `layer` of `room` layers,
    which must stay as long as the encoder. desc applies to all layers. The final norm gets PyTorch's default
    epsilon, whatever the layers have; if yours differs, set norm.epsilon of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
-                                const fold_transformer_desc *desc);
+                                         const fold_transformer_desc *desc);
 
 /* ---- writing files for PyTorch; raw floats, both ways ----
    You list layers of the model, by kind and name, in the order of your nn.Module. They were read with the
    calls above, or made with fold_dense_new and the other layer constructors, which determine the sizes:
 
-       static const fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
-       fold_torch_save(m, "net.safetensors", layers, 2);              // net.load_state_dict(load_file("net.safetensors"))
-       fold_torch_load_raw(m, "net.bin", layers, 2);                  // all floats of net.parameters(), one after the other
+       fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
+       fold_torch_save(m, "net.safetensors", layers, 2);  // net.load_state_dict(load_file("net.safetensors"))
+       fold_torch_load_raw(m, "net.bin", layers, 2);      // all floats of net.parameters(), in order
 
-   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and order
-   of gates. If fold.h has one bias for PyTorch's two, it is written as the first, with zeros as the second; when
-   loading, the two are added. */
+   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and
+   order of gates. If fold.h has one bias for PyTorch's two, it is written as the first, with zeros as the
+   second; when loading, the two are added. */
 enum {
     FOLD_TORCH_PARAM,       /* a parameter, unchanged, under its own name */
     FOLD_TORCH_EMBEDDING,   /* a table */
@@ -156,22 +158,27 @@ FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fol
 /* The same for the current gradients of m, under the same names and in the same shapes: what PyTorch has in
    p.grad of net.named_parameters(). Where fold.h has one bias for two, both get its gradient. Frozen
    parameters get zeros. A batch norm's gradients are those of the module that fold_torch_export writes. */
-FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
+                                             int n);
 #endif
 /* Loads n layers from consecutive floats without names, such as an array in a C export. Errors: too few or
    too many floats, or m has no such layer. Then nothing changes. */
-FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n);
+FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
+                                                const fold_torch_layer *layers, int n);
 #ifndef FOLD_NO_STDIO
 /* The same from a file of little-endian floats, such as a .bin of PufferLib. FOLD_IO: it cannot be read. */
-FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n);
 /* Writes such a file. FOLD_IO: it cannot be written. */
-FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n);
 #ifndef FOLD_INFERENCE
 /* Writes n layers to a safetensors file, with fold_torch_export and fold_model_save. The temporary model uses
    m's allocator. Returns the status of m. */
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
 /* The same for their gradients. Call it after fold_backward, before an optimiser's step clears them. */
-FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                           int n);
 #endif
 #endif
 
