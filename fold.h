@@ -25273,8 +25273,8 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* How many of the rows of a step (of its work, in sums) are estimated to fit into ns. Enough to make progress
-   are always returned, however short the time. */
+/* How many of the rows of a step (in sums: how much work) are estimated to fit into ns; at least enough to
+   make progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25296,7 +25296,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* corrected by a factor, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learnt by a factor, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -26308,8 +26308,8 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
         fold__fail(f, FOLD_BAD_STATE, "index_ref: not possible with dedupe, which merges equal lookups");
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "index_ref: node %u (%s) has no index; [list_]lookup, pick, softmax_xent, hinge and "
-                   "choice_xent have",
+                   "index_ref: node %u (%s) has no index; [list_]lookup, pick, softmax_xent, hinge, "
+                   "choice_xent have one",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (count != (int)fold__n_indices(f, &ref))
         fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which needs %d", count,
@@ -26383,8 +26383,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: not possible with dedupe, which merges equal attentions");
     else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "edges_ref: node %u (%s) has no edges; list_attention_to and list_attention_weights_to "
-                   "have",
+                   "edges_ref: node %u (%s) has no edges; list_attention_to and list_attention_weights_to do",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u (%s) has already been run, or has an edges_ref",
@@ -26468,7 +26467,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* `why` is used if a run has finished since the reset; otherwise that is the reason. */
+/* `why` is the reason unless a run is unfinished, or there was none. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->begun || fold__is_interrupted(f))
@@ -28543,7 +28542,7 @@ static int fold__same_producer(const fold__producer *one, const fold__producer *
     return one->name == other->name && one->out == other->out;
 }
 
-/* What makes one operand, over all calls of a batch. Three are shown; a fourth means that there are more. */
+/* The producers of one operand over all calls of a batch. Three are shown; a fourth stands for more. */
 typedef struct fold__producers {
     fold__producer seen[4];
     int count;

@@ -488,7 +488,7 @@ static void choices_again(void)
         fold_ctx_reset(f);
         const fold_node edges = fold_list_input(f, x, ROWS, fold_shape1(1));
         fold_index_ref(f, fold_list_choice_xent_to(f, edges, each, to, ROWS, 2), each, 2);
-        CHECK_TEXT(fold_ctx_message(f), "(list_softmax_xent) has no index; [list_]lookup, pick, softmax_xent, hinge and choice_xent have");
+        CHECK_TEXT(fold_ctx_message(f), "(list_softmax_xent) has no index; [list_]lookup, pick, softmax_xent, hinge, choice_xent have one");
         fold_ctx_free(f);
         fold_ctx_free(g);
         fold_model_free(n.m);
