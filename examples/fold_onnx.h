@@ -2256,7 +2256,7 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
     s.number[1] = l.outer;
     s.number[2] = l.count;
     if (o->version < 7 || fold_onnx__whole(o, "spatial", 1) != 1)
-        return FOLD_ONNX__REFUSE(o, "the form of opset %d, or one that is not spatial", o->version);
+        return FOLD_ONNX__REFUSE(o, "opset %d, or spatial=0, is not supported", o->version);
     s.number[0] = fold_onnx__whole(o, "training_mode", o->version < 14 && o->node.n_out > 1) != 0;
     s.real[0] = fold_onnx__epsilon(o);
     s.real[1] = fold_onnx__real(o, "momentum", 0.9f);
@@ -2662,7 +2662,7 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
    changed, and versions that only allow more types or negative axes.
      Softmax, LogSoftmax      before 13 all axes from `axis` on count as one, and `axis` is 1; then -1, one axis
      BatchNormalization       7, 8: `spatial`, which must be 1. 7 to 13: more than one output means training;
-                              then `training_mode`. Before 7 `is_test`: refused
+                              then `training_mode`. Before 7: refused
      Clip                     before 11 bounds are attributes, then inputs
      Pad                      before 11 pads and value are attributes, then inputs; 18: axes. Mode: constant only
      Slice                    before 10 attributes, then inputs, with steps
