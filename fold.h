@@ -29118,8 +29118,8 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
         const char *name = fold__params(m)[index].name;
         const fold__param_data *in_bytes = fold__scales_of(m, name);
         if (in_bytes)
-            fold__fail_in(error, FOLD_BAD_ARGUMENT,
-                          "save: the name '%s' is taken by the scales of '%s'", name, in_bytes->name);
+            fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: the name '%s' is taken by the scales of '%s'",
+                          name, in_bytes->name);
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
@@ -30095,8 +30095,7 @@ static int fold__load_rule(fold__file *file)
         file->n_steps = file->n_steps * 10 + (uint64_t)(from[digits] - '0');
     if (file->rule < FOLD__RULE_COUNT && digits && !from[digits])
         return 1;
-    return fold__load_fail(file, FOLD_IO,
-                           "load: the metadata's `optimizer` or `steps` are not from fold.h");
+    return fold__load_fail(file, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not from fold.h");
 }
 
 static int fold__is_wanted(const fold__tensor *tensor) { return tensor->param || tensor->of_bytes; }

@@ -195,6 +195,7 @@ static fold_fit__memory fold_fit__take(const fold_model *m, size_t count, size_t
     if (count && count <= SIZE_MAX / size) taken.data = (memory.alloc)(taken.size, 64, memory.user);
     return taken;
 }
+
 static void fold_fit__give(const fold_model *m, fold_fit__memory taken)
 {
     const fold_memory memory = fold_model_memory(m);
@@ -239,15 +240,19 @@ typedef struct fold_fit__setting {
 
 static int fold_fit__setting_ok(fold_ctx *f, const fold_fit__setting *it)
 {
-    const char *message = it->is_whole ? "fit: %s%s is %.0f, must be in [%.0f, %.0f%c" : "fit: %s%s is %g, must be in [%g, %g%c";
-    if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high)) return 1;
-    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, message, it->owner, it->name, it->value, it->low, it->high, it->is_open ? ')' : ']');
+    const char *message = it->is_whole ? "fit: %s%s is %.0f, must be in [%.0f, %.0f%c"
+                                       : "fit: %s%s is %g, must be in [%g, %g%c";
+    if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high))
+        return 1;
+    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, message, it->owner, it->name, it->value, it->low, it->high,
+                          it->is_open ? ')' : ']');
 }
 
 static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!fold_fit__setting_ok(f, &settings[i])) return 0;
+        if (!fold_fit__setting_ok(f, &settings[i]))
+            return 0;
     return 1;
 }
 
@@ -296,10 +301,13 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
         { "rates.", "every", (double)desc->rates.every, 0, inf, 1, 1 },
         { "rates.", "factor", (double)desc->rates.factor, 0, inf, 0, 1 },
     };
-    if (!desc->loss) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: loss is NULL");
+    if (!desc->loss)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: loss is NULL");
     if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
-        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one of sgd, adagrad, rmsprop and adam must be set");
-    return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) && fold_fit__optimiser_ok(desc);
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT,
+                              "fit: exactly one of sgd, adagrad, rmsprop and adam must be set");
+    return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) &&
+           fold_fit__optimiser_ok(desc);
 }
 
 #ifndef FOLD_NO_STDIO
@@ -310,13 +318,15 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
    overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
 enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* bytes of the head; config begins before its end */
-static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"", fold_fit__digits[] = "0123456789abcdef";
+static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"",
+                  fold_fit__digits[] = "0123456789abcdef";
 
 /* Reads the beginning of a file as a text that ends in zeros. The first 8 bytes are the header's length. */
 static void fold_fit__read_head(FILE *file, char head[FOLD_FIT__HEAD + 1])
 {
     memset(head, 0, FOLD_FIT__HEAD + 1);
-    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FOLD_FIT__HEAD - 8, file)) head[8] = 0;
+    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FOLD_FIT__HEAD - 8, file))
+        head[8] = 0;
 }
 
 /* Returns 0 if the file cannot be written. */
@@ -325,13 +335,16 @@ static int fold_fit__write_note(const char *path, const char *note, int has_conf
     char head[FOLD_FIT__HEAD + 1], text[FOLD_FIT__BLANKS + 32];
     const size_t room = sizeof fold_fit__config - 1 + FOLD_FIT__BLANKS;
     FILE *file = fopen(path, "r+b");
-    if (!file) return 0;
+    if (!file)
+        return 0;
     fold_fit__read_head(file, head);
     const char *at = strstr(head + 8, fold_fit__config);
     memset(text, ' ', room);
     memcpy(text, fold_fit__note, sizeof fold_fit__note - 1);
     memcpy(text + sizeof fold_fit__note - 1, note, strlen(note));
-    if (has_config) memcpy(text + room - sizeof fold_fit__config, "\"", 1), memcpy(text + room - sizeof fold_fit__config + 1, fold_fit__config, sizeof fold_fit__config - 1);
+    if (has_config)
+        memcpy(text + room - sizeof fold_fit__config, "\"", 1),
+            memcpy(text + room - sizeof fold_fit__config + 1, fold_fit__config, sizeof fold_fit__config - 1);
     int done = at && !fseek(file, (long)(at - head), SEEK_SET) && fwrite(text, 1, room, file) == room;
     done = !fclose(file) && done;
     return done;
@@ -351,8 +364,8 @@ static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT
 {
     uint64_t bits;
     memcpy(&bits, &report->best, sizeof bits);
-    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %08x%08x, %g", report->best_epoch, (unsigned)(bits >> 32), (unsigned)bits,
-                     report->best);
+    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %08x%08x, %g", report->best_epoch,
+                     (unsigned)(bits >> 32), (unsigned)bits, report->best);
 }
 
 /* Returns 0 if the file has no note. */
@@ -362,16 +375,21 @@ static int fold_fit__read_note(const char *path, fold_fit_report *report)
     FILE *file = fopen(path, "rb");
     uint64_t bits = 0;
     int epoch = 0, digits = 0;
-    if (!file) return 0;
+    if (!file)
+        return 0;
     fold_fit__read_head(file, head);
     fclose(file);
     const char *at = strstr(head + 8, fold_fit__note);
-    if (!at || strncmp(at += sizeof fold_fit__note - 1, "epoch ", 6)) return 0;
-    for (at += 6; *at >= '0' && *at <= '9' && epoch < INT_MAX / 10; at++) epoch = 10 * epoch + (*at - '0');
-    if (strncmp(at, ", ", 2)) return 0;
+    if (!at || strncmp(at += sizeof fold_fit__note - 1, "epoch ", 6))
+        return 0;
+    for (at += 6; *at >= '0' && *at <= '9' && epoch < INT_MAX / 10; at++)
+        epoch = 10 * epoch + (*at - '0');
+    if (strncmp(at, ", ", 2))
+        return 0;
     for (at += 2; digits < 16; digits++, at++) {
         const char *digit = *at ? strchr(fold_fit__digits, *at) : NULL;
-        if (!digit) return 0;
+        if (!digit)
+            return 0;
         bits = bits << 4 | (uint64_t)(digit - fold_fit__digits);
     }
     memcpy(&report->best, &bits, sizeof bits);
@@ -393,9 +411,11 @@ static void fold_fit__read_best(fold_fit__training *training)
         const fold_tensor tensor = fold_tensors_at(file, index);
         const float *from = fold_param_value(m, param);
         size_t count = 1;
-        for (int axis = 0; axis < shape.rank; axis++) count *= (size_t)shape.dim[axis];
+        for (int axis = 0; axis < shape.rank; axis++)
+            count *= (size_t)shape.dim[axis];
         there = from && index >= 0 && !strcmp(tensor.dtype, "F32") && tensor.count == count;
-        if (there) fold_tensors_read(file, index, 0, count, (float *)training->values.data + (from - values), 1);
+        if (there)
+            fold_tensors_read(file, index, 0, count, (float *)training->values.data + (from - values), 1);
     }
     fold_tensors_close(file);
     training->has_kept = there;
@@ -406,13 +426,18 @@ static void fold_fit__read_best(fold_fit__training *training)
 static int fold_fit__start_files(fold_fit__training *training)
 {
     const fold_fit_desc *desc = &training->desc;
-    const char *path = desc->best_path ? desc->best_path : desc->last_path, *config = desc->config ? desc->config : "";
-    if (!path) return 1;
+    const char *path = desc->best_path ? desc->best_path : desc->last_path,
+               *config = desc->config ? desc->config : "";
+    if (!path)
+        return 1;
     training->config = fold_fit__take(training->model, strlen(config) + FOLD_FIT__BLANKS + 1, 1);
-    if (!training->config.data) return fold_fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
+    if (!training->config.data)
+        return fold_fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
     memset(training->config.data, ' ', FOLD_FIT__BLANKS);
     memcpy((char *)training->config.data + FOLD_FIT__BLANKS, config, strlen(config) + 1);
-    if (desc->first_epoch && fold_fit__read_note(path, &training->report) && desc->best_path && training->values.data) fold_fit__read_best(training);
+    if (desc->first_epoch && fold_fit__read_note(path, &training->report) && desc->best_path &&
+        training->values.data)
+        fold_fit__read_best(training);
     return !fold_fit__broken(desc->ctx);
 }
 #endif
@@ -424,8 +449,10 @@ static int fold_fit__start(fold_fit__training *training)
     const int samples = training->desc.samples, batch = training->desc.batch;
     int values = 0;
     fold_ctx_reset(f);
-    if (fold_fit__broken(f) || !fold_fit__desc_ok(&training->desc)) return 0;
-    if (training->desc.keep_best) fold_model_values(m, &values);
+    if (fold_fit__broken(f) || !fold_fit__desc_ok(&training->desc))
+        return 0;
+    if (training->desc.keep_best)
+        fold_model_values(m, &values);
     training->orders = fold_fit__take(m, (size_t)samples, sizeof *training->order);
     training->losses = fold_fit__take(m, (size_t)(batch < samples ? batch : samples), sizeof *training->loss);
     training->values = fold_fit__take(m, (size_t)values, sizeof(float));
@@ -434,7 +461,8 @@ static int fold_fit__start(fold_fit__training *training)
     training->order = (int *)training->orders.data;
     training->loss = (fold_node *)training->losses.data;
 #ifndef FOLD_NO_STDIO
-    if (!fold_fit__start_files(training)) return 0;
+    if (!fold_fit__start_files(training))
+        return 0;
 #endif
     fold_grads_clear(m);
     return 1;
@@ -452,8 +480,10 @@ static uint64_t fold_fit__mix(uint64_t bits) /* the finaliser of splitmix64 (Ste
 static void fold_fit__shuffle(fold_fit__training *training)
 {
     fold_random random = { training->desc.seed ^ fold_fit__mix((uint64_t)training->report.epoch + 1), 0 };
-    for (int i = 0; i < training->desc.samples; i++) training->order[i] = i;
-    if (!training->desc.in_order) fold_random_shuffle(&random, training->desc.samples, training->order);
+    for (int i = 0; i < training->desc.samples; i++)
+        training->order[i] = i;
+    if (!training->desc.in_order)
+        fold_random_shuffle(&random, training->desc.samples, training->order);
 }
 
 static uint64_t fold_fit__now(void)
@@ -472,8 +502,10 @@ static float fold_fit__factor(const fold_fit__training *training, int first)
     const uint64_t batches = ((uint64_t)training->desc.samples - 1) / (uint64_t)batch + 1;
     const uint64_t epochs = (uint64_t)training->desc.first_epoch + (uint64_t)training->desc.epochs;
     fold_rates rates = training->desc.rates;
-    if (!rates.steps) rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
-    if (!rates.every) rates.every = (int)batches;
+    if (!rates.steps)
+        rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
+    if (!rates.every)
+        rates.every = (int)batches;
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
 
@@ -489,11 +521,12 @@ static void fold_fit__diverged(fold_fit__training *training, int first, int coun
     for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         const float loss = fold_scalar(f, training->loss[i]);
         if (!fold_finite(&loss, 1))
-            fold_fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s", training->order[first + i], epoch,
-                      loss != loss ? "NaN" : "infinite");
+            fold_fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s",
+                           training->order[first + i], epoch, loss != loss ? "NaN" : "infinite");
     }
     if (!fold_fit__broken(f))
-        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d in epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
+        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d in epoch %d is infinite or NaN", what,
+                       first, first + count - 1, epoch);
 }
 
 /* Returns 0 if the norm of the gradients is not finite. */
@@ -510,7 +543,10 @@ static fold_status fold_fit__step(fold_fit__training *training, float factor)
     fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
     fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
     fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
-    float *rate = desc->sgd ? &sgd.rate : desc->adagrad ? &adagrad.rate : desc->rmsprop ? &rmsprop.rate : &adam.rate;
+    float *rate = desc->sgd       ? &sgd.rate
+                  : desc->adagrad ? &adagrad.rate
+                  : desc->rmsprop ? &rmsprop.rate
+                                  : &adam.rate;
     *rate *= factor;
     training->report.rate_factor = (double)factor;
     return desc->sgd       ? fold_sgd_step(training->model, &sgd)
@@ -520,7 +556,8 @@ static fold_status fold_fit__step(fold_fit__training *training, float factor)
 }
 
 /* Returns the loss times the sample's weight, and adds the weight to *weights. */
-static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss, double *weights)
+static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss,
+                                 double *weights)
 {
     fold_ctx *f = training->desc.ctx;
     const float weight = training->desc.weight(sample, training->desc.user);
@@ -534,7 +571,9 @@ static int fold_fit__batch(fold_fit__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
     double weights = training->desc.weight ? 0 : (double)count;
-    const uint64_t start = fold_fit__now(), salt = fold_fit__mix(training->desc.seed + fold_fit__mix((uint64_t)training->report.epoch));
+    const uint64_t start = fold_fit__now(),
+                   salt =
+                       fold_fit__mix(training->desc.seed + fold_fit__mix((uint64_t)training->report.epoch));
     fold_ctx_reset(f);
     for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         const int sample = training->order[first + i];
@@ -546,36 +585,45 @@ static int fold_fit__batch(fold_fit__training *training, int first, int count)
             training->loss[i] = fold_fit__weigh(training, sample, training->loss[i], &weights);
     }
     if (!fold_fit__broken(f) && !(weights > 0))
-        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d in epoch %d are 0", first, first + count - 1,
-                  training->report.epoch);
-    if (fold_fit__broken(f)) return 0;
-    const fold_node mean = training->desc.weight ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
-                                                 : fold_mean_n(f, training->loss, count);
-    if (fold_backward(f, mean)) return 0;
+        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d in epoch %d are 0", first,
+                       first + count - 1, training->report.epoch);
+    if (fold_fit__broken(f))
+        return 0;
+    const fold_node mean = training->desc.weight
+                               ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
+                               : fold_mean_n(f, training->loss, count);
+    if (fold_backward(f, mean))
+        return 0;
     const double loss = (double)fold_scalar(f, mean);
     training->sum += loss * weights;
     training->weights += weights;
     if (!fold_fit__is_finite(loss) || !fold_fit__clip(training)) {
-        fold_fit__diverged(training, first, count, fold_fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
+        fold_fit__diverged(training, first, count,
+                           fold_fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
         return 0;
     }
-    if (fold_fit__step(training, fold_fit__factor(training, first))) return 0;
+    if (fold_fit__step(training, fold_fit__factor(training, first)))
+        return 0;
     training->ns += fold_fit__now() - start;
     training->report.trained = first + count;
     training->report.loss = training->sum / training->weights;
-    training->report.per_second = training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
+    training->report.per_second =
+        training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
     return 1;
 }
 
 #ifndef FOLD_NO_STDIO
-static fold_status fold_fit__save_with(const fold_fit__training *training, const char *path, int state, const char *config)
+static fold_status fold_fit__save_with(const fold_fit__training *training, const char *path, int state,
+                                       const char *config)
 {
     fold_save_desc desc = fold_save_desc_default();
     desc.state = state;
     desc.config = config;
     const fold_status status = fold_model_save(training->model, path, &desc);
-    if (!status) return FOLD_OK;
-    return fold_model_fail(training->model, status, fold_model_message(training->model)); /* ends the training */
+    if (!status)
+        return FOLD_OK;
+    return fold_model_fail(training->model, status,
+                           fold_model_message(training->model)); /* ends the training */
 }
 
 /* If the file cannot be opened again for the note, it is saved once more without one. */
@@ -584,9 +632,13 @@ static void fold_fit__save(const fold_fit__training *training, const char *path,
     const char *config = training->desc.config;
     const int has_best = training->report.best_epoch >= 0;
     char note[FOLD_FIT__BLANKS];
-    if (!path || fold_fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) || !has_best) return;
+    if (!path ||
+        fold_fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) ||
+        !has_best)
+        return;
     fold_fit__put_note(&training->report, note);
-    if (!fold_fit__write_note(path, note, config && *config)) fold_fit__save_with(training, path, state, config);
+    if (!fold_fit__write_note(path, note, config && *config))
+        fold_fit__save_with(training, path, state, config);
 }
 #endif
 
@@ -599,7 +651,9 @@ static int fold_fit__is_better(const fold_fit__training *training, double than)
 static void fold_fit__keep(fold_fit__training *training)
 {
     const double metric = training->report.metric;
-    if (!training->values.data || (training->has_kept ? !fold_fit__is_better(training, training->kept) : metric != metric)) return;
+    if (!training->values.data ||
+        (training->has_kept ? !fold_fit__is_better(training, training->kept) : metric != metric))
+        return;
     memcpy(training->values.data, fold_model_values(training->model, NULL), training->values.size);
     training->has_kept = 1;
     training->kept = metric;
@@ -609,21 +663,32 @@ static void fold_fit__keep(fold_fit__training *training)
 static int fold_fit__epoch_end(fold_fit__training *training)
 {
     fold_fit_report *report = &training->report;
-    report->metric = training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
+    report->metric =
+        training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
     report->epoch_end = 1;
-    if (fold_fit__broken(training->desc.ctx)) return 0;
-    const int better = report->best_epoch < 0 ? report->metric == report->metric : fold_fit__is_better(training, report->best);
-    if (better) report->best = report->metric;
-    if (better) report->best_epoch = report->epoch;
+    if (fold_fit__broken(training->desc.ctx))
+        return 0;
+    const int better = report->best_epoch < 0 ? report->metric == report->metric
+                                              : fold_fit__is_better(training, report->best);
+    if (better)
+        report->best = report->metric;
+    if (better)
+        report->best_epoch = report->epoch;
     fold_fit__keep(training);
 #ifndef FOLD_NO_STDIO
-    if (better) fold_fit__save(training, training->desc.best_path, 0);
-    if (!fold_fit__broken(training->desc.ctx)) fold_fit__save(training, training->desc.last_path, 1);
+    if (better)
+        fold_fit__save(training, training->desc.best_path, 0);
+    if (!fold_fit__broken(training->desc.ctx))
+        fold_fit__save(training, training->desc.last_path, 1);
 #endif
-    if (fold_fit__broken(training->desc.ctx)) return 0;
-    const int since = report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
-    if (training->desc.patience && since >= training->desc.patience) report->ended = FOLD_FIT_PATIENCE;
-    if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended) report->ended = FOLD_FIT_PROGRESS;
+    if (fold_fit__broken(training->desc.ctx))
+        return 0;
+    const int since =
+        report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
+    if (training->desc.patience && since >= training->desc.patience)
+        report->ended = FOLD_FIT_PATIENCE;
+    if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended)
+        report->ended = FOLD_FIT_PROGRESS;
     return !report->ended;
 }
 
@@ -636,8 +701,10 @@ static int fold_fit__epoch(fold_fit__training *training)
     fold_fit__shuffle(training);
     for (int first = 0, count; first < samples; first += count) {
         count = batch < samples - first ? batch : samples - first;
-        if (!fold_fit__batch(training, first, count)) return 0;
-        if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user)) continue;
+        if (!fold_fit__batch(training, first, count))
+            return 0;
+        if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user))
+            continue;
         training->report.ended = FOLD_FIT_PROGRESS;
         return 0;
     }
@@ -660,11 +727,14 @@ static void fold_fit__end(fold_fit__training *training)
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
 {
     fold_fit__training training;
-    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    if (!desc || !desc->ctx)
+        return FOLD_BAD_ARGUMENT;
     memset(&training, 0, sizeof training);
     training.desc = *desc;
-    if (!training.desc.batch) training.desc.batch = FOLD_FIT__BATCH;
-    if (!training.desc.epochs) training.desc.epochs = FOLD_FIT__EPOCHS;
+    if (!training.desc.batch)
+        training.desc.batch = FOLD_FIT__BATCH;
+    if (!training.desc.epochs)
+        training.desc.epochs = FOLD_FIT__EPOCHS;
     training.model = fold_ctx_model(desc->ctx);
     training.report.epoch = training.desc.first_epoch;
     training.report.best_epoch = -1;
@@ -672,12 +742,16 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
     const int started = fold_fit__start(&training);
     for (int i = 0; started && i < training.desc.epochs; i++) {
         training.report.epoch = training.desc.first_epoch + i;
-        if (!fold_fit__epoch(&training)) break;
+        if (!fold_fit__epoch(&training))
+            break;
     }
-    if (fold_fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED) training.report.ended = FOLD_FIT_ERROR;
-    if (fold_fit__broken(desc->ctx) && started && desc->progress) desc->progress(&training.report, desc->user);
+    if (fold_fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED)
+        training.report.ended = FOLD_FIT_ERROR;
+    if (fold_fit__broken(desc->ctx) && started && desc->progress)
+        desc->progress(&training.report, desc->user);
     fold_fit__end(&training);
-    if (report) *report = training.report;
+    if (report)
+        *report = training.report;
     return fold_ctx_status(desc->ctx);
 }
 #endif /* FOLD_INFERENCE */
@@ -693,10 +767,15 @@ FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void)
 
 static int fold_fit__predict_ok(const fold_fit_predict_desc *desc)
 {
-    if (!desc->record) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: record is NULL");
-    if (!desc->take) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: take is NULL");
-    if (desc->samples < 0) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)", desc->samples);
-    return desc->batch >= 0 || fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: batch is %d, must be in [0, inf)", desc->batch);
+    if (!desc->record)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: record is NULL");
+    if (!desc->take)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: take is NULL");
+    if (desc->samples < 0)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)",
+                              desc->samples);
+    return desc->batch >= 0 || fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT,
+                                              "predict: batch is %d, must be in [0, inf)", desc->batch);
 }
 
 static int fold_fit__predict_batch(const fold_fit_predict_desc *desc, int first, int count, fold_node *output)
@@ -706,25 +785,34 @@ static int fold_fit__predict_batch(const fold_fit_predict_desc *desc, int first,
     for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         output[i] = desc->record(f, first + i, desc->user);
         if (fold_node_is_null(output[i]))
-            fold_fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
+            fold_fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node",
+                           first + i);
     }
-    if (fold_run(f, output, count)) return 0;
-    for (int i = 0; i < count && !fold_fit__broken(f); i++) desc->take(f, first + i, output[i], desc->user);
+    if (fold_run(f, output, count))
+        return 0;
+    for (int i = 0; i < count && !fold_fit__broken(f); i++)
+        desc->take(f, first + i, output[i], desc->user);
     return !fold_fit__broken(f);
 }
 
 FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc)
 {
-    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    if (!desc || !desc->ctx)
+        return FOLD_BAD_ARGUMENT;
     fold_ctx *f = desc->ctx;
     const int batch = desc->batch ? desc->batch : FOLD_FIT__BATCH;
     fold_ctx_reset(f);
-    if (fold_fit__broken(f) || !fold_fit__predict_ok(desc) || !desc->samples) return fold_ctx_status(f);
-    const fold_fit__memory outputs = fold_fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples), sizeof(fold_node));
-    if (!outputs.data) fold_fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
+    if (fold_fit__broken(f) || !fold_fit__predict_ok(desc) || !desc->samples)
+        return fold_ctx_status(f);
+    const fold_fit__memory outputs =
+        fold_fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples),
+                       sizeof(fold_node));
+    if (!outputs.data)
+        fold_fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
     for (int first = 0, count; outputs.data && first < desc->samples; first += count) {
         count = batch < desc->samples - first ? batch : desc->samples - first;
-        if (!fold_fit__predict_batch(desc, first, count, (fold_node *)outputs.data)) break;
+        if (!fold_fit__predict_batch(desc, first, count, (fold_node *)outputs.data))
+            break;
     }
     fold_fit__give(fold_ctx_model(f), outputs);
     return fold_ctx_status(f);
@@ -735,15 +823,18 @@ FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc)
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n)
 {
     double hits = 0;
-    if (!guess || !label || n < 1) return (double)NAN;
-    for (int i = 0; i < n; i++) hits += guess[i] == label[i];
+    if (!guess || !label || n < 1)
+        return (double)NAN;
+    for (int i = 0; i < n; i++)
+        hits += guess[i] == label[i];
     return hits / n;
 }
 
 FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive)
 {
     double hits = 0, named = 0;
-    if (!guess || !label || n < 1) return (double)NAN;
+    if (!guess || !label || n < 1)
+        return (double)NAN;
     for (int i = 0; i < n; i++) {
         hits += guess[i] == positive && label[i] == positive;
         named += (guess[i] == positive) + (label[i] == positive);
@@ -754,16 +845,21 @@ FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int posit
 static double fold_fit__mean(const float *values, int count)
 {
     double sum = 0;
-    for (int i = 0; i < count; i++) sum += (double)values[i];
+    for (int i = 0; i < count; i++)
+        sum += (double)values[i];
     return sum / count;
 }
 
-FOLD_API double fold_fit_perplexity(const float *loss, int n) { return loss && n > 0 ? exp(fold_fit__mean(loss, n)) : (double)NAN; }
+FOLD_API double fold_fit_perplexity(const float *loss, int n)
+{
+    return loss && n > 0 ? exp(fold_fit__mean(loss, n)) : (double)NAN;
+}
 
 FOLD_API double fold_fit_pearson(const float *a, const float *b, int n)
 {
     double square_a = 0, square_b = 0, product = 0;
-    if (!a || !b || n < 1) return (double)NAN;
+    if (!a || !b || n < 1)
+        return (double)NAN;
     const double mean_a = fold_fit__mean(a, n), mean_b = fold_fit__mean(b, n);
     for (int i = 0; i < n; i++) {
         const double from_a = (double)a[i] - mean_a, from_b = (double)b[i] - mean_b;

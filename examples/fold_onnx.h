@@ -183,14 +183,24 @@ enum { FOLD_ONNX__MOST_VALUES = 1 << 24, FOLD_ONNX__MOST_OUT = 64 };
 
 /* ---- an open file ----------------------------------------------------------------------------- */
 
-typedef struct fold_onnx__span { const unsigned char *at, *end; } fold_onnx__span;
+typedef struct fold_onnx__span {
+    const unsigned char *at, *end;
+} fold_onnx__span;
 
 /* Memory that is freed as a whole, in chunks of the model's allocator. */
-typedef struct fold_onnx__chunk { struct fold_onnx__chunk *next; size_t size; } fold_onnx__chunk;
-typedef struct fold_onnx__arena { fold_onnx__chunk *first; size_t used; } fold_onnx__arena;
+typedef struct fold_onnx__chunk {
+    struct fold_onnx__chunk *next;
+    size_t size;
+} fold_onnx__chunk;
+typedef struct fold_onnx__arena {
+    fold_onnx__chunk *first;
+    size_t used;
+} fold_onnx__arena;
 
 /* A type of ONNX: the size of raw values, and the protobuf field and wire of listed ones. */
-typedef struct fold_onnx__type { int type, size, is_integer, field, wire; } fold_onnx__type;
+typedef struct fold_onnx__type {
+    int type, size, is_integer, field, wire;
+} fold_onnx__type;
 /* wire types of protobuf */
 enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 };
 enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7 };
@@ -202,7 +212,9 @@ static const fold_onnx__type fold_onnx__types[] = {
 };
 
 /* a shape as in the file */
-typedef struct fold_onnx__dims { int rank, dim[FOLD_ONNX_RANK]; } fold_onnx__dims;
+typedef struct fold_onnx__dims {
+    int rank, dim[FOLD_ONNX_RANK];
+} fold_onnx__dims;
 
 enum {
     FOLD_ONNX__UNKNOWN,
@@ -267,7 +279,8 @@ enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4 };
 /* Records a step whose operands are `in`, and writes its results to `out`. */
 struct fold_onnx__step;
 typedef struct fold_onnx__layer fold_onnx__layer;
-typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, const fold_node *in, fold_node *out);
+typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, const fold_node *in,
+                                 fold_node *out);
 typedef struct fold_onnx__step {
     fold_onnx__recorder *record;
     const fold_onnx__op *op;       /* of the node that it was made for */
@@ -307,7 +320,9 @@ typedef struct fold_onnx__weight {
     fold_param param;
 } fold_onnx__weight;
 enum { FOLD_ONNX__AS_IT_IS, FOLD_ONNX__TURNED, FOLD_ONNX__ALONE }; /* ALONE: not shared with other ops */
-typedef struct fold_onnx__pair { const char *key, *text; } fold_onnx__pair;
+typedef struct fold_onnx__pair {
+    const char *key, *text;
+} fold_onnx__pair;
 
 struct fold_onnx {
     fold_model *model;
@@ -350,16 +365,21 @@ static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format,
 {
     char text[240];
     va_list args;
-    if (o->failed) return 0;
-    fold_onnx__format(text, sizeof text, o->node.type ? "onnx: %.40s '%.60s': " : "onnx: ", o->node.type, o->node.name);
+    if (o->failed)
+        return 0;
+    fold_onnx__format(text, sizeof text, o->node.type ? "onnx: %.40s '%.60s': " : "onnx: ", o->node.type,
+                      o->node.name);
     const size_t at = strlen(text);
     va_start(args, format);
     fold_format(text + at, sizeof text - at, format, args);
     va_end(args);
     o->failed = 1;
-    if (o->f) fold_ctx_fail(o->f, status, text);
-    else if (status != FOLD_BAD_ARGUMENT) fold_model_fail(o->model, status, text);
-    else memcpy(o->why, text, sizeof text);
+    if (o->f)
+        fold_ctx_fail(o->f, status, text);
+    else if (status != FOLD_BAD_ARGUMENT)
+        fold_model_fail(o->model, status, text);
+    else
+        memcpy(o->why, text, sizeof text);
     return 0;
 }
 #define FOLD_ONNX__REFUSE(o, ...) fold_onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
@@ -384,9 +404,11 @@ static size_t fold_onnx__release(fold_onnx *o, fold_onnx__arena *arena)
 
 static int fold_onnx__over_budget(fold_onnx *o)
 {
-    return fold_onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes; raise fold_onnx_desc.max_bytes",
-                      (unsigned long)o->most);
+    return fold_onnx__fail(o, FOLD_NO_MEMORY,
+                           "the file needs more than %lu bytes; raise fold_onnx_desc.max_bytes",
+                           (unsigned long)o->most);
 }
+
 /* Memory is zeroed. The budget keeps a small file from asking for gigabytes. */
 static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
@@ -394,10 +416,14 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
     const fold_memory memory = fold_model_memory(o->model);
     const size_t bytes = count > o->budget / size ? SIZE_MAX / 2 : (count * size + 15) / 16 * 16;
     if (!arena->first || arena->first->size - arena->used < bytes) {
-        const size_t room = bytes + FOLD_ONNX__HEAD > FOLD_ONNX__CHUNK ? bytes + FOLD_ONNX__HEAD : (size_t)FOLD_ONNX__CHUNK;
-        fold_onnx__chunk *chunk = room > o->budget ? NULL : (fold_onnx__chunk *)(memory.alloc)(room, 64, memory.user);
-        if (!chunk && room > o->budget) fold_onnx__over_budget(o);
-        if (!chunk) return fold_onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
+        const size_t room =
+            bytes + FOLD_ONNX__HEAD > FOLD_ONNX__CHUNK ? bytes + FOLD_ONNX__HEAD : (size_t)FOLD_ONNX__CHUNK;
+        fold_onnx__chunk *chunk =
+            room > o->budget ? NULL : (fold_onnx__chunk *)(memory.alloc)(room, 64, memory.user);
+        if (!chunk && room > o->budget)
+            fold_onnx__over_budget(o);
+        if (!chunk)
+            return fold_onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
         o->budget -= room;
         chunk->next = arena->first;
         chunk->size = room;
@@ -415,7 +441,11 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
 /* ---- protobuf --------------------------------------------------------------------------------- */
 
 /* A field of a message: a number, or bytes. */
-typedef struct fold_onnx__field { int number, wire; uint64_t value; fold_onnx__span bytes; } fold_onnx__field;
+typedef struct fold_onnx__field {
+    int number, wire;
+    uint64_t value;
+    fold_onnx__span bytes;
+} fold_onnx__field;
 
 static int fold_onnx__broken(fold_onnx *o, fold_onnx__span *from)
 {
@@ -425,7 +455,8 @@ static int fold_onnx__broken(fold_onnx *o, fold_onnx__span *from)
 static uint64_t fold_onnx__little(const unsigned char *from, int bytes)
 {
     uint64_t value = 0;
-    for (int i = bytes; i-- > 0;) value = value << 8 | from[i];
+    for (int i = bytes; i-- > 0;)
+        value = value << 8 | from[i];
     return value;
 }
 
@@ -437,9 +468,11 @@ static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *val
     for (int shift = 0; wire == FOLD_ONNX__VARINT && from->at < from->end && shift < 64; shift += 7) {
         const unsigned char byte = *from->at++;
         *value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) return 1;
+        if (byte < 128)
+            return 1;
     }
-    if ((wire != FOLD_ONNX__EIGHT && wire != FOLD_ONNX__FOUR) || from->end - from->at < size) return 0;
+    if ((wire != FOLD_ONNX__EIGHT && wire != FOLD_ONNX__FOUR) || from->end - from->at < size)
+        return 0;
     *value = fold_onnx__little(from->at, size);
     from->at += size;
     return 1;
@@ -449,8 +482,10 @@ static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *val
 static int fold_onnx__next(fold_onnx *o, fold_onnx__span *from, fold_onnx__field *field)
 {
     uint64_t key;
-    if (from->at == from->end || o->failed) return 0;
-    if (!fold_onnx__take_number(from, FOLD_ONNX__VARINT, &key) || key > INT_MAX) return fold_onnx__broken(o, from);
+    if (from->at == from->end || o->failed)
+        return 0;
+    if (!fold_onnx__take_number(from, FOLD_ONNX__VARINT, &key) || key > INT_MAX)
+        return fold_onnx__broken(o, from);
     memset(field, 0, sizeof *field);
     field->number = (int)(key >> 3);
     field->wire = (int)(key & 7);
@@ -463,12 +498,15 @@ static int fold_onnx__next(fold_onnx *o, fold_onnx__span *from, fold_onnx__field
     field->bytes.end = from->at += key;
     return 1;
 }
+
 static int fold_onnx__next_of(fold_onnx *o, fold_onnx__span *from, int number, fold_onnx__field *field)
 {
     while (fold_onnx__next(o, from, field))
-        if (field->number == number) return 1;
+        if (field->number == number)
+            return 1;
     return 0;
 }
+
 /* Finds the last field with this number, as protobuf does if there are several. Returns how many there
    are. */
 static int fold_onnx__field_of(fold_onnx *o, fold_onnx__span from, int number, fold_onnx__field *found)
@@ -476,21 +514,26 @@ static int fold_onnx__field_of(fold_onnx *o, fold_onnx__span from, int number, f
     fold_onnx__field field;
     int count = 0;
     memset(found, 0, sizeof *found);
-    for (; fold_onnx__next_of(o, &from, number, &field); count++) *found = field;
+    for (; fold_onnx__next_of(o, &from, number, &field); count++)
+        *found = field;
     return count;
 }
+
 static int fold_onnx__is(fold_onnx__span text, const char *word)
 {
     const size_t size = strlen(word);
     return (size_t)(text.end - text.at) == size && !memcmp(text.at, word, size);
 }
+
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
 {
     const size_t size = (size_t)(text.end - text.at);
     char *copy = FOLD_ONNX__KEPT(o, char, size + 1);
-    if (copy && size) memcpy(copy, text.at, size);
+    if (copy && size)
+        memcpy(copy, text.at, size);
     return copy ? copy : "";
 }
+
 /* Copies the text of a field; "" if it is missing. */
 static const char *fold_onnx__text_of(fold_onnx *o, fold_onnx__span from, int number)
 {
@@ -500,18 +543,22 @@ static const char *fold_onnx__text_of(fold_onnx *o, fold_onnx__span from, int nu
 static const fold_onnx__type *fold_onnx__type_of(uint64_t type)
 {
     for (size_t i = 0; i < sizeof fold_onnx__types / sizeof *fold_onnx__types; i++)
-        if ((uint64_t)fold_onnx__types[i].type == type) return &fold_onnx__types[i];
+        if ((uint64_t)fold_onnx__types[i].type == type)
+            return &fold_onnx__types[i];
     return NULL;
 }
+
 static int fold_onnx__no_type(fold_onnx *o, uint64_t type)
 {
     static const char *const names[] = { "no type", "float",  "uint8",     "int8",       "uint16",  "int16",
                                          "int32",   "int64",  "string",    "bool",       "float16", "double",
                                          "uint32",  "uint64", "complex64", "complex128", "bfloat16" };
     const size_t known = sizeof names / sizeof *names;
-    if (type >= known) return FOLD_ONNX__REFUSE(o, "values of ONNX's type %d are not supported", (int)(type & 1023));
+    if (type >= known)
+        return FOLD_ONNX__REFUSE(o, "values of ONNX's type %d are not supported", (int)(type & 1023));
     return FOLD_ONNX__REFUSE(o, "%s values are not supported here", names[type]);
 }
+
 static double fold_onnx__half(unsigned bits)
 {
     const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
@@ -520,6 +567,7 @@ static double fold_onnx__half(unsigned bits)
                                         : ldexp(fraction, -24);
     return bits >> 15 & 1 ? -value : value;
 }
+
 static double fold_onnx__decode(int type, uint64_t bits)
 {
     const uint32_t low = (uint32_t)bits;
@@ -538,20 +586,24 @@ static double fold_onnx__decode(int type, uint64_t bits)
 }
 
 /* Numbers of a repeated field, packed or not: writes the first `most`, and returns how many there are. */
-static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, const fold_onnx__type *type, double *out,
-                         int most)
+static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, const fold_onnx__type *type,
+                              double *out, int most)
 {
     fold_onnx__field field;
     int count = 0;
     while (fold_onnx__next_of(o, &from, number, &field)) {
         const int packed = field.wire == FOLD_ONNX__BYTES;
-        if (!packed && field.wire != type->wire) return fold_onnx__broken(o, &from);
+        if (!packed && field.wire != type->wire)
+            return fold_onnx__broken(o, &from);
         while (!packed || field.bytes.at < field.bytes.end) {
             if (packed && !fold_onnx__take_number(&field.bytes, type->wire, &field.value))
                 return fold_onnx__broken(o, &from);
-            if (count < most) out[count] = fold_onnx__decode(type->type, field.value);
-            if (++count == FOLD_ONNX__MOST_VALUES) return fold_onnx__broken(o, &from);
-            if (!packed) break;
+            if (count < most)
+                out[count] = fold_onnx__decode(type->type, field.value);
+            if (++count == FOLD_ONNX__MOST_VALUES)
+                return fold_onnx__broken(o, &from);
+            if (!packed)
+                break;
         }
     }
     return count;
@@ -564,28 +616,35 @@ static int *fold_onnx__place(const fold_onnx *o, const char *name)
 {
     const uint32_t mask = (uint32_t)(o->n_named - 1);
     uint32_t at = 2166136261u;
-    for (const char *letter = name; *letter; letter++) at = (at ^ (unsigned char)*letter) * 16777619u;
-    while (o->named[at & mask] && strcmp(o->values[o->named[at & mask]].name, name)) at++;
+    for (const char *letter = name; *letter; letter++)
+        at = (at ^ (unsigned char)*letter) * 16777619u;
+    while (o->named[at & mask] && strcmp(o->values[o->named[at & mask]].name, name))
+        at++;
     return &o->named[at & mask];
 }
+
 static int fold_onnx__find(const fold_onnx *o, const char *name)
 {
     return o && name && *name ? *fold_onnx__place(o, name) : 0;
 }
+
 static int fold_onnx__new_value(fold_onnx *o, const char *name)
 {
-    if (o->n_values == o->most_values) return fold_onnx__fail(o, FOLD_IO, "the file is broken");
+    if (o->n_values == o->most_values)
+        return fold_onnx__fail(o, FOLD_IO, "the file is broken");
     memset(&o->values[o->n_values], 0, sizeof *o->values);
     o->values[o->n_values].name = name;
     return o->n_values++;
 }
+
 /* Levenshtein distance: how many letters must be changed, removed or added. Only the first 63 letters
    count. */
 static int fold_onnx__distance(const char *a, const char *b)
 {
     enum { FOLD_ONNX__MAX = 63 };
     int row[FOLD_ONNX__MAX + 1];
-    for (int k = 0; k <= FOLD_ONNX__MAX; k++) row[k] = k;
+    for (int k = 0; k <= FOLD_ONNX__MAX; k++)
+        row[k] = k;
     for (int i = 0; a[i] && i < FOLD_ONNX__MAX; i++)
         for (int k = 0, before = row[0]++; b[k] && k < FOLD_ONNX__MAX; k++) {
             const int changed = before + (a[i] != b[k]),
@@ -595,6 +654,7 @@ static int fold_onnx__distance(const char *a, const char *b)
         }
     return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
 }
+
 /* "; nearest: ..." for a message: among the values of an origin, or among all that can be requested. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
@@ -603,62 +663,80 @@ static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin
         const fold_onnx__value *value = &o->values[i];
         const int fits = origin ? value->origin == origin : value->origin != FOLD_ONNX__UNKNOWN;
         const int distance = fits ? fold_onnx__distance(name, value->name) : INT_MAX;
-        if (distance < least) least = distance, best = i;
+        if (distance < least)
+            least = distance, best = i;
     }
     o->near[0] = 0;
-    if (best) fold_onnx__format(o->near, sizeof o->near, "; nearest: '%.60s'", o->values[best].name);
+    if (best)
+        fold_onnx__format(o->near, sizeof o->near, "; nearest: '%.60s'", o->values[best].name);
     return o->near;
 }
+
 /* The value of a name, which is added if it is new. An empty name is no value. */
 static int fold_onnx__name(fold_onnx *o, const char *name)
 {
-    if (!*name || o->failed) return 0;
+    if (!*name || o->failed)
+        return 0;
     int *place = fold_onnx__place(o, name);
     return *place ? *place : (*place = fold_onnx__new_value(o, name));
 }
+
 static int fold_onnx__product(const fold_onnx__dims *dims, int from, int to)
 {
     int count = 1;
-    for (int k = from; k < to; k++) count *= dims->dim[k];
+    for (int k = from; k < to; k++)
+        count *= dims->dim[k];
     return count;
 }
 static int fold_onnx__same_dims(const fold_onnx__dims *a, const fold_onnx__dims *b)
 {
     return a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
-static int fold_onnx__too_many_axes(fold_onnx *o, int most) { return FOLD_ONNX__REFUSE(o, "more than %d axes", most); }
+static int fold_onnx__too_many_axes(fold_onnx *o, int most)
+{
+    return FOLD_ONNX__REFUSE(o, "more than %d axes", most);
+}
 static int fold_onnx__is_empty(fold_onnx *o, const fold_onnx__value *value)
 {
     return FOLD_ONNX__REFUSE(o, "'%.60s' has no values", value->name);
 }
+
 /* 0 after an error. */
 static int fold_onnx__size(fold_onnx *o, const fold_onnx__dims *dims)
 {
     long long count = 1;
-    if (dims->rank > FOLD_ONNX_RANK) return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    if (dims->rank > FOLD_ONNX_RANK)
+        return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = 0; k < dims->rank; k++) {
-        if (dims->dim[k] < 1) return FOLD_ONNX__REFUSE(o, "an axis of %d values", dims->dim[k]);
+        if (dims->dim[k] < 1)
+            return FOLD_ONNX__REFUSE(o, "an axis of %d values", dims->dim[k]);
         count *= dims->dim[k];
         if (count > FOLD_ONNX__MOST_VALUES)
             return FOLD_ONNX__REFUSE(o, "a tensor of more than %d values", (int)FOLD_ONNX__MOST_VALUES);
     }
     return o->failed ? 0 : (int)count;
 }
+
 /* The axes from `first` on. Rank 0: there are too many. */
 static fold_shape fold_onnx__shape_from(const fold_onnx__dims *dims, int first)
 {
     fold_shape shape = { 0, { 0, 0, 0, 0 } };
-    if (dims->rank - first <= FOLD_MAX_RANK) shape.rank = dims->rank - first;
-    for (int k = 0; k < shape.rank; k++) shape.dim[k] = dims->dim[first + k];
+    if (dims->rank - first <= FOLD_MAX_RANK)
+        shape.rank = dims->rank - first;
+    for (int k = 0; k < shape.rank; k++)
+        shape.dim[k] = dims->dim[first + k];
     return shape;
 }
+
 /* Leading axes of 1 are dropped, so that shapes broadcast as they do in the file. */
 static fold_shape fold_onnx__shape(const fold_onnx__dims *dims)
 {
     int first = 0;
-    while (first < dims->rank - 1 && dims->dim[first] == 1) first++;
+    while (first < dims->rank - 1 && dims->dim[first] == 1)
+        first++;
     return dims->rank ? fold_onnx__shape_from(dims, first) : fold_shape1(1);
 }
+
 /* Ops along axes read [outer x count x inner]; outer and inner are left out if they are 1. */
 static fold_shape fold_onnx__along(int outer, int count, int inner)
 {
@@ -669,46 +747,63 @@ static fold_shape fold_onnx__along(int outer, int count, int inner)
 static int fold_onnx__elements(fold_shape shape)
 {
     int count = 1;
-    for (int k = 0; k < shape.rank; k++) count *= shape.dim[k];
+    for (int k = 0; k < shape.rank; k++)
+        count *= shape.dim[k];
     return count;
 }
 static int fold_onnx__set_dims(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims)
 {
     value->count = fold_onnx__size(o, dims);
-    if (value->count) value->dims = *dims;
+    if (value->count)
+        value->dims = *dims;
     return value->count > 0;
 }
+
 static double fold_onnx__number(const fold_onnx__value *constant, int i)
 {
-    if (!constant->raw) return constant->numbers[i];
+    if (!constant->raw)
+        return constant->numbers[i];
     const size_t size = (size_t)constant->type->size;
-    return fold_onnx__decode(constant->type->type, fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
+    return fold_onnx__decode(constant->type->type,
+                             fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
+
 /* + 0.0, since integers have no negative zero. */
 static double fold_onnx__trunc(double a, double b) { return (void)b, (a < 0 ? ceil(a) : floor(a)) + 0.0; }
-static int fold_onnx__is_fixed(const fold_onnx *o, int value) { return o->values[value].origin == FOLD_ONNX__FIXED; }
+static int fold_onnx__is_fixed(const fold_onnx *o, int value)
+{
+    return o->values[value].origin == FOLD_ONNX__FIXED;
+}
+
 /* Returns 0 if it is no constant with a single value. */
 static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
 {
-    if (!fold_onnx__is_fixed(o, value) || o->values[value].count != 1) return 0;
+    if (!fold_onnx__is_fixed(o, value) || o->values[value].count != 1)
+        return 0;
     *number = fold_onnx__number(&o->values[value], 0);
     return 1;
 }
+
 static double fold_onnx__round(const fold_onnx__value *value, double number)
 {
     return value->is_integer ? fold_onnx__trunc(number, 0) : (double)(float)number;
 }
+
 /* A constant may have no values, such as an empty list of axes or lengths. */
 static int fold_onnx__set_constant_dims(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims)
 {
     const int is_empty = dims->rank == 1 && !dims->dim[0];
-    if (is_empty) value->dims = *dims;
+    if (is_empty)
+        value->dims = *dims;
     return !o->failed && (is_empty || fold_onnx__set_dims(o, value, dims));
 }
+
 /* Makes a value constant, and returns its numbers, to be written. */
-static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims, int is_integer)
+static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
+                              int is_integer)
 {
-    if (!fold_onnx__set_constant_dims(o, value, dims)) return NULL;
+    if (!fold_onnx__set_constant_dims(o, value, dims))
+        return NULL;
     value->origin = FOLD_ONNX__FIXED;
     value->is_integer = is_integer;
     value->is_frozen = 1;
@@ -724,19 +819,23 @@ static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path,
 {
     FILE *file = fopen(path, "rb");
     unsigned char *bytes = NULL;
-    if (!file) return fold_onnx__fail(o, FOLD_IO, "'%.60s' cannot be opened", path), bytes;
+    if (!file)
+        return fold_onnx__fail(o, FOLD_IO, "'%.60s' cannot be opened", path), bytes;
     const long length = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
-    if (size == SIZE_MAX && length >= 0) size = (size_t)length; /* all of it */
+    if (size == SIZE_MAX && length >= 0)
+        size = (size_t)length; /* all of it */
     const int is_known = length >= 0 && length < LONG_MAX && from <= (size_t)length;
     if (is_known && (size_t)length - from >= size && !fseek(file, (long)from, SEEK_SET)) {
         const size_t more = size < SIZE_MAX / 32 && !o->desc.max_bytes ? 8 * size : 0;
         o->budget += more;
         o->most += more;
         bytes = FOLD_ONNX__PASSING(o, unsigned char, size + 1);
-        if (bytes && fread(bytes, 1, size, file) != size) bytes = NULL;
+        if (bytes && fread(bytes, 1, size, file) != size)
+            bytes = NULL;
     }
     fclose(file);
-    if (!bytes) fold_onnx__fail(o, FOLD_IO, "'%.60s' has too few bytes", path);
+    if (!bytes)
+        fold_onnx__fail(o, FOLD_IO, "'%.60s' has too few bytes", path);
     o->read = size;
     return bytes;
 }
@@ -745,13 +844,16 @@ static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path,
 /* A location must be in the folder of the file, or below, so that a file cannot read others. */
 static int fold_onnx__is_beside(const char *location)
 {
-    if (!*location || *location == '/' || strchr(location, '\\') || strchr(location, ':')) return 0;
+    if (!*location || *location == '/' || strchr(location, '\\') || strchr(location, ':'))
+        return 0;
     for (const char *part = location; part; part = strchr(part, '/')) {
         part += *part == '/';
-        if (!strncmp(part, "..", 2) && (!part[2] || part[2] == '/')) return 0;
+        if (!strncmp(part, "..", 2) && (!part[2] || part[2] == '/'))
+            return 0;
     }
     return 1;
 }
+
 static const unsigned char *fold_onnx__external(fold_onnx *o, fold_onnx__span tensor, size_t size)
 {
     fold_onnx__field entry, key;
@@ -762,17 +864,24 @@ static const unsigned char *fold_onnx__external(fold_onnx *o, fold_onnx__span te
         uint64_t number = 0;
         for (const char *digit = word; *digit >= '0' && *digit <= '9' && number < UINT64_MAX / 20; digit++)
             number = 10 * number + (uint64_t)(*digit - '0');
-        if (!fold_onnx__field_of(o, entry.bytes, 1, &key)) continue;
-        if (fold_onnx__is(key.bytes, "location")) location = word;
-        if (fold_onnx__is(key.bytes, "offset")) offset = number;
-        if (fold_onnx__is(key.bytes, "length")) length = number;
+        if (!fold_onnx__field_of(o, entry.bytes, 1, &key))
+            continue;
+        if (fold_onnx__is(key.bytes, "location"))
+            location = word;
+        if (fold_onnx__is(key.bytes, "offset"))
+            offset = number;
+        if (fold_onnx__is(key.bytes, "length"))
+            length = number;
     }
-    if (length != size || offset > SIZE_MAX / 2) wrong = "its data do not match its shape";
-    else if (!fold_onnx__is_beside(location)) wrong = "it is in a file outside the folder of this one";
+    if (length != size || offset > SIZE_MAX / 2)
+        wrong = "its data do not match its shape";
+    else if (!fold_onnx__is_beside(location))
+        wrong = "it is in a file outside the folder of this one";
 #ifndef FOLD_NO_STDIO
     else if (o->folder && !o->failed) {
         char *path = FOLD_ONNX__PASSING(o, char, (size_t)o->folder_length + strlen(location) + 1);
-        if (!path) return NULL;
+        if (!path)
+            return NULL;
         memcpy(path, o->folder, (size_t)o->folder_length);
         strcpy(path + o->folder_length, location);
         return fold_onnx__read_part(o, path, (size_t)offset, size);
@@ -782,7 +891,7 @@ static const unsigned char *fold_onnx__external(fold_onnx *o, fold_onnx__span te
 }
 
 static int fold_onnx__read_listed(fold_onnx *o, fold_onnx__span from, int field, const fold_onnx__type *type,
-                             fold_onnx__value *value)
+                                  fold_onnx__value *value)
 {
     const int there = fold_onnx__numbers(o, from, field, type, NULL, 0);
     if (there != value->count)
@@ -790,6 +899,7 @@ static int fold_onnx__read_listed(fold_onnx *o, fold_onnx__span from, int field,
     value->numbers = FOLD_ONNX__PASSING(o, double, there);
     return value->numbers && fold_onnx__numbers(o, from, field, type, value->numbers, there) == there;
 }
+
 /* Reads a TensorProto into a constant. */
 static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onnx__value *value)
 {
@@ -799,23 +909,29 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
     dims.rank = fold_onnx__numbers(o, tensor, 1, fold_onnx__type_of(FOLD_ONNX__INT64), dim, FOLD_ONNX_RANK);
     fold_onnx__field_of(o, tensor, 2, &field);
     const fold_onnx__type *type = fold_onnx__type_of(field.value);
-    if (value->origin != FOLD_ONNX__UNKNOWN) return FOLD_ONNX__REFUSE(o, "two tensors have this name");
-    if (!type) return fold_onnx__no_type(o, field.value);
+    if (value->origin != FOLD_ONNX__UNKNOWN)
+        return FOLD_ONNX__REFUSE(o, "two tensors have this name");
+    if (!type)
+        return fold_onnx__no_type(o, field.value);
     for (int k = 0; k < dims.rank && k < FOLD_ONNX_RANK; k++)
         dims.dim[k] = dim[k] >= 0 && dim[k] <= INT_MAX ? (int)dim[k] : -1;
-    if (!fold_onnx__set_constant_dims(o, value, &dims)) return 0;
+    if (!fold_onnx__set_constant_dims(o, value, &dims))
+        return 0;
     value->is_integer = value->is_frozen = type->is_integer;
     value->origin = FOLD_ONNX__FIXED;
     value->type = type;
     const size_t size = (size_t)value->count * (size_t)type->size;
-    if (fold_onnx__field_of(o, tensor, 3, &field)) return FOLD_ONNX__REFUSE(o, "segments of tensors are not supported");
+    if (fold_onnx__field_of(o, tensor, 3, &field))
+        return FOLD_ONNX__REFUSE(o, "segments of tensors are not supported");
     if (fold_onnx__field_of(o, tensor, 14, &field) && field.value == 1)
         return (value->raw = fold_onnx__external(o, tensor, size)) != NULL;
     const int is_raw = fold_onnx__field_of(o, tensor, 9, &field) > 0;
-    if (!is_raw && type->type == FOLD_ONNX__FLOAT && fold_onnx__field_of(o, tensor, type->field, &field) == 1 &&
-        field.wire == FOLD_ONNX__BYTES && (size_t)(field.bytes.end - field.bytes.at) == size)
+    if (!is_raw && type->type == FOLD_ONNX__FLOAT &&
+        fold_onnx__field_of(o, tensor, type->field, &field) == 1 && field.wire == FOLD_ONNX__BYTES &&
+        (size_t)(field.bytes.end - field.bytes.at) == size)
         return (value->raw = field.bytes.at) != NULL; /* packed floats are the same bytes */
-    if (!is_raw) return fold_onnx__read_listed(o, tensor, type->field, type, value);
+    if (!is_raw)
+        return fold_onnx__read_listed(o, tensor, type->field, type, value);
     if ((size_t)(field.bytes.end - field.bytes.at) != size)
         return FOLD_ONNX__REFUSE(o, "its data do not match its shape");
     value->raw = field.bytes.at;
@@ -833,22 +949,27 @@ static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold
     fold_onnx__span from = o->node.bytes;
     fold_onnx__field field, whole;
     while (fold_onnx__next_of(o, &from, 5, &whole)) {
-        if (!fold_onnx__field_of(o, whole.bytes, 1, &field) || !fold_onnx__is(field.bytes, name)) continue;
+        if (!fold_onnx__field_of(o, whole.bytes, 1, &field) || !fold_onnx__is(field.bytes, name))
+            continue;
         memset(found, 0, sizeof *found);
-        if (number < 0) *found = whole;
+        if (number < 0)
+            *found = whole;
         while (fold_onnx__next(o, &whole.bytes, &field)) {
             const int is_value = field.number > 1 && field.number < 12, is_type = field.number == 20;
             if (is_value ? field.number != wanted
                          : is_type && field.value && field.value + 1 != (uint64_t)wanted)
                 return FOLD_ONNX__REFUSE(o, "attribute %s has the wrong type", name);
-            if (number < 0 || !is_value) continue;
-            if (field.wire != wire) return fold_onnx__broken(o, &from);
+            if (number < 0 || !is_value)
+                continue;
+            if (field.wire != wire)
+                return fold_onnx__broken(o, &from);
             *found = field;
         }
         return !o->failed;
     }
     return 0;
 }
+
 /* The nearest int. */
 static int fold_onnx__near(double number)
 {
@@ -857,12 +978,14 @@ static int fold_onnx__near(double number)
 static int fold_onnx__whole(fold_onnx *o, const char *name, int otherwise)
 {
     fold_onnx__field field;
-    return fold_onnx__attribute(o, name, 3, &field) ? fold_onnx__near((double)(int64_t)field.value) : otherwise;
+    return fold_onnx__attribute(o, name, 3, &field) ? fold_onnx__near((double)(int64_t)field.value)
+                                                    : otherwise;
 }
 static float fold_onnx__real(fold_onnx *o, const char *name, float otherwise)
 {
     fold_onnx__field field;
-    return fold_onnx__attribute(o, name, 2, &field) ? (float)fold_onnx__decode(FOLD_ONNX__FLOAT, field.value) : otherwise;
+    return fold_onnx__attribute(o, name, 2, &field) ? (float)fold_onnx__decode(FOLD_ONNX__FLOAT, field.value)
+                                                    : otherwise;
 }
 static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
 {
@@ -882,28 +1005,35 @@ static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, 
     double numbers[FOLD_ONNX__MOST_OUT];
     int count = -1;
     if (name && fold_onnx__attribute(o, name, -8, &field)) {
-        count = fold_onnx__numbers(o, field.bytes, 8, fold_onnx__type_of(FOLD_ONNX__INT64), numbers, FOLD_ONNX__MOST_OUT);
+        count = fold_onnx__numbers(o, field.bytes, 8, fold_onnx__type_of(FOLD_ONNX__INT64), numbers,
+                                   FOLD_ONNX__MOST_OUT);
     } else if (input >= 0 && fold_onnx__has_in(o, input)) {
         const fold_onnx__value *value = fold_onnx__in(o, input);
-        if (value->origin != FOLD_ONNX__FIXED) return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name) - 2;
+        if (value->origin != FOLD_ONNX__FIXED)
+            return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name) - 2;
         count = value->count;
-        for (int i = 0; i < count && i < FOLD_ONNX__MOST_OUT; i++) numbers[i] = fold_onnx__number(value, i);
+        for (int i = 0; i < count && i < FOLD_ONNX__MOST_OUT; i++)
+            numbers[i] = fold_onnx__number(value, i);
     }
-    if (count > most) return FOLD_ONNX__REFUSE(o, "a list of %d numbers", count) - 2;
-    for (int i = 0; i < count; i++) out[i] = fold_onnx__near(numbers[i]);
+    if (count > most)
+        return FOLD_ONNX__REFUSE(o, "a list of %d numbers", count) - 2;
+    for (int i = 0; i < count; i++)
+        out[i] = fold_onnx__near(numbers[i]);
     return o->failed ? -2 : count;
 }
 
 /* The axis counted from 0; 0 after an error. */
 static int fold_onnx__axis(fold_onnx *o, int axis, int rank)
 {
-    if (axis < -rank || axis >= rank) return FOLD_ONNX__REFUSE(o, "axis %d does not exist, there are %d", axis, rank);
+    if (axis < -rank || axis >= rank)
+        return FOLD_ONNX__REFUSE(o, "axis %d does not exist, there are %d", axis, rank);
     return axis < 0 ? axis + rank : axis;
 }
 static int fold_onnx__axis_of(fold_onnx *o, const fold_onnx__value *from, int otherwise)
 {
     return fold_onnx__axis(o, fold_onnx__whole(o, "axis", otherwise), from->dims.rank);
 }
+
 /* The axes that an op lists, as bits, in a shape of this rank or, if it adds them, of the rank with them.
    Returns how many there are; -1: there is no list; -2: an error. */
 static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
@@ -913,15 +1043,18 @@ static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *ma
     *marks = 0;
     for (int i = 0; i < count; i++) {
         const int axis = fold_onnx__axis(o, axes[i], adds ? rank + count : rank);
-        if (o->failed || *marks >> axis & 1) return FOLD_ONNX__REFUSE(o, "an axis that is named twice") - 2;
+        if (o->failed || *marks >> axis & 1)
+            return FOLD_ONNX__REFUSE(o, "an axis that is named twice") - 2;
         *marks |= 1u << axis;
     }
     return count;
 }
+
 static int fold_onnx__all_fixed(const fold_onnx *o)
 {
     for (int i = 0; i < o->node.n_in; i++)
-        if (o->node.in[i] && !fold_onnx__is_fixed(o, o->node.in[i])) return 0;
+        if (o->node.in[i] && !fold_onnx__is_fixed(o, o->node.in[i]))
+            return 0;
     return 1;
 }
 
@@ -929,7 +1062,11 @@ static int fold_onnx__all_fixed(const fold_onnx *o)
 
 /* Where each element of a result comes from: the sum over its axes of at[axis][index] or, if one of these is
    -1, it is padding. Everything that only moves elements is such a view. */
-typedef struct fold_onnx__view { fold_onnx__dims dims; int *at[FOLD_ONNX_RANK]; float pad; } fold_onnx__view;
+typedef struct fold_onnx__view {
+    fold_onnx__dims dims;
+    int *at[FOLD_ONNX_RANK];
+    float pad;
+} fold_onnx__view;
 
 /* The view that leaves all elements where they are. */
 static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *dims)
@@ -940,12 +1077,15 @@ static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *d
     fold_onnx__size(o, dims);
     for (int k = dims->rank, step = 1; k-- > 0 && !o->failed; step *= dims->dim[k]) {
         view.at[k] = FOLD_ONNX__SCRATCH(o, int, dims->dim[k]);
-        for (int i = 0; view.at[k] && i < dims->dim[k]; i++) view.at[k][i] = i * step;
+        for (int i = 0; view.at[k] && i < dims->dim[k]; i++)
+            view.at[k][i] = i * step;
     }
     return view;
 }
+
 /* Takes the elements start, start + step ... of an axis. Those outside of it are padding. */
-static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step, int count)
+static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
+                                 int count)
 {
     const int *had = view->at[axis], n = view->dims.dim[axis];
     int *at = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, int, count);
@@ -956,6 +1096,7 @@ static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, 
     view->dims.dim[axis] = count;
     view->at[axis] = at;
 }
+
 /* Axis i of the result is axis order[i]. */
 static fold_onnx__view fold_onnx__permuted(const fold_onnx__view *from, const int *order)
 {
@@ -966,8 +1107,10 @@ static fold_onnx__view fold_onnx__permuted(const fold_onnx__view *from, const in
     }
     return view;
 }
+
 /* `from`, broadcast to dims. */
-static fold_onnx__view fold_onnx__repeated(fold_onnx *o, const fold_onnx__dims *from, const fold_onnx__dims *dims)
+static fold_onnx__view fold_onnx__repeated(fold_onnx *o, const fold_onnx__dims *from,
+                                           const fold_onnx__dims *dims)
 {
     const fold_onnx__view alone = fold_onnx__view_of(o, from);
     fold_onnx__view view = alone;
@@ -988,17 +1131,21 @@ static int fold_onnx__next_source(const fold_onnx__view *view, int *index)
         source = at < 0 ? -1 : source + at;
     }
     for (int k = view->dims.rank; k-- > 0;) {
-        if (++index[k] < view->dims.dim[k]) break;
+        if (++index[k] < view->dims.dim[k])
+            break;
         index[k] = 0;
     }
     return source;
 }
+
 static int *fold_onnx__sources(fold_onnx *o, const fold_onnx__view *view, int *count)
 {
     int index[FOLD_ONNX_RANK] = { 0 };
-    if (!(*count = fold_onnx__size(o, &view->dims))) return NULL;
+    if (!(*count = fold_onnx__size(o, &view->dims)))
+        return NULL;
     int *source = FOLD_ONNX__SCRATCH(o, int, *count);
-    for (int i = 0; source && i < *count; i++) source[i] = fold_onnx__next_source(view, index);
+    for (int i = 0; source && i < *count; i++)
+        source[i] = fold_onnx__next_source(view, index);
     return source;
 }
 
@@ -1035,11 +1182,14 @@ static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const
     fold_onnx__value *value = &o->values[fold_onnx__find(o, wanted->name)];
     const float *now = fold_param_value(o->model, wanted->param), scale = wanted->scale;
     const unsigned char *raw = wanted->value->raw;
-    const int can_write = raw && raw >= o->file.at && raw < o->file.end && value->type->type == FOLD_ONNX__FLOAT;
+    const int can_write =
+        raw && raw >= o->file.at && raw < o->file.end && value->type->type == FOLD_ONNX__FLOAT;
     int index[FOLD_ONNX_RANK] = { 0 };
     if (!now || !fold_onnx__same_shape(fold_param_shape(o->model, wanted->param), wanted->shape))
-        return FOLD_ONNX__REFUSE(o, "the parameter of '%.60s' has a different shape, or is quantised", wanted->name);
-    if (!value->seen) value->seen = FOLD_ONNX__PASSING(o, char, value->count);
+        return FOLD_ONNX__REFUSE(o, "the parameter of '%.60s' has a different shape, or is quantised",
+                                 wanted->name);
+    if (!value->seen)
+        value->seen = FOLD_ONNX__PASSING(o, char, value->count);
     for (int i = 0; value->seen && i < fold_onnx__elements(wanted->shape); i++) {
         const int at = view ? fold_onnx__next_source(view, index) : i;
         const float made = now[i] / scale;
@@ -1047,70 +1197,82 @@ static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const
         const int is_new = scale * (float)fold_onnx__number(wanted->value, at) != now[i];
         if (is_new && (!can_write || !isfinite(made)))
             return FOLD_ONNX__REFUSE(o, "'%.60s' cannot be written: it is not float32 in the file",
-                                wanted->name);
+                                     wanted->name);
         if (is_new && value->seen[at])
-            return FOLD_ONNX__REFUSE(o, "'%.60s' has two parameters, which were trained to different values", wanted->name);
+            return FOLD_ONNX__REFUSE(o, "'%.60s' has two parameters, which were trained to different values",
+                                     wanted->name);
         memcpy(&bits, &made, sizeof bits);
         for (int k = 0; is_new && k < 4; k++)
             ((unsigned char *)(uintptr_t)raw)[4 * (size_t)at + (size_t)k] = (unsigned char)(bits >> 8 * k);
-        if (raw) value->seen[at] = 1;
+        if (raw)
+            value->seen[at] = 1;
     }
     return !o->failed;
 }
 
 /* Finds the parameter that was made from a value in this form, or makes it: `scale` times the elements of a
    view; NULL: all elements in their order. */
-static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view, unsigned uses, int frozen,
-                       fold_param *param)
+static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view,
+                            unsigned uses, int frozen, fold_param *param)
 {
     fold_param_desc desc = fold_param_desc_default();
     int index[FOLD_ONNX_RANK] = { 0 };
     const fold_onnx__value *value = wanted.value;
-    if (o->failed) return 0;
-    if (value->origin != FOLD_ONNX__FIXED) return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
+    if (o->failed)
+        return 0;
+    if (value->origin != FOLD_ONNX__FIXED)
+        return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
     wanted.name = value->name;
     for (int i = 0; i < o->n_weights; i++) {
         const fold_onnx__weight *made = &o->weights[i];
-        if (made->name != wanted.name) continue;
+        if (made->name != wanted.name)
+            continue;
         *param = made->param;
         if (made->form == wanted.form && made->form != FOLD_ONNX__ALONE &&
             fold_onnx__same_shape(made->shape, wanted.shape) &&
             !memcmp(&made->scale, &wanted.scale, sizeof wanted.scale)) {
-            if (frozen && !o->saves) fold_param_freeze(o->model, *param, 1);
+            if (frozen && !o->saves)
+                fold_param_freeze(o->model, *param, 1);
             return 1;
         }
     }
-    if (o->n_weights == 2 * o->most_values) return FOLD_ONNX__REFUSE(o, "too many parameters");
+    if (o->n_weights == 2 * o->most_values)
+        return FOLD_ONNX__REFUSE(o, "too many parameters");
     desc.name = fold_onnx__param_name(o, &wanted);
     const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.shape);
-    if (o->failed || bytes > o->budget) return fold_onnx__over_budget(o); /* repeated values count too */
+    if (o->failed || bytes > o->budget)
+        return fold_onnx__over_budget(o); /* repeated values count too */
     o->budget -= bytes;
     desc.shape = wanted.shape;
     desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
     desc.uses = uses;
     desc.frozen = frozen || value->is_frozen;
-    wanted.param = *param =
-        o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
-    if (o->saves && fold_param_is_null(*param)) FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
-    if (fold_param_is_null(*param)) return o->failed = 1, 0;
+    wanted.param = *param = o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
+    if (o->saves && fold_param_is_null(*param))
+        FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
+    if (fold_param_is_null(*param))
+        return o->failed = 1, 0;
     o->weights[o->n_weights++] = wanted;
-    if (o->saves) return fold_onnx__store(o, &wanted, view);
+    if (o->saves)
+        return fold_onnx__store(o, &wanted, view);
     float *out = fold_values_write_begin(o->model, *param);
     for (int i = 0; out && i < fold_onnx__elements(wanted.shape); i++)
-        out[i] = wanted.scale * (float)fold_onnx__number(value, view ? fold_onnx__next_source(view, index) : i);
+        out[i] =
+            wanted.scale * (float)fold_onnx__number(value, view ? fold_onnx__next_source(view, index) : i);
     fold_values_write_end(o->model, *param);
     o->failed |= fold_model_status(o->model) != FOLD_OK;
     return !o->failed;
 }
 
-static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form, float scale, fold_shape shape)
+static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form, float scale,
+                                         fold_shape shape)
 {
     const fold_onnx__weight wanted = { value, form, scale, shape, NULL, { 0, 0 } };
     return wanted;
 }
 /* Makes a parameter that no other op can share. */
-static int fold_onnx__weigh_alone(fold_onnx *o, const fold_onnx__value *value, const fold_onnx__view *view, fold_shape shape,
-                             unsigned uses, fold_param *param)
+static int fold_onnx__weigh_alone(fold_onnx *o, const fold_onnx__value *value, const fold_onnx__view *view,
+                                  fold_shape shape, unsigned uses, fold_param *param)
 {
     return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__ALONE, 1, shape), view, uses, 0, param);
 }
@@ -1123,9 +1285,12 @@ static int fold_onnx__use_constant(fold_onnx *o, int index, int frozen)
     const fold_shape shape = fold_onnx__shape(&value->dims),
                      kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
     value->shape = shape;
-    if (!shape.rank) return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
-    if (!value->count) return fold_onnx__is_empty(o, value);
-    return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__AS_IT_IS, 1, kept), NULL, 0, frozen, &value->param);
+    if (!shape.rank)
+        return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!value->count)
+        return fold_onnx__is_empty(o, value);
+    return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__AS_IT_IS, 1, kept), NULL, 0, frozen,
+                            &value->param);
 }
 
 /* A vector that is `scale` times a constant. A constant of one value is repeated. */
@@ -1139,6 +1304,7 @@ static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fo
         return FOLD_ONNX__REFUSE(o, "'%s' has %d values, not %d", value->name, value->count, count);
     return fold_onnx__weigh(o, wanted, value->count == 1 ? &view : NULL, 0, 0, param);
 }
+
 /* A missing bias or gain: a frozen constant, named after the value `beside` it. */
 static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
 {
@@ -1146,7 +1312,8 @@ static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, f
     const fold_onnx__dims dims = { 1, { count } };
     double *numbers = fold_onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
-    for (int i = 0; numbers && i < count; i++) numbers[i] = number;
+    for (int i = 0; numbers && i < count; i++)
+        numbers[i] = number;
     return fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
 }
 
@@ -1154,22 +1321,26 @@ static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, f
 
 /* User-defined ops. Their attributes are the dimensions of the result. */
 static const char *fold_onnx__infer_attributes(const fold_shape *in, int n_in, const int32_t *attr,
-                                          fold_shape *out)
+                                               fold_shape *out)
 {
     (void)in, (void)n_in;
     for (out[0].rank = 0; out[0].rank < FOLD_MAX_RANK && attr[out[0].rank]; out[0].rank++)
         out[0].dim[out[0].rank] = (int)attr[out[0].rank];
     return NULL;
 }
-static fold_node fold_onnx__apply_own(fold_ctx *f, fold_op op, const fold_node *in, int n_in, fold_shape shape)
+
+static fold_node fold_onnx__apply_own(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
+                                      fold_shape shape)
 {
     int32_t attr[FOLD_MAX_RANK] = { 0, 0, 0, 0 };
-    for (int k = 0; k < shape.rank; k++) attr[k] = (int32_t)shape.dim[k];
+    for (int k = 0; k < shape.rank; k++)
+        attr[k] = (int32_t)shape.dim[k];
     return fold_op_apply(f, op, in, n_in, attr, 0);
 }
+
 typedef void fold_onnx__kernel(const fold_op_call *c);
 static fold_op fold_onnx__own_op(fold_onnx *o, const char *name, int n_in, fold_onnx__kernel *forward,
-                            fold_onnx__kernel *backward, const void *user)
+                                 fold_onnx__kernel *backward, const void *user)
 {
     const fold_op none = { 0, 0 };
     fold_op_desc desc = fold_op_desc_default();
@@ -1180,7 +1351,8 @@ static fold_op fold_onnx__own_op(fold_onnx *o, const char *name, int n_in, fold_
     desc.infer = fold_onnx__infer_attributes;
     desc.forward = forward;
     desc.backward = backward;
-    if (o->saves) return none;
+    if (o->saves)
+        return none;
     desc.needs = backward ? FOLD_NEEDS_IN : 0;
     desc.user = (void *)(uintptr_t)user;
     const fold_op op = fold_op_new(o->model, &desc);
@@ -1195,13 +1367,17 @@ static void fold_onnx__move_forward(const fold_op_call *c)
     for (int row = 0; row < c->rows; row++) {
         const float *in = fold_row(&c->in[0], row);
         float *out = fold_row(&c->out[0], row);
-        for (int i = 0; i < runs && run == 1 && !move->has_pad; i++) out[i] = in[source[i]];
+        for (int i = 0; i < runs && run == 1 && !move->has_pad; i++)
+            out[i] = in[source[i]];
         for (int i = 0; i < runs && (run > 1 || move->has_pad); i++, out += run) {
-            if (source[i] >= 0) memcpy(out, in + source[i], (size_t)run * sizeof *out);
-            for (int k = 0; k < run && source[i] < 0; k++) out[k] = move->pad;
+            if (source[i] >= 0)
+                memcpy(out, in + source[i], (size_t)run * sizeof *out);
+            for (int k = 0; k < run && source[i] < 0; k++)
+                out[k] = move->pad;
         }
     }
 }
+
 static void fold_onnx__move_backward(const fold_op_call *c)
 {
     const fold_onnx__move *move = (const fold_onnx__move *)c->user;
@@ -1211,7 +1387,8 @@ static void fold_onnx__move_backward(const fold_op_call *c)
         const float *out = fold_row(&c->dout[0], row);
         memset(in, 0, (size_t)count * sizeof *in);
         for (int i = 0; i < runs; i++, out += move->run)
-            for (int k = 0; k < move->run && move->source[i] >= 0; k++) in[move->source[i] + k] += out[k];
+            for (int k = 0; k < move->run && move->source[i] >= 0; k++)
+                in[move->source[i] + k] += out[k];
     }
 }
 
@@ -1221,7 +1398,8 @@ static int fold_onnx__run_length(const int *source, int count)
 {
     int run = 0;
     for (int i = 0, begin = 0; i < count; i++) {
-        if (i + 1 < count && (source[i] < 0 ? source[i + 1] < 0 : source[i + 1] == source[i] + 1)) continue;
+        if (i + 1 < count && (source[i] < 0 ? source[i + 1] < 0 : source[i + 1] == source[i] + 1))
+            continue;
         for (int length = i + 1 - begin; length;) {
             const int rest = run % length;
             run = length;
@@ -1231,21 +1409,26 @@ static int fold_onnx__run_length(const int *source, int count)
     }
     return run;
 }
+
 /* Whether each of `all` values is taken exactly once. */
 static int fold_onnx__is_permutation(fold_onnx *o, const int *source, int count, int all)
 {
     char *seen = count == all ? FOLD_ONNX__SCRATCH(o, char, all) : NULL;
     for (int i = 0; seen && i < count; i++)
-        if (source[i] < 0 || seen[source[i]]++) return 0;
+        if (source[i] < 0 || seen[source[i]]++)
+            return 0;
     return seen != NULL;
 }
+
 /* `source` has the index of each of `count` elements among `all` values. */
 static fold_onnx__move *fold_onnx__new_move(fold_onnx *o, const int *source, int count, int all, float pad,
-                                  fold_shape shape)
+                                            fold_shape shape)
 {
-    if (!shape.rank) fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!shape.rank)
+        fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
     fold_onnx__move *move = o->failed ? NULL : FOLD_ONNX__KEPT(o, fold_onnx__move, 1);
-    if (!move) return NULL;
+    if (!move)
+        return NULL;
     move->shape = shape;
     move->run = fold_onnx__run_length(source, count);
     move->count = count;
@@ -1254,7 +1437,8 @@ static fold_onnx__move *fold_onnx__new_move(fold_onnx *o, const int *source, int
     move->is_window = source[0] >= 0 && move->run == count;
     move->is_part = move->from || count != all;
     move->is_permutation = fold_onnx__is_permutation(o, source, count, all);
-    if (move->is_window) return move;
+    if (move->is_window)
+        return move;
     int *runs = FOLD_ONNX__KEPT(o, int, count / move->run);
     for (int i = 0; runs && i < count / move->run; i++) {
         runs[i] = source[i * move->run];
@@ -1276,12 +1460,16 @@ static fold_node fold_onnx__part(fold_ctx *f, fold_node x, int from, int count)
     x = fold_onnx__reshape(f, x, fold_shape1(all));
     return !from && count == all ? x : fold_slice(f, x, 0, from, count);
 }
-static void fold_onnx__record_move(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+
+static void fold_onnx__record_move(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
 {
     const fold_onnx__move *move = s->move;
     out[0] = in[0];
-    if (!move->is_window) out[0] = fold_onnx__apply_own(o->f, move->op, in, 1, move->shape);
-    if (move->is_part && move->is_window) out[0] = fold_onnx__part(o->f, in[0], move->from, move->count);
+    if (!move->is_window)
+        out[0] = fold_onnx__apply_own(o->f, move->op, in, 1, move->shape);
+    if (move->is_part && move->is_window)
+        out[0] = fold_onnx__part(o->f, in[0], move->from, move->count);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
@@ -1291,30 +1479,41 @@ static int fold_onnx__most_axes(fold_ctx *f, const fold_node *in, int n)
 {
     int most = 0;
     for (int i = 0; i < n; i++)
-        if (fold_node_shape(f, in[i]).rank > most) most = fold_node_shape(f, in[i]).rank;
+        if (fold_node_shape(f, in[i]).rank > most)
+            most = fold_node_shape(f, in[i]).rank;
     return most;
 }
+
 static fold_node fold_onnx__with_axes(fold_ctx *f, fold_node x, int rank)
 {
     fold_shape shape = fold_node_shape(f, x);
     const int more = rank - shape.rank;
-    if (more < 1 || !shape.rank) return x;
-    for (int k = rank; k-- > 0;) shape.dim[k] = k < more ? 1 : shape.dim[k - more];
+    if (more < 1 || !shape.rank)
+        return x;
+    for (int k = rank; k-- > 0;)
+        shape.dim[k] = k < more ? 1 : shape.dim[k - more];
     shape.rank = rank;
     return fold_reshape(f, x, shape);
 }
-static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+
+static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                    fold_node *out)
 {
     const fold_onnx__calls *calls = &s->calls;
     const int rank = o->has_list && calls->two ? fold_onnx__most_axes(o->f, in, s->n_in) : 0;
     fold_node x = fold_onnx__with_axes(o->f, in[0], rank);
-    if (calls->one) x = calls->one(o->f, x);
-    if (calls->with) x = calls->with(o->f, x, s->real[0]);
-    if (calls->between) x = calls->between(o->f, x, s->real[0], s->real[1]);
+    if (calls->one)
+        x = calls->one(o->f, x);
+    if (calls->with)
+        x = calls->with(o->f, x, s->real[0]);
+    if (calls->between)
+        x = calls->between(o->f, x, s->real[0], s->real[1]);
     for (int i = 1; i < s->n_in && calls->two; i++)
         x = calls->two(o->f, x, fold_onnx__with_axes(o->f, in[i], rank));
-    if (calls->along) x = calls->along(o->f, x, s->number[0]);
-    if (calls->after) x = calls->after(o->f, x);
+    if (calls->along)
+        x = calls->along(o->f, x, s->number[0]);
+    if (calls->after)
+        x = calls->after(o->f, x);
     out[0] = x;
 }
 
@@ -1334,23 +1533,30 @@ static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *recor
     s.nodes = FOLD_ONNX__KEPT(o, fold_node, n_in + FOLD_ONNX__OUTS);
     return s;
 }
+
 /* Sets an output of a step, a float. Set the first output last, since that adds the step. */
 static int fold_onnx__makes(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__dims *dims)
 {
     fold_onnx__value *value = &o->values[index];
-    if (o->n_steps == o->most_steps) FOLD_ONNX__REFUSE(o, "too many steps");
-    if (o->failed || (index && !fold_onnx__set_dims(o, value, dims))) return 0;
+    if (o->n_steps == o->most_steps)
+        FOLD_ONNX__REFUSE(o, "too many steps");
+    if (o->failed || (index && !fold_onnx__set_dims(o, value, dims)))
+        return 0;
     s->out[i] = index;
-    if (i >= s->n_out) s->n_out = i + 1;
+    if (i >= s->n_out)
+        s->n_out = i + 1;
     if (index) {
         value->shape = fold_onnx__shape(dims);
         value->origin = FOLD_ONNX__COMPUTED;
         value->step = o->n_steps;
-        if (!value->shape.rank) return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+        if (!value->shape.rank)
+            return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
     }
-    if (!i) o->steps[o->n_steps++] = *s;
+    if (!i)
+        o->steps[o->n_steps++] = *s;
     return 1;
 }
+
 /* The step that makes a value, or NULL. */
 static const fold_onnx__step *fold_onnx__maker(const fold_onnx *o, int index)
 {
@@ -1362,71 +1568,91 @@ static const fold_onnx__move *fold_onnx__move_of(const fold_onnx *o, int index)
     const fold_onnx__step *before = fold_onnx__maker(o, index);
     return before ? before->move : NULL;
 }
+
 /* If *move makes this value by permuting another, that value; otherwise this one, and *move is NULL. */
 static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move **move)
 {
     *move = fold_onnx__move_of(o, index);
-    if (*move && !(*move)->is_permutation) *move = NULL;
+    if (*move && !(*move)->is_permutation)
+        *move = NULL;
     return *move ? fold_onnx__maker(o, index)->in[0] : index;
 }
 
 /* Makes a move from a view. If the value was itself only moved, the view is taken of its source, which *index
    becomes. */
-static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view, fold_shape shape)
+static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view,
+                                         fold_shape shape)
 {
     const fold_onnx__move *before = fold_onnx__move_of(o, *index);
     int count, *source = fold_onnx__sources(o, view, &count);
     const int run = before ? before->run : 1, composes = before && !before->has_pad;
-    if (composes) *index = fold_onnx__maker(o, *index)->in[0];
+    if (composes)
+        *index = fold_onnx__maker(o, *index)->in[0];
     for (int i = 0; source && i < count && composes; i++) {
         const int at = source[i];
-        if (at >= 0) source[i] = before->is_window ? before->from + at : before->source[at / run] + at % run;
+        if (at >= 0)
+            source[i] = before->is_window ? before->from + at : before->source[at / run] + at % run;
     }
     return fold_onnx__new_move(o, source, count, o->values[*index].count, view->pad, shape);
 }
-static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *move, int to, const fold_onnx__dims *dims)
+
+static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *move, int to,
+                                 const fold_onnx__dims *dims)
 {
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_move, 1);
     s.move = move;
-    if (o->failed) return 0;
+    if (o->failed)
+        return 0;
     s.in[0] = from;
-    if (fold_onnx__makes(o, &s, 0, to, dims)) o->values[to].shape = move->shape;
+    if (fold_onnx__makes(o, &s, 0, to, dims))
+        o->values[to].shape = move->shape;
     return !o->failed;
 }
+
 /* Sets an operand of a step: a view, which may become a value of its own; NULL: the value itself. */
 static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__view *view,
-                       fold_shape shape)
+                            fold_shape shape)
 {
-    if (o->failed) return 0;
-    if (fold_onnx__is_fixed(o, index) && !fold_onnx__use_constant(o, index, i && o->node.op->flags & FOLD_ONNX__FREEZES))
+    if (o->failed)
+        return 0;
+    if (fold_onnx__is_fixed(o, index) &&
+        !fold_onnx__use_constant(o, index, i && o->node.op->flags & FOLD_ONNX__FREEZES))
         return 0;
     const fold_onnx__move *move = view ? fold_onnx__trace(o, &index, view, shape) : NULL;
-    if (move && !(move->is_window && !move->is_part && fold_onnx__same_shape(shape, o->values[index].shape))) {
+    if (move &&
+        !(move->is_window && !move->is_part && fold_onnx__same_shape(shape, o->values[index].shape))) {
         const fold_onnx__dims dims = { 1, { move->count } };
         const int inner = fold_onnx__new_value(o, o->values[index].name);
         fold_onnx__makes_move(o, index, move, inner, &dims);
         index = inner;
     }
-    if (!o->failed) s->in[i] = index;
+    if (!o->failed)
+        s->in[i] = index;
     return !o->failed;
 }
+
 /* Sets an operand of a step: a value in a different shape. */
 static int fold_onnx__reads_shape(fold_onnx *o, fold_onnx__step *s, int i, int index, fold_shape shape)
 {
     const fold_onnx__view view = fold_onnx__view_of(o, &o->values[index].dims);
     return fold_onnx__reads(o, s, i, index, &view, shape);
 }
+
 /* The step's only output is a move of its result, which has the shape `made`; NULL: it is the result
    itself. */
-static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made, const fold_onnx__move *move,
-                             const fold_onnx__dims *dims)
+static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
+                                  const fold_onnx__move *move, const fold_onnx__dims *dims)
 {
-    if (!move || o->failed) return fold_onnx__makes(o, s, 0, o->node.out[0], dims);
+    if (!move || o->failed)
+        return fold_onnx__makes(o, s, 0, o->node.out[0], dims);
     const int inner = fold_onnx__new_value(o, fold_onnx__out(o)->name);
-    return fold_onnx__makes(o, s, 0, inner, made) && fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
+    return fold_onnx__makes(o, s, 0, inner, made) &&
+           fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
+
 /* The same for an output whose axis i is axis order[i] of the result. */
-static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made, const int *order)
+static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
+                                     const int *order)
 {
     int count = 0;
     const fold_onnx__view all = fold_onnx__view_of(o, made), view = fold_onnx__permuted(&all, order);
@@ -1440,7 +1666,8 @@ static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, c
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
     int index[FOLD_ONNX_RANK] = { 0 }, source = o->node.in[0];
-    if (o->failed) return 0;
+    if (o->failed)
+        return 0;
     if (from->origin != FOLD_ONNX__FIXED) {
         const fold_onnx__move *move = fold_onnx__trace(o, &source, view, fold_onnx__shape(dims));
         o->values[out].is_integer = from->is_integer;
@@ -1481,16 +1708,19 @@ static double fold_onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
 static double fold_onnx__floor(double a, double b) { return (void)b, floor(a); }
 static double fold_onnx__erf(double a, double b) { return (void)b, erf(a); }
 static double fold_onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
+
 /* Rounds to half precision. */
 static double fold_onnx__to_half(double a, double b)
 {
     int power;
     (void)b;
-    if (!isfinite(a) || a == 0) return a;
+    if (!isfinite(a) || a == 0)
+        return a;
     frexp(a, &power); /* it has 11 bits, or fewer below 2^-14 */
     const double step = ldexp(1, (power > -13 ? power : -13) - 11), near = nearbyint(a / step) * step;
     return fabs(near) > 65504 ? near * (double)INFINITY : near;
 }
+
 static fold_node fold_onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
 
 /* Widens dims to what a and dims broadcast to, as in fold.h. */
@@ -1501,7 +1731,8 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
     for (int k = 0; k < dims->rank; k++) {
         const int own = k + a->rank - dims->rank, other = k + had.rank - dims->rank;
         const int x = own < 0 ? 1 : a->dim[own], y = other < 0 ? 1 : had.dim[other];
-        if (x != y && x != 1 && y != 1) return FOLD_ONNX__REFUSE(o, "axes of %d and %d values do not broadcast", x, y);
+        if (x != y && x != 1 && y != 1)
+            return FOLD_ONNX__REFUSE(o, "axes of %d and %d values do not broadcast", x, y);
         dims->dim[k] = x == 1 ? y : x;
     }
     return fold_onnx__size(o, dims);
@@ -1514,22 +1745,27 @@ static int fold_onnx__makes_whole(fold_onnx *o)
     return op->flags & FOLD_ONNX__TRUTH ||
            fold_onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
 }
+
 /* Computes an output from constants. If the op has no `number`, it is Where: the first constant chooses. */
 static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, whole = fold_onnx__makes_whole(o);
     int **source = FOLD_ONNX__SCRATCH(o, int *, n), count = 0;
-    double *x = FOLD_ONNX__SCRATCH(o, double, n), *numbers = fold_onnx__fix(o, fold_onnx__out(o), dims, whole);
+    double *x = FOLD_ONNX__SCRATCH(o, double, n),
+           *numbers = fold_onnx__fix(o, fold_onnx__out(o), dims, whole);
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, dims);
         source[i] = fold_onnx__sources(o, &view, &count);
     }
     for (int i = 0; i < count && !o->failed; i++) {
-        for (int k = 0; k < n; k++) x[k] = fold_onnx__number(fold_onnx__in(o, k), source[k][i]);
+        for (int k = 0; k < n; k++)
+            x[k] = fold_onnx__number(fold_onnx__in(o, k), source[k][i]);
         double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
-        if (op->most == 1) y = op->number(y, y);
-        for (int k = 1; k < n && op->number; k++) y = op->number(y, x[k]);
+        if (op->most == 1)
+            y = op->number(y, y);
+        for (int k = 1; k < n && op->number; k++)
+            y = op->number(y, x[k]);
         if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, int64 be rounded */
             return FOLD_ONNX__REFUSE(o, "the integer %g: a division by 0, or too large", y);
         numbers[i] = fold_onnx__round(fold_onnx__out(o), y);
@@ -1545,16 +1781,22 @@ static void fold_onnx__map_forward(const fold_op_call *c)
     for (int row = 0; row < c->rows; row++) {
         const float *a = fold_row(&c->in[0], row), *b = fold_row(&c->in[c->n_in - 1], row);
         float *out = fold_row(&c->out[0], row);
-        for (int i = 0; i < count; i++) out[i] = (float)op->number((double)a[i], (double)b[i]);
+        for (int i = 0; i < count; i++)
+            out[i] = (float)op->number((double)a[i], (double)b[i]);
     }
 }
+
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
 {
-    if (op->number == fold_onnx__to_half) return 1;
-    if (op->number == fold_onnx__erf) return 1.1283791670955126 * exp(-a * a);
-    if (!of) return b == 0 ? 0 : b * pow(a, b - 1);
+    if (op->number == fold_onnx__to_half)
+        return 1;
+    if (op->number == fold_onnx__erf)
+        return 1.1283791670955126 * exp(-a * a);
+    if (!of)
+        return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
 }
+
 static void fold_onnx__map_backward(const fold_op_call *c)
 {
     const fold_onnx__op *op = (const fold_onnx__op *)c->user;
@@ -1568,21 +1810,26 @@ static void fold_onnx__map_backward(const fold_op_call *c)
                 in[i] = (float)fold_onnx__slope(op, (double)a[i], (double)b[i], of) * out[i];
         }
 }
+
 static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
 {
-    if (s->n_in == 3) out[0] = fold_select(o->f, in[0], in[1], in[2]);
-    else out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, fold_node_shape(o->f, in[0]));
+    if (s->n_in == 3)
+        out[0] = fold_select(o->f, in[0], in[1], in[2]);
+    else
+        out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, fold_node_shape(o->f, in[0]));
 }
 
 /* An element-wise step of one input. If the input was moved, the step runs before the move, which then moves
    the result. */
-static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first, float second)
+static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first,
+                               float second)
 {
     const fold_onnx__move *move;
     const fold_onnx__dims dims = fold_onnx__in(o, input)->dims;
     const int base = fold_onnx__base(o, o->node.in[input], &move);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
-    if (calls->with && !isfinite(first)) return FOLD_ONNX__REFUSE(o, "a number that is not finite");
+    if (calls->with && !isfinite(first))
+        return FOLD_ONNX__REFUSE(o, "a number that is not finite");
     s.calls = *calls;
     s.stops = calls->one == fold_floor;
     s.real[0] = first;
@@ -1590,17 +1837,21 @@ static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int 
     return fold_onnx__reads(o, &s, 0, base, NULL, fold_shape1(1)) &&
            fold_onnx__makes_moved(o, &s, &o->values[base].dims, move, &dims);
 }
+
 static int fold_onnx__open_gelu(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__calls calls = o->node.op->calls;
     (void)from;
-    if (fold_onnx__has_word(o, "approximate", "tanh")) calls.one = fold_gelu_tanh;
+    if (fold_onnx__has_word(o, "approximate", "tanh"))
+        calls.one = fold_gelu_tanh;
     return fold_onnx__one_step(o, &calls, 0, 0, 0);
 }
+
 static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
-    double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX), (double)fold_onnx__real(o, "max", FLT_MAX) };
+    double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX),
+                        (double)fold_onnx__real(o, "max", FLT_MAX) };
     for (int i = 0; i < 2; i++)
         if (fold_onnx__has_in(o, i + 1) && !fold_onnx__scalar(o, o->node.in[i + 1], &bound[i]))
             return FOLD_ONNX__REFUSE(o, "a bound that is not constant");
@@ -1617,6 +1868,7 @@ static fold_node fold_onnx__divide_by(fold_ctx *f, fold_node x, float number)
 {
     return fold_div(f, x, fold_constant(f, number));
 }
+
 /* With a constant number as one operand, sums, differences, products and quotients are calls of one input.
    The number is data, so that calls with different numbers are batched. Returns 0 for any other op. */
 static int fold_onnx__joins_number(fold_onnx *o, int rank)
@@ -1627,20 +1879,29 @@ static int fold_onnx__joins_number(fold_onnx *o, int rank)
     int power;
     for (int x = 0; x < 2 && (is_sum || op == fold_onnx__mul || op == fold_onnx__div); x++) {
         fold_onnx__calls calls = { NULL, NULL, NULL, NULL, NULL, NULL };
-        if (fold_onnx__in(o, x)->dims.rank < rank || !fold_onnx__scalar(o, o->node.in[!x], &number)) continue;
+        if (fold_onnx__in(o, x)->dims.rank < rank || !fold_onnx__scalar(o, o->node.in[!x], &number))
+            continue;
         const double inverse = op == fold_onnx__div ? 1 / number : 1;
-        if (op == fold_onnx__sub && !x) number = -number;
-        if ((op == fold_onnx__div && x) || !isfinite((float)number) || !isfinite((float)inverse)) continue;
+        if (op == fold_onnx__sub && !x)
+            number = -number;
+        if ((op == fold_onnx__div && x) || !isfinite((float)number) || !isfinite((float)inverse))
+            continue;
         const int is_exact = frexp(number, &power) == (number < 0 ? -0.5 : 0.5); /* and so is its inverse */
-        if (op == fold_onnx__div && is_exact) number = inverse;
+        if (op == fold_onnx__div && is_exact)
+            number = inverse;
         if (is_sum ? number != 0 || !signbit(number) : number != 1)
-            calls.with = is_sum ? fold_shift : op != fold_onnx__div || is_exact ? fold_scale : fold_onnx__divide_by;
-        if (op == fold_onnx__sub && x) calls.with = fold_onnx__less_from;
-        if (!is_sum && number == -1) calls.one = fold_neg, calls.with = NULL;
+            calls.with = is_sum                             ? fold_shift
+                         : op != fold_onnx__div || is_exact ? fold_scale
+                                                            : fold_onnx__divide_by;
+        if (op == fold_onnx__sub && x)
+            calls.with = fold_onnx__less_from;
+        if (!is_sum && number == -1)
+            calls.one = fold_neg, calls.with = NULL;
         return fold_onnx__one_step(o, &calls, x, (float)number, 0);
     }
     return 0;
 }
+
 static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
 /* Element-wise ops of one to three inputs, or of any number, such as sums, from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
@@ -1648,15 +1909,21 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     (void)from;
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
-    const int passes = op->number == fold_onnx__erf || op->number == fold_onnx__pow || op->number == fold_onnx__to_half;
+    const int passes =
+        op->number == fold_onnx__erf || op->number == fold_onnx__pow || op->number == fold_onnx__to_half;
     fold_onnx__dims dims = { 0, { 0 } };
-    for (int i = 0; i < n && !o->failed; i++) fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &dims);
-    if (o->failed) return 0;
-    if (fold_onnx__all_fixed(o) && (chooses || op->number)) return fold_onnx__compute(o, &dims);
+    for (int i = 0; i < n && !o->failed; i++)
+        fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &dims);
+    if (o->failed)
+        return 0;
+    if (fold_onnx__all_fixed(o) && (chooses || op->number))
+        return fold_onnx__compute(o, &dims);
     if (op->calls.one || op->calls.with)
         return fold_onnx__one_step(o, &op->calls, 0, fold_onnx__real(o, "alpha", op->alpha), 0);
-    if (op->calls.two && n == 2 && (fold_onnx__joins(o) || fold_onnx__joins_number(o, dims.rank))) return 1;
-    fold_onnx__step s = fold_onnx__begin(o, op->calls.two ? fold_onnx__record_calls : fold_onnx__record_own, n);
+    if (op->calls.two && n == 2 && (fold_onnx__joins(o) || fold_onnx__joins_number(o, dims.rank)))
+        return 1;
+    fold_onnx__step s =
+        fold_onnx__begin(o, op->calls.two ? fold_onnx__record_calls : fold_onnx__record_own, n);
     s.calls = op->calls;
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, &dims);
@@ -1665,26 +1932,38 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__out(o)->is_integer = fold_onnx__makes_whole(o);
     s.stops = !op->calls.two && n < 3 && !passes;
     if (!op->calls.two && n < 3)
-        s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward, passes ? fold_onnx__map_backward : NULL, op);
+        s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward,
+                                  passes ? fold_onnx__map_backward : NULL, op);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
+
 static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op whole = {
-        "Pow",           2, 2, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL },
-        fold_onnx__whole_pow, 0, FOLD_ONNX__INTEGERS
-    };
+    static const fold_onnx__op whole = { "Pow",
+                                         2,
+                                         2,
+                                         "",
+                                         NULL,
+                                         { NULL, NULL, NULL, NULL, NULL, NULL },
+                                         fold_onnx__whole_pow,
+                                         0,
+                                         FOLD_ONNX__INTEGERS };
     fold_onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
     double exponent = 0;
     /* fold_pow ignores the sign of zero, and does not accept exponents that are 0, infinite or large */
-    const int is_number = fold_onnx__scalar(o, o->node.in[1], &exponent) && fabs(exponent) <= 64 && exponent != 0 &&
-                          (exponent == -1 || fmod(exponent, 2) != -1) &&
+    const int is_number = fold_onnx__scalar(o, o->node.in[1], &exponent) && fabs(exponent) <= 64 &&
+                          exponent != 0 && (exponent == -1 || fmod(exponent, 2) != -1) &&
                           fold_onnx__in(o, 1)->dims.rank <= from->dims.rank;
-    if (from->is_integer) o->node.op = &whole; /* and so are its powers */
-    if (!is_number || fold_onnx__all_fixed(o) || from->is_integer) return fold_onnx__open_elements(o, from);
-    if (exponent == 1 || exponent == 2 || exponent == -1) calls.with = NULL;
-    if (exponent == 2) calls.one = fold_square;
-    if (exponent == -1) calls.one = fold_onnx__one_over;
+    if (from->is_integer)
+        o->node.op = &whole; /* and so are its powers */
+    if (!is_number || fold_onnx__all_fixed(o) || from->is_integer)
+        return fold_onnx__open_elements(o, from);
+    if (exponent == 1 || exponent == 2 || exponent == -1)
+        calls.with = NULL;
+    if (exponent == 2)
+        calls.one = fold_square;
+    if (exponent == -1)
+        calls.one = fold_onnx__one_over;
     return fold_onnx__one_step(o, &calls, 0, (float)exponent, 0);
 }
 
@@ -1692,7 +1971,15 @@ static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
 static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op casts[3] = {
-        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, fold_onnx__to_half, 0, FOLD_ONNX__INTEGERS },
+        { "Cast",
+          1,
+          1,
+          "",
+          NULL,
+          { NULL, NULL, NULL, NULL, NULL, NULL },
+          fold_onnx__to_half,
+          0,
+          FOLD_ONNX__INTEGERS },
         { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, fold_onnx__trunc, 0, 0 },
         { "Cast",
           1,
@@ -1708,14 +1995,17 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__type *type = fold_onnx__type_of((uint64_t)to);
     const fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
     fold_onnx__value *out = fold_onnx__out(o);
-    if (!type) return fold_onnx__no_type(o, (uint64_t)to);
+    if (!type)
+        return fold_onnx__no_type(o, (uint64_t)to);
     const int changes =
         to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || (type->is_integer && !from->is_integer);
     o->node.op = changes ? &casts[to == FOLD_ONNX__HALF ? 0 : to == FOLD_ONNX__BOOL ? 2 : 1] : o->node.op;
-    if (!(changes ? fold_onnx__open_elements(o, from) : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
+    if (!(changes ? fold_onnx__open_elements(o, from)
+                  : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
         return 0;
     out->is_integer = type->is_integer;
-    for (int i = 0; out->numbers && i < out->count; i++) out->numbers[i] = fold_onnx__round(out, out->numbers[i]);
+    for (int i = 0; out->numbers && i < out->count; i++)
+        out->numbers[i] = fold_onnx__round(out, out->numbers[i]);
     return 1;
 }
 
@@ -1730,21 +2020,25 @@ static int fold_onnx__input_of(const fold_onnx *o, int index, const char *type, 
     const fold_onnx__step *s = fold_onnx__maker(o, index);
     return s && !strcmp(s->op->type, type) ? s->from[i] : 0;
 }
+
 /* The value whose mean over the last axis this one is; 0: it is no such mean. */
 static int fold_onnx__mean_of(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "ReduceMean", 0);
-    if (!o->values[from].dims.rank) return 0;
+    if (!o->values[from].dims.rank)
+        return 0;
     fold_onnx__dims kept = o->values[from].dims;
     kept.dim[kept.rank - 1] = 1;
     return fold_onnx__same_dims(&kept, &o->values[index].dims) ? from : 0;
 }
+
 /* x, if the value is x - mean(x), else 0. */
 static int fold_onnx__centred(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "Sub", 0);
     return fold_onnx__mean_of(o, fold_onnx__input_of(o, index, "Sub", 1)) == from ? from : 0;
 }
+
 /* Joins a product with its bias, or a norm with its gain or bias, if the other input is a constant row. */
 static int fold_onnx__joins_row(fold_onnx *o)
 {
@@ -1753,13 +2047,15 @@ static int fold_onnx__joins_row(fold_onnx *o)
         const fold_onnx__dims *made = &fold_onnx__in(o, side)->dims, *row = &fold_onnx__in(o, !side)->dims;
         const fold_onnx__step *before = fold_onnx__maker(o, o->node.in[side]);
         const int count = row->rank ? row->dim[row->rank - 1] : 0;
-        if (!before || !fold_onnx__is_fixed(o, o->node.in[!side]) || fold_onnx__in(o, !side)->count != count ||
-            row->rank > made->rank || count != made->dim[made->rank - 1])
+        if (!before || !fold_onnx__is_fixed(o, o->node.in[!side]) ||
+            fold_onnx__in(o, !side)->count != count || row->rank > made->rank ||
+            count != made->dim[made->rank - 1])
             continue;
         const int is_linear = before->record == fold_onnx__record_linear && before->n_in == 1 && adds &&
                               fold_param_is_null(before->param[1]);
         const int is_norm = before->record == fold_onnx__record_layer_norm && before->number[0] <= adds;
-        if (!is_linear && !is_norm) continue;
+        if (!is_linear && !is_norm)
+            continue;
         fold_onnx__step s = *before;
         s.op = o->node.op;
         s.from = o->node.in;
@@ -1770,22 +2066,27 @@ static int fold_onnx__joins_row(fold_onnx *o)
     }
     return 0;
 }
+
 /* Joins (x - mean) / sqrt(mean((x - mean)^2) + epsilon) over the last axis. */
 static int fold_onnx__joins_norm(fold_onnx *o)
 {
-    const int x = fold_onnx__centred(o, o->node.in[0]), sum = fold_onnx__input_of(o, o->node.in[1], "Sqrt", 0);
+    const int x = fold_onnx__centred(o, o->node.in[0]),
+              sum = fold_onnx__input_of(o, o->node.in[1], "Sqrt", 0);
     const int variance = fold_onnx__input_of(o, sum, "Add", 0), square = fold_onnx__mean_of(o, variance);
     const int again = fold_onnx__input_of(o, square, "Mul", 0);
     double epsilon = 0, two = 0;
-    if (o->node.op->number != fold_onnx__div || !x || fold_onnx__is_fixed(o, x)) return 0;
+    if (o->node.op->number != fold_onnx__div || !x || fold_onnx__is_fixed(o, x))
+        return 0;
     if (!fold_onnx__same_dims(&o->values[square].dims, &o->values[x].dims) ||
         !fold_onnx__same_dims(&o->values[sum].dims, &o->values[variance].dims))
         return 0;
-    if (!fold_onnx__scalar(o, fold_onnx__input_of(o, sum, "Add", 1), &epsilon) || !(epsilon > 0)) return 0;
+    if (!fold_onnx__scalar(o, fold_onnx__input_of(o, sum, "Add", 1), &epsilon) || !(epsilon > 0))
+        return 0;
     const int by_mul = again == fold_onnx__input_of(o, square, "Mul", 1) && fold_onnx__centred(o, again) == x;
     const int by_pow = fold_onnx__scalar(o, fold_onnx__input_of(o, square, "Pow", 1), &two) && two == 2 &&
                        fold_onnx__centred(o, fold_onnx__input_of(o, square, "Pow", 0)) == x;
-    if (!by_mul && !by_pow) return 0;
+    if (!by_mul && !by_pow)
+        return 0;
     const fold_onnx__dims *dims = &o->values[x].dims;
     const int width = dims->dim[dims->rank - 1];
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_layer_norm, 1);
@@ -1795,10 +2096,8 @@ static int fold_onnx__joins_norm(fold_onnx *o)
            fold_onnx__fill(o, o->node.out[0], width, 0, &s.param[1]) &&
            fold_onnx__makes(o, &s, 0, o->node.out[0], dims);
 }
-static int fold_onnx__joins(fold_onnx *o)
-{
-    return fold_onnx__joins_row(o) || fold_onnx__joins_norm(o);
-}
+
+static int fold_onnx__joins(fold_onnx *o) { return fold_onnx__joins_row(o) || fold_onnx__joins_norm(o); }
 
 /* ---- ops that move elements -------------------------------------------------------------------- */
 
@@ -1811,10 +2110,12 @@ static int fold_onnx__emit_shape(fold_onnx *o, const fold_onnx__dims *dims)
         return FOLD_ONNX__REFUSE(o, "%d values into a shape of %d, for a batch of 1", from->count, count);
     return fold_onnx__emit(o, &view, o->node.out[0], dims);
 }
+
 static int fold_onnx__open_identity(fold_onnx *o, const fold_onnx__value *from)
 {
     return fold_onnx__emit_shape(o, &from->dims);
 }
+
 static int fold_onnx__open_reshape(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims;
@@ -1823,62 +2124,77 @@ static int fold_onnx__open_reshape(fold_onnx *o, const fold_onnx__value *from)
     const int zero = fold_onnx__whole(o, "allowzero", 0);
     dims.rank = fold_onnx__list(o, "shape", 1, dims.dim, FOLD_ONNX_RANK);
     for (int k = 0; k < dims.rank; k++) {
-        if (dims.dim[k] == 0 && !zero && k < from->dims.rank) dims.dim[k] = from->dims.dim[k];
-        if (dims.dim[k] == -1 && open < 0) open = k;
+        if (dims.dim[k] == 0 && !zero && k < from->dims.rank)
+            dims.dim[k] = from->dims.dim[k];
+        if (dims.dim[k] == -1 && open < 0)
+            open = k;
         else if (dims.dim[k] < 1 || dims.dim[k] > from->count)
             return FOLD_ONNX__REFUSE(o, "%d values into an axis of %d", from->count, dims.dim[k]);
-        else if (known <= from->count) known *= dims.dim[k];
+        else if (known <= from->count)
+            known *= dims.dim[k];
     }
-    if (open >= 0) dims.dim[open] = (int)(from->count / known);
+    if (open >= 0)
+        dims.dim[open] = (int)(from->count / known);
     return dims.rank < 0 ? FOLD_ONNX__REFUSE(o, "no shape") : fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_flatten(fold_onnx *o, const fold_onnx__value *from)
 {
     int axis = fold_onnx__whole(o, "axis", 1);
-    if (axis != from->dims.rank) axis = fold_onnx__axis(o, axis, from->dims.rank);
-    const fold_onnx__dims dims = {
-        2, { fold_onnx__product(&from->dims, 0, axis), fold_onnx__product(&from->dims, axis, from->dims.rank) }
-    };
+    if (axis != from->dims.rank)
+        axis = fold_onnx__axis(o, axis, from->dims.rank);
+    const fold_onnx__dims dims = { 2,
+                                   { fold_onnx__product(&from->dims, 0, axis),
+                                     fold_onnx__product(&from->dims, axis, from->dims.rank) } };
     return fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_squeeze(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims = { 0, { 0 } };
     unsigned marks;
     const int named = fold_onnx__marked_axes(o, from->dims.rank, 0, &marks);
     for (int k = 0; k < from->dims.rank && named != -2; k++)
-        if (named > 0 ? !(marks >> k & 1) : from->dims.dim[k] != 1) dims.dim[dims.rank++] = from->dims.dim[k];
+        if (named > 0 ? !(marks >> k & 1) : from->dims.dim[k] != 1)
+            dims.dim[dims.rank++] = from->dims.dim[k];
     return fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_unsqueeze(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims = { 0, { 0 } };
     unsigned marks;
     const int named = fold_onnx__marked_axes(o, from->dims.rank, 1, &marks);
-    if (named < 0) return FOLD_ONNX__REFUSE(o, "no axes");
+    if (named < 0)
+        return FOLD_ONNX__REFUSE(o, "no axes");
     for (int k = 0; dims.rank < from->dims.rank + named; dims.rank++)
         dims.dim[dims.rank] = marks >> dims.rank & 1 ? 1 : from->dims.dim[k++];
     return fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_transpose(fold_onnx *o, const fold_onnx__value *from)
 {
     const int rank = from->dims.rank;
     int order[FOLD_ONNX_RANK], seen = 0;
     const int count = fold_onnx__list(o, "perm", -1, order, FOLD_ONNX_RANK);
-    if (count != -1 && count != rank) return FOLD_ONNX__REFUSE(o, "perm has %d axes, not %d", count, rank);
+    if (count != -1 && count != rank)
+        return FOLD_ONNX__REFUSE(o, "perm has %d axes, not %d", count, rank);
     for (int i = 0; i < rank; i++) {
         order[i] = count == -1 ? rank - 1 - i : fold_onnx__axis(o, order[i], rank);
         seen |= 1 << order[i];
     }
-    if (seen != (1 << rank) - 1) return FOLD_ONNX__REFUSE(o, "perm names an axis twice");
+    if (seen != (1 << rank) - 1)
+        return FOLD_ONNX__REFUSE(o, "perm names an axis twice");
     const fold_onnx__view all = fold_onnx__view_of(o, &from->dims), view = fold_onnx__permuted(&all, order);
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
+
 static int fold_onnx__open_expand(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims;
     dims.rank = fold_onnx__list(o, NULL, 1, dims.dim, FOLD_ONNX_RANK);
-    if (dims.rank < 0 || !fold_onnx__size(o, &dims) || !fold_onnx__meet(o, &from->dims, &dims)) return 0;
+    if (dims.rank < 0 || !fold_onnx__size(o, &dims) || !fold_onnx__meet(o, &from->dims, &dims))
+        return 0;
     const fold_onnx__view view = fold_onnx__repeated(o, &from->dims, &dims);
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
@@ -1886,9 +2202,11 @@ static int fold_onnx__open_expand(fold_onnx *o, const fold_onnx__value *from)
 /* A negative index counts from the end. The result is clamped to [low, high]. */
 static int fold_onnx__index(int index, int count, int low, int high)
 {
-    if (index < 0) index += count;
+    if (index < 0)
+        index += count;
     return index < low ? low : index > high ? high : index;
 }
+
 static int fold_onnx__open_slice(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const names[4] = { "starts", "ends", "axes", NULL };
@@ -1907,12 +2225,14 @@ static int fold_onnx__open_slice(fold_onnx *o, const fold_onnx__value *from)
         const int count = from->dims.dim[axis], start = fold_onnx__index(list[0][i], count, 0, count - back);
         const int end = fold_onnx__index(list[1][i], count, -back, count - back);
         const int left = back ? start - end : end - start;
-        if (left < 1) return FOLD_ONNX__REFUSE(o, "axis %d would be empty", axis);
+        if (left < 1)
+            return FOLD_ONNX__REFUSE(o, "axis %d would be empty", axis);
         seen |= 1 << axis;
         fold_onnx__take_axis(o, &view, axis, start, step, (left - 1) / (back ? -step : step) + 1);
     }
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
+
 static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
 {
     int parts[FOLD_ONNX__MOST_OUT], begin = 0;
@@ -1926,21 +2246,26 @@ static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
     const int had = all.dims.dim[axis];
     for (int i = 0; i < n && !o->failed; begin += parts[i++]) {
         fold_onnx__view view = all;
-        if (count == -1) parts[i] = i < n - 1 ? (had + n - 1) / n : had - begin;
+        if (count == -1)
+            parts[i] = i < n - 1 ? (had + n - 1) / n : had - begin;
         if (parts[i] < 1 || parts[i] > had - begin || (i == n - 1 && parts[i] != had - begin))
             return FOLD_ONNX__REFUSE(o, "parts that do not make up axis %d", axis);
         fold_onnx__take_axis(o, &view, axis, begin, 1, parts[i]);
-        if (fold_onnx__has_out(o, i)) fold_onnx__emit(o, &view, o->node.out[i], &view.dims);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__emit(o, &view, o->node.out[i], &view.dims);
     }
     return !o->failed;
 }
+
 static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *index = fold_onnx__in(o, 1);
     const int axis = fold_onnx__axis_of(o, from, 0), more = index->dims.rank;
     fold_onnx__dims dims = from->dims;
-    if (index->origin != FOLD_ONNX__FIXED) return FOLD_ONNX__REFUSE(o, "an index that is not constant");
-    if ((dims.rank += more - 1) > FOLD_ONNX_RANK) return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    if (index->origin != FOLD_ONNX__FIXED)
+        return FOLD_ONNX__REFUSE(o, "an index that is not constant");
+    if ((dims.rank += more - 1) > FOLD_ONNX_RANK)
+        return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = axis; k < dims.rank; k++)
         dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dims.dim[k + 1 - more];
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
@@ -1951,6 +2276,7 @@ static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
         taken[i] = at[fold_onnx__axis(o, fold_onnx__near(fold_onnx__number(index, i)), from->dims.dim[axis])];
     return fold_onnx__emit(o, &view, o->node.out[0], &dims);
 }
+
 static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
 {
     int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
@@ -1959,7 +2285,8 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
     const int n = n_axes == -1 ? from->dims.rank : n_axes;
     double value = (double)fold_onnx__real(o, "value", 0);
     fold_onnx__field mode;
-    if (count != 2 * n) return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
+    if (count != 2 * n)
+        return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
     if (fold_onnx__attribute(o, "mode", 4, &mode) && !fold_onnx__is(mode.bytes, "constant"))
         return FOLD_ONNX__REFUSE(o, "a mode that is not constant");
     if (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &value))
@@ -1977,10 +2304,12 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-static void fold_onnx__record_concat(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_concat(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     out[0] = s->n_in == 1 ? in[0] : fold_concat(o->f, in, s->n_in, s->number[0]);
 }
+
 static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *first = &from->dims;
@@ -1991,12 +2320,14 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 0; i < n; i++) {
         fold_onnx__dims other = fold_onnx__in(o, i)->dims;
         const int more = axis < other.rank ? other.dim[axis] : 0;
-        if (axis < other.rank) other.dim[axis] = first->dim[axis];
+        if (axis < other.rank)
+            other.dim[axis] = first->dim[axis];
         if (!fold_onnx__same_dims(&other, first))
             return FOLD_ONNX__REFUSE(o, "'%.60s' has a different shape", fold_onnx__in(o, i)->name);
         dims.dim[axis] += more;
         whole &= fold_onnx__in(o, i)->is_integer;
-        if (dims.dim[axis] && !fold_onnx__size(o, &dims)) return 0;
+        if (dims.dim[axis] && !fold_onnx__size(o, &dims))
+            return 0;
     }
     const int outer = fold_onnx__product(&dims, 0, axis), all = fold_onnx__product(&dims, axis, dims.rank);
     double *numbers = fixed ? fold_onnx__fix(o, fold_onnx__out(o), &dims, whole) : NULL;
@@ -2007,7 +2338,8 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__value *part = fold_onnx__in(o, i);
         const int own = part->count / outer;
-        if (!fixed && own) fold_onnx__reads_shape(o, &s, s.n_in++, o->node.in[i], fold_onnx__along(outer, own, 1));
+        if (!fixed && own)
+            fold_onnx__reads_shape(o, &s, s.n_in++, o->node.in[i], fold_onnx__along(outer, own, 1));
         for (int k = 0; fixed && k < part->count; k++)
             numbers[k / own * all + begin + k % own] = fold_onnx__number(part, k);
         begin += own;
@@ -2017,13 +2349,16 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_shape(fold_onnx *o, const fold_onnx__value *from)
 {
-    const int rank = from->dims.rank, start = fold_onnx__index(fold_onnx__whole(o, "start", 0), rank, 0, rank),
+    const int rank = from->dims.rank,
+              start = fold_onnx__index(fold_onnx__whole(o, "start", 0), rank, 0, rank),
               end = fold_onnx__index(fold_onnx__whole(o, "end", rank), rank, 0, rank);
     const fold_onnx__dims dims = { 1, { end > start ? end - start : 0 } };
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, 1);
-    for (int i = 0; numbers && i < end - start; i++) numbers[i] = from->dims.dim[start + i];
+    for (int i = 0; numbers && i < end - start; i++)
+        numbers[i] = from->dims.dim[start + i];
     return numbers != NULL;
 }
+
 static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const names[4] = { "value_float", "value_int", "value_floats", "value_ints" };
@@ -2031,17 +2366,22 @@ static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__field field;
     fold_onnx__value *out = fold_onnx__out(o);
     (void)from;
-    if (fold_onnx__attribute(o, "value", 5, &field)) return fold_onnx__read_tensor(o, field.bytes, out);
+    if (fold_onnx__attribute(o, "value", 5, &field))
+        return fold_onnx__read_tensor(o, field.bytes, out);
     for (int i = 0; i < 4; i++) {
         const fold_onnx__type *type = fold_onnx__type_of(i % 2 ? FOLD_ONNX__INT64 : FOLD_ONNX__FLOAT);
-        if (!fold_onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field)) continue;
-        const fold_onnx__dims dims = { i > 1, { fold_onnx__numbers(o, field.bytes, fields[i], type, NULL, 0) } };
+        if (!fold_onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field))
+            continue;
+        const fold_onnx__dims dims = { i > 1,
+                                       { fold_onnx__numbers(o, field.bytes, fields[i], type, NULL, 0) } };
         double *numbers = fold_onnx__fix(o, out, &dims, type->is_integer);
-        if (numbers && i < 2) *numbers = fold_onnx__decode(type->type, field.value);
+        if (numbers && i < 2)
+            *numbers = fold_onnx__decode(type->type, field.value);
         return numbers && (i < 2 || fold_onnx__read_listed(o, field.bytes, fields[i], type, out));
     }
     return FOLD_ONNX__REFUSE(o, "no value of a supported type");
 }
+
 static int fold_onnx__open_constant_of_shape(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
@@ -2050,12 +2390,14 @@ static int fold_onnx__open_constant_of_shape(fold_onnx *o, const fold_onnx__valu
     fold_onnx__value single;
     memset(&single, 0, sizeof single);
     dims.rank = fold_onnx__list(o, NULL, 0, dims.dim, FOLD_ONNX_RANK);
-    if (dims.rank < 0) return 0;
+    if (dims.rank < 0)
+        return 0;
     const int is_told = fold_onnx__attribute(o, "value", 5, &field);
     if (is_told && (!fold_onnx__read_tensor(o, field.bytes, &single) || single.count != 1))
         return FOLD_ONNX__REFUSE(o, "%d values to fill it with", single.count);
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, single.is_integer);
-    for (int i = 0; numbers && is_told && i < fold_onnx__out(o)->count; i++) numbers[i] = fold_onnx__number(&single, 0);
+    for (int i = 0; numbers && is_told && i < fold_onnx__out(o)->count; i++)
+        numbers[i] = fold_onnx__number(&single, 0);
     return numbers != NULL;
 }
 
@@ -2070,7 +2412,8 @@ typedef struct fold_onnx__lines {
 } fold_onnx__lines;
 
 /* Adjacent marked axes are read in place if the op can; others are moved to the end. */
-static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s, unsigned marks, int keeps, int in_place)
+static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s, unsigned marks, int keeps,
+                                               int in_place)
 {
     const fold_onnx__dims *from = &fold_onnx__in(o, 0)->dims;
     const fold_onnx__view all = fold_onnx__view_of(o, from);
@@ -2080,9 +2423,12 @@ static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s,
     for (int ends = 0; ends < 2; ends++)
         for (int k = 0; k < from->rank; k++) {
             const int is_marked = (int)(marks >> k & 1);
-            if (is_marked == ends) l.order[next++] = k;
-            if (is_marked && ends) last = k + 1, n++;
-            if (!ends && (!is_marked || keeps)) l.kept.dim[l.kept.rank++] = is_marked ? 1 : from->dim[k];
+            if (is_marked == ends)
+                l.order[next++] = k;
+            if (is_marked && ends)
+                last = k + 1, n++;
+            if (!ends && (!is_marked || keeps))
+                l.kept.dim[l.kept.rank++] = is_marked ? 1 : from->dim[k];
         }
     const int together = in_place && (n == 0 || last - l.order[next - n] == n);
     l.view = together ? all : fold_onnx__permuted(&all, l.order);
@@ -2092,24 +2438,30 @@ static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s,
     fold_onnx__reads(o, s, 0, o->node.in[0], &l.view, fold_onnx__along(l.outer, l.count, l.inner));
     return l;
 }
+
 /* The output of a step whose result has the shape of its lines: axes are moved back. */
 static int fold_onnx__makes_lines(fold_onnx *o, fold_onnx__step *s, const fold_onnx__lines *l)
 {
     int back[FOLD_ONNX_RANK];
-    for (int k = 0; k < l->view.dims.rank; k++) back[l->order[k]] = k;
+    for (int k = 0; k < l->view.dims.rank; k++)
+        back[l->order[k]] = k;
     return fold_onnx__makes_permuted(o, s, &l->view.dims, back);
 }
+
 static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
 {
     unsigned marks;
     const fold_onnx__calls *calls = &o->node.op->calls;
     const int named = fold_onnx__marked_axes(o, from->dims.rank, 0, &marks),
               is_plain = !calls->one && !calls->after;
-    if (named == -2) return 0;
+    if (named == -2)
+        return 0;
     const int all = named < 1 && !fold_onnx__whole(o, "noop_with_empty_axes", 0);
-    if (all) marks = ~0u;
+    if (all)
+        marks = ~0u;
     /* on which runtimes disagree */
-    if (named < 1 && !all && !is_plain) return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
+    if (named < 1 && !all && !is_plain)
+        return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, marks, fold_onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
@@ -2121,10 +2473,12 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
 static fold_node fold_onnx__log_softmax(fold_ctx *f, fold_node x)
 {
     fold_shape shape = fold_node_shape(f, x);
-    if (shape.rank > 1) shape.dim[shape.rank - 1] = 1;
+    if (shape.rank > 1)
+        shape.dim[shape.rank - 1] = 1;
     const fold_node largest = fold_stop_gradient(f, fold_amax(f, x, -1));
     return fold_log_softmax(f, fold_sub(f, x, shape.rank > 1 ? fold_reshape(f, largest, shape) : largest));
 }
+
 static int fold_onnx__open_softmax(fold_onnx *o, const fold_onnx__value *from)
 {
     const int flat = o->version < 13; /* then all axes from this one on count as one */
@@ -2139,7 +2493,8 @@ static int fold_onnx__open_softmax(fold_onnx *o, const fold_onnx__value *from)
 static void fold_onnx__argmax_forward(const fold_op_call *c)
 {
     const int takes_last = *(const int *)c->user;
-    const int n = c->in_shape[0].dim[c->in_shape[0].rank - 1], lines = fold_onnx__elements(c->in_shape[0]) / n;
+    const int n = c->in_shape[0].dim[c->in_shape[0].rank - 1],
+              lines = fold_onnx__elements(c->in_shape[0]) / n;
     for (int row = 0; row < c->rows; row++)
         for (int line = 0; line < lines; line++) {
             const float *x = fold_row(&c->in[0], row) + (size_t)line * (size_t)n;
@@ -2150,7 +2505,9 @@ static void fold_onnx__argmax_forward(const fold_op_call *c)
             fold_row(&c->out[0], row)[line] = (float)best;
         }
 }
-static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+
+static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     const fold_shape shape = fold_node_shape(o->f, in[0]);
     fold_node x = in[0];
@@ -2161,31 +2518,38 @@ static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, con
     }
     out[0] = fold_onnx__apply_own(o->f, s->own, &x, 1, fold_shape1(s->number[0]));
 }
+
 static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
 {
     static const int takes[2] = { 0, 1 };
-    const int chooses = !strcmp(o->node.type, "Multinomial"), axis = fold_onnx__axis_of(o, from, chooses ? -1 : 0),
+    const int chooses = !strcmp(o->node.type, "Multinomial"),
+              axis = fold_onnx__axis_of(o, from, chooses ? -1 : 0),
               last = fold_onnx__whole(o, "select_last_index", 0) != 0;
-    if (fold_onnx__whole(o, "sample_size", 1) != 1) return FOLD_ONNX__REFUSE(o, "more than one sample");
+    if (fold_onnx__whole(o, "sample_size", 1) != 1)
+        return FOLD_ONNX__REFUSE(o, "more than one sample");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_argmax, 1);
-    const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, 1u << axis, fold_onnx__whole(o, "keepdims", 1), 0);
+    const fold_onnx__lines l =
+        fold_onnx__reads_lines(o, &s, 1u << axis, fold_onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
     s.stops = 1;
-    if (chooses) s.noise = FOLD_ONNX__KEPT(o, float, from->count);
-    s.own =
-        fold_onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, fold_onnx__argmax_forward, NULL, &takes[last]);
+    if (chooses)
+        s.noise = FOLD_ONNX__KEPT(o, float, from->count);
+    s.own = fold_onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, fold_onnx__argmax_forward, NULL,
+                              &takes[last]);
     fold_onnx__out(o)->is_integer = 1;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
 /* Normal numbers or, without a generator, their mean. */
-static void fold_onnx__record_random(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_random(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     (void)in;
     for (int i = 0; i < s->number[0]; i++)
         s->noise[i] = s->real[0] + s->real[1] * (o->chance ? fold_random_normal(o->chance) : 0);
     out[0] = fold_input(o->f, s->noise, s->number[0]);
 }
+
 static int fold_onnx__open_random(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_random, 0);
@@ -2196,21 +2560,27 @@ static int fold_onnx__open_random(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-static void fold_onnx__record_layer_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_layer_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                         fold_node *out)
 {
     out[0] = fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
-    if (s->out[1]) out[1] = fold_mean(o->f, in[0], -1);
-    if (!s->out[2]) return;
+    if (s->out[1])
+        out[1] = fold_mean(o->f, in[0], -1);
+    if (!s->out[2])
+        return;
     const fold_node deviation = fold_sqrt(o->f, fold_shift(o->f, fold_variance(o->f, in[0], -1), s->real[0]));
     out[2] = fold_div(o->f, fold_constant(o->f, 1), deviation);
 }
+
 /* In fold.h an epsilon of 0 means the default. */
 static float fold_onnx__epsilon(fold_onnx *o)
 {
     const float epsilon = fold_onnx__real(o, "epsilon", 1e-5f);
-    if (!(epsilon >= 0)) FOLD_ONNX__REFUSE(o, "an epsilon that is negative");
+    if (!(epsilon >= 0))
+        FOLD_ONNX__REFUSE(o, "an epsilon that is negative");
     return epsilon != 0 ? epsilon : FLT_MIN;
 }
+
 static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from)
 {
     const int axis = fold_onnx__axis_of(o, from, -1), beside = o->node.in[1];
@@ -2220,21 +2590,28 @@ static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from
     s.real[0] = fold_onnx__epsilon(o);
     for (int i = 1; i < 3 && fold_onnx__has_in(o, i); i++) {
         fold_onnx__dims meets = from->dims;
-        for (int k = 0; k < axis; k++) meets.dim[k] = 1;
-        if (fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &meets) && fold_onnx__product(&meets, 0, meets.rank) != l.count)
-            return FOLD_ONNX__REFUSE(o, "'%.60s' does not fit the axes of the norm", fold_onnx__in(o, i)->name);
+        for (int k = 0; k < axis; k++)
+            meets.dim[k] = 1;
+        if (fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &meets) &&
+            fold_onnx__product(&meets, 0, meets.rank) != l.count)
+            return FOLD_ONNX__REFUSE(o, "'%.60s' does not fit the axes of the norm",
+                                     fold_onnx__in(o, i)->name);
     }
     fold_onnx__vector(o, beside, l.count, 1, &s.param[0]);
-    if (fold_onnx__has_in(o, 2)) fold_onnx__vector(o, o->node.in[2], l.count, 1, &s.param[1]);
-    else fold_onnx__fill(o, beside, l.count, 0, &s.param[1]);
+    if (fold_onnx__has_in(o, 2))
+        fold_onnx__vector(o, o->node.in[2], l.count, 1, &s.param[1]);
+    else
+        fold_onnx__fill(o, beside, l.count, 0, &s.param[1]);
     for (int i = 1; i < 3; i++)
-        if (fold_onnx__has_out(o, i)) fold_onnx__makes(o, &s, i, o->node.out[i], &l.kept);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__makes(o, &s, i, o->node.out[i], &l.kept);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
 /* Batch norm of [values x channels] with given statistics or, in training, with its own; then it also returns
    running statistics. */
-static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                         fold_node *out)
 {
     const int trains = s->number[0];
     const fold_node x = fold_onnx__reshape(o->f, in[0], fold_shape2(s->number[1], s->number[2]));
@@ -2247,9 +2624,11 @@ static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s,
         out[i] = fold_add(o->f, fold_scale(o->f, in[2 + i], s->real[1]), now);
     }
 }
+
 static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from)
 {
-    if (from->dims.rank < 2) return FOLD_ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
+    if (from->dims.rank < 2)
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_batch_norm, 5);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, 1u << 1, 0, 0);
     const fold_onnx__dims channels = { 1, { l.count } };
@@ -2264,36 +2643,42 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
         const int index = o->node.in[i];
         if (fold_onnx__in(o, i)->count != l.count)
             return FOLD_ONNX__REFUSE(o, "'%.60s' is not %d values", fold_onnx__in(o, i)->name, l.count);
-        if (i > 2 && fold_onnx__is_fixed(o, index)) fold_onnx__use_constant(o, index, 1);
+        if (i > 2 && fold_onnx__is_fixed(o, index))
+            fold_onnx__use_constant(o, index, 1);
         fold_onnx__reads_shape(o, &s, i, index, fold_shape1(l.count));
     }
     for (int i = 1; i < 3 && s.number[0]; i++)
-        if (fold_onnx__has_out(o, i)) fold_onnx__makes(o, &s, i, o->node.out[i], &channels);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__makes(o, &s, i, o->node.out[i], &channels);
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
 
 /* If there are more inputs than the product reads, the last one is added. */
-static void fold_onnx__record_linear(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_linear(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     const int n = s->number[0]; /* inputs of the product */
     out[0] = n == 1 ? fold_linear(o->f, in[0], s->param[0], s->param[1]) : fold_matmul(o->f, in[0], in[1]);
-    if (n == 2 && s->real[0] != 1) out[0] = fold_scale(o->f, out[0], s->real[0]);
+    if (n == 2 && s->real[0] != 1)
+        out[0] = fold_scale(o->f, out[0], s->real[0]);
     if (s->n_in > n)
         out[0] = fold_add(o->f, out[0], s->real[1] == 1 ? in[n] : fold_scale(o->f, in[n], s->real[1]));
 }
 
 /* Makes a constant [inputs x outputs], times `scale`, the weight of a step. If the inputs are a permuted row,
    the original is read instead, and the weight's rows are permuted. */
-static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fold_onnx__view *from, const fold_onnx__view *all,
-                                 int turned, int rows, float scale)
+static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fold_onnx__view *from,
+                                      const fold_onnx__view *all, int turned, int rows, float scale)
 {
     fold_onnx__view view = *all;
     const int inputs = view.dims.dim[0];
-    fold_onnx__weight wanted = fold_onnx__form(fold_onnx__in(o, 1), turned ? FOLD_ONNX__TURNED : FOLD_ONNX__AS_IT_IS, scale,
-                                     fold_shape2(inputs, view.dims.dim[1]));
-    if (!fold_onnx__reads(o, s, 0, o->node.in[0], from, fold_onnx__along(rows, inputs, 1))) return 0;
+    fold_onnx__weight wanted =
+        fold_onnx__form(fold_onnx__in(o, 1), turned ? FOLD_ONNX__TURNED : FOLD_ONNX__AS_IT_IS, scale,
+                        fold_shape2(inputs, view.dims.dim[1]));
+    if (!fold_onnx__reads(o, s, 0, o->node.in[0], from, fold_onnx__along(rows, inputs, 1)))
+        return 0;
     const fold_onnx__move *move;
     const int base = fold_onnx__base(o, s->in[0], &move);
     if (rows == 1 && move && !move->is_window) {
@@ -2307,12 +2692,14 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
 }
 
 /* The view of a batch's matrices, repeated if there are fewer, and transposed if `turned`. */
-static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from, const fold_onnx__dims *batch, int turned)
+static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from,
+                                           const fold_onnx__dims *batch, int turned)
 {
     fold_onnx__dims dims = *batch;
     int order[FOLD_ONNX_RANK];
     dims.rank += 2;
-    for (int k = 0; k < batch->rank; k++) order[k] = k;
+    for (int k = 0; k < batch->rank; k++)
+        order[k] = k;
     for (int k = 0; k < 2; k++) {
         dims.dim[batch->rank + k] = from->dim[from->rank - 2 + k];
         order[batch->rank + k] = batch->rank + (turned ? !k : k);
@@ -2343,11 +2730,12 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
         }
         fold_onnx__dims outer = side[i];
         outer.rank -= 2;
-        if (!fold_onnx__meet(o, &outer, &batch)) return 0;
+        if (!fold_onnx__meet(o, &outer, &batch))
+            return 0;
     }
     const int one = side[1].rank == 2, count = fold_onnx__size(o, &batch);
     const fold_onnx__view a = fold_onnx__matrices(o, &side[0], &batch, turn[0]),
-                     b = fold_onnx__matrices(o, &side[1], one ? &none : &batch, turn[1]);
+                          b = fold_onnx__matrices(o, &side[1], one ? &none : &batch, turn[1]);
     const int m = a.dims.dim[batch.rank], k = a.dims.dim[batch.rank + 1], n = b.dims.dim[b.dims.rank - 1];
     const fold_onnx__value *c = has_c ? fold_onnx__in(o, 2) : NULL;
     const int linear = one && kept[1] && fold_onnx__is_fixed(o, in[1]), rows = one ? count * m : m;
@@ -2355,7 +2743,8 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
                     (c->count == 1 || (c->count == n && c->dims.dim[c->dims.rank - 1] == n));
     fold_onnx__dims meets = { 2, { m, n } };
     const fold_onnx__dims result = meets;
-    if (k != b.dims.dim[b.dims.rank - 2]) return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
+    if (k != b.dims.dim[b.dims.rank - 2])
+        return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
     if (c && (!fold_onnx__meet(o, &c->dims, &meets) || !fold_onnx__same_dims(&meets, &result)))
         return FOLD_ONNX__REFUSE(o, "a bias of another shape");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear + (has_c && !row));
@@ -2363,13 +2752,19 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     s.real[0] = alpha;
     s.real[1] = beta;
     const int together = one || count == 1;
-    if (linear) fold_onnx__reads_by_weight(o, &s, &a, &b, turn[1], rows, alpha);
-    else fold_onnx__reads(o, &s, 0, in[0], &a, together ? fold_shape2(rows, k) : fold_shape3(count, m, k));
-    if (!linear) fold_onnx__reads(o, &s, 1, in[1], &b, together ? fold_shape2(k, n) : fold_shape3(count, k, n));
-    if (row) fold_onnx__vector(o, in[2], n, beta, &s.param[1]);
-    else if (has_c) fold_onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
+    if (linear)
+        fold_onnx__reads_by_weight(o, &s, &a, &b, turn[1], rows, alpha);
+    else
+        fold_onnx__reads(o, &s, 0, in[0], &a, together ? fold_shape2(rows, k) : fold_shape3(count, m, k));
+    if (!linear)
+        fold_onnx__reads(o, &s, 1, in[1], &b, together ? fold_shape2(k, n) : fold_shape3(count, k, n));
+    if (row)
+        fold_onnx__vector(o, in[2], n, beta, &s.param[1]);
+    else if (has_c)
+        fold_onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
     for (int i = 0; i < 2; i++)
-        if (kept[i]) batch.dim[batch.rank++] = i ? n : m;
+        if (kept[i])
+            batch.dim[batch.rank++] = i ? n : m;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
@@ -2414,10 +2809,12 @@ static int fold_onnx__read_windows(fold_onnx *o, fold_conv_desc *conv, int pads[
     return 1;
 }
 
-static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
 {
     out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
 }
+
 /* fold.h has channels last, and filters [taps x inputs x outputs] instead of [outputs x inputs x taps].
    Images are padded here if fold.h cannot do it. */
 static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
@@ -2437,9 +2834,10 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
         return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
     if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
         return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!fold_onnx__read_windows(o, &s.conv, pads)) return 0;
+    if (!fold_onnx__read_windows(o, &s.conv, pads))
+        return 0;
     const fold_onnx__view pixels = fold_onnx__view_of(o, x), taps = fold_onnx__view_of(o, filter),
-                     view = fold_onnx__permuted(&taps, order[1]);
+                          view = fold_onnx__permuted(&taps, order[1]);
     fold_onnx__view image = fold_onnx__permuted(&pixels, order[0]);
     fold_onnx__dims made = image.dims;
     made.dim[x->rank - 1] = outputs;
@@ -2449,13 +2847,16 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
         equal &= pads[0][k] == pads[0][0] && pads[1][k] == pads[0][0] && pads[0][0] < reach;
         made.dim[1 + k] = (all - reach) / s.conv.stride + 1;
     }
-    if (equal) s.conv.padding = pads[0][0];
+    if (equal)
+        s.conv.padding = pads[0][0];
     for (int k = 0; k < axes && !equal; k++)
         fold_onnx__take_axis(o, &image, 1 + k, -pads[0][k], 1, pads[0][k] + x->dim[2 + k] + pads[1][k]);
-    const fold_onnx__weight wanted = fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
+    const fold_onnx__weight wanted =
+        fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
     fold_onnx__reads(o, &s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
     fold_onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s.param[0]);
-    if (fold_onnx__has_in(o, 2)) fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
+    if (fold_onnx__has_in(o, 2))
+        fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
     return fold_onnx__makes_permuted(o, &s, &made, order[2]);
 }
 
@@ -2468,14 +2869,15 @@ struct fold_onnx__layer {
 enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
 /* Gate k in ONNX's order i o f c, where c goes through tanh. With peepholes, gates also read the state c. */
-static fold_node fold_onnx__lstm_gate(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node gates,
-                                 fold_node c, int k)
+static fold_node fold_onnx__lstm_gate(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param,
+                                      fold_node gates, fold_node c, int k)
 {
     const fold_node gate = fold_onnx__part(f, gates, k * l->hidden, l->hidden);
     return !l->peeps ? gate : fold_sigmoid(f, fold_add(f, gate, fold_mul(f, fold_use(f, param[4 + k]), c)));
 }
+
 static void fold_onnx__lstm_step(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node x,
-                            fold_node *state)
+                                 fold_node *state)
 {
     const int n = l->hidden; /* x and h have separate biases, which train separately */
     const fold_node seen = fold_linear(f, x, param[0], param[1]);
@@ -2489,9 +2891,10 @@ static void fold_onnx__lstm_step(fold_ctx *f, const fold_onnx__layer *l, const f
     const fold_node out = fold_onnx__lstm_gate(f, l, param, gates, state[1], 1);
     state[0] = fold_mul(f, out, fold_tanh(f, state[1]));
 }
+
 /* ONNX's order of gates is z r h. The reset is applied after the product with h, as in PyTorch, or before. */
 static void fold_onnx__gru_step(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node x,
-                           fold_node *state)
+                                fold_node *state)
 {
     const int n = l->hidden;
     const fold_node h = state[0], a = fold_linear(f, x, param[0], param[1]),
@@ -2507,7 +2910,8 @@ static void fold_onnx__gru_step(fold_ctx *f, const fold_onnx__layer *l, const fo
 }
 
 /* Each sequence of a batch, in each direction, is a separate chain of calls. */
-static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                        fold_node *out)
 {
     const fold_onnx__layer *l = s->layer;
     const int n = l->hidden, states = 1 + l->is_lstm, chains = l->batch * l->ways;
@@ -2516,17 +2920,18 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
         const int b = chain / l->ways, way = chain % l->ways,
                   place = l->batch_first ? chain : way * l->batch + b;
         for (int i = 0; i < states; i++)
-            state[i] =
-                !s->in[1 + i] ? fold_zeros(o->f, fold_shape1(n)) : fold_onnx__part(o->f, in[1 + i], place * n, n);
+            state[i] = !s->in[1 + i] ? fold_zeros(o->f, fold_shape1(n))
+                                     : fold_onnx__part(o->f, in[1 + i], place * n, n);
         for (int t = 0; t < l->steps; t++) {
             const int at = way || l->reverse ? l->steps - 1 - t : t;
             const int row = l->batch_first ? b * l->steps + at : at * l->batch + b;
             const fold_node x = fold_onnx__part(o->f, in[0], row * l->width, l->width);
-            (l->is_lstm ? fold_onnx__lstm_step : fold_onnx__gru_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x,
-                                                            state);
+            (l->is_lstm ? fold_onnx__lstm_step
+                        : fold_onnx__gru_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x, state);
             y[l->batch_first ? row * l->ways + way : (at * l->ways + way) * l->batch + b] = state[0];
         }
-        for (int i = 0; i < states; i++) last[i * chains + place] = state[i];
+        for (int i = 0; i < states; i++)
+            last[i * chains + place] = state[i];
     }
     for (int i = 0; i <= states; i++) {
         const int parts = i ? chains : l->steps * chains;
@@ -2536,7 +2941,9 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
 }
 
 /* Makes the weight and the bias of some gates, which read x or h, from parts of the file's tensors. */
-typedef struct fold_onnx__gates { int slot, reads_h, from, count; } fold_onnx__gates;
+typedef struct fold_onnx__gates {
+    int slot, reads_h, from, count;
+} fold_onnx__gates;
 static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, const fold_onnx__gates *gates)
 {
     static const int order[3] = { 0, 2, 1 };
@@ -2548,18 +2955,20 @@ static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, co
     fold_onnx__take_axis(o, &view, 0, way, 1, 1);
     fold_onnx__take_axis(o, &view, 1, first, 1, columns);
     view = fold_onnx__permuted(&view, order);
-    fold_onnx__weigh_alone(o, fold_onnx__in(o, 1 + gates->reads_h), &view, fold_shape2(rows, columns), FOLD_FOR_LINEAR,
-                      param);
-    if (!fold_onnx__has_in(o, 3)) return;
+    fold_onnx__weigh_alone(o, fold_onnx__in(o, 1 + gates->reads_h), &view, fold_shape2(rows, columns),
+                           FOLD_FOR_LINEAR, param);
+    if (!fold_onnx__has_in(o, 3))
+        return;
     view = fold_onnx__view_of(o, &biases);
     fold_onnx__take_axis(o, &view, 0, (2 * way + gates->reads_h) * all + first, 1, columns);
     fold_onnx__weigh_alone(o, fold_onnx__in(o, 3), &view, fold_shape1(columns), 0, param + 1);
 }
+
 static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
 {
     static const fold_onnx__gates lstm[2] = { { 0, 0, 0, 4 }, { 2, 1, 0, 4 } },
-                             late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
-                             early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
+                                  late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
+                                  early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
     const fold_onnx__layer *l = s->layer;
     const fold_onnx__gates *gates = l->is_lstm ? lstm : l->resets_late ? late : early;
     for (int way = 0; way < l->ways && !o->failed; way++) {
@@ -2570,7 +2979,7 @@ static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
             fold_onnx__view view = fold_onnx__view_of(o, &all);
             fold_onnx__take_axis(o, &view, 0, (3 * way + k) * l->hidden, 1, l->hidden);
             fold_onnx__weigh_alone(o, fold_onnx__in(o, 7), &view, fold_shape1(l->hidden), 0,
-                              &s->param[FOLD_ONNX__PER_WAY * way + 4 + k]);
+                                   &s->param[FOLD_ONNX__PER_WAY * way + 4 + k]);
         }
     }
 }
@@ -2586,26 +2995,32 @@ static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
     fold_onnx__field attribute, field;
     for (int i = 1; i < o->node.n_in; i++) {
         const fold_onnx__value *value = fold_onnx__in(o, i);
-        if (!fold_onnx__has_in(o, i)) continue;
+        if (!fold_onnx__has_in(o, i))
+            continue;
         if (value->count != counts[i])
             return FOLD_ONNX__REFUSE(o, "the shape of '%.60s' does not match the others", value->name);
         if (i != 5 && i != 6 && value->origin != FOLD_ONNX__FIXED)
             return FOLD_ONNX__REFUSE(o, "'%.60s' is not constant", value->name);
         for (int k = 0; i == 4 && k < l->batch; k++)
-            if (fold_onnx__number(value, k) != l->steps) return FOLD_ONNX__REFUSE(o, "sequences of different lengths");
+            if (fold_onnx__number(value, k) != l->steps)
+                return FOLD_ONNX__REFUSE(o, "sequences of different lengths");
     }
-    if (fold_onnx__whole(o, "input_forget", 0)) return FOLD_ONNX__REFUSE(o, "input_forget");
-    if (!fold_onnx__attribute(o, "activations", -9, &attribute)) return 1;
+    if (fold_onnx__whole(o, "input_forget", 0))
+        return FOLD_ONNX__REFUSE(o, "input_forget");
+    if (!fold_onnx__attribute(o, "activations", -9, &attribute))
+        return 1;
     for (int i = 0; fold_onnx__next_of(o, &attribute.bytes, 9, &field); i++)
         if (!fold_onnx__is(field.bytes, i % per_way ? "Tanh" : "Sigmoid"))
             return FOLD_ONNX__REFUSE(o, "activations other than Sigmoid and Tanh");
     return !o->failed;
 }
+
 static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *x = &from->dims;
     fold_onnx__layer *l = FOLD_ONNX__KEPT(o, fold_onnx__layer, 1);
-    if (!l) return 0;
+    if (!l)
+        return 0;
     l->batch_first = fold_onnx__whole(o, "layout", 0) == 1;
     l->steps = x->dim[l->batch_first];
     l->batch = x->dim[!l->batch_first];
@@ -2618,12 +3033,13 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
     l->peeps = fold_onnx__has_in(o, 7);
     const int steps = l->steps, batch = l->batch, ways = l->ways, n = l->hidden;
     const fold_onnx__dims y[2] = { { 4, { steps, ways, batch, n } }, { 4, { batch, steps, ways, n } } },
-                     state[2] = { { 3, { ways, batch, n } }, { 3, { batch, ways, n } } };
+                          state[2] = { { 3, { ways, batch, n } }, { 3, { batch, ways, n } } };
     if (x->rank != 3 || n < 1 || n > 65536)
         return FOLD_ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, n);
     if ((long long)steps * batch > 1024)
         return FOLD_ONNX__REFUSE(o, "%d steps of %d sequences, of at most 1024 together", steps, batch);
-    if (!fold_onnx__recurrent_fits(o, l)) return 0;
+    if (!fold_onnx__recurrent_fits(o, l))
+        return 0;
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_recurrent, 3);
     s.nodes = FOLD_ONNX__KEPT(o, fold_node, s.n_in + FOLD_ONNX__OUTS + (steps + 2) * batch * ways);
     s.layer = l;
@@ -2632,7 +3048,8 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
         if (fold_onnx__has_in(o, input))
             fold_onnx__reads_shape(o, &s, i, o->node.in[input], fold_shape1(fold_onnx__in(o, input)->count));
     for (int i = 1 + l->is_lstm; i > 0; i--)
-        if (fold_onnx__has_out(o, i)) fold_onnx__makes(o, &s, i, o->node.out[i], &state[l->batch_first]);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__makes(o, &s, i, o->node.out[i], &state[l->batch_first]);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &y[l->batch_first]);
 }
 
@@ -2650,7 +3067,7 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
     { type, least, most, "", fold_onnx__open_elements, { NULL, NULL, NULL, two, NULL, NULL }, number, 0, flags }
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after) \
+#define FOLD_ONNX__REDUCE(type, before, along, after)                           \
     { type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
       { before, NULL, NULL, NULL, along, after }, NULL, 0, 0 }
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
@@ -2711,9 +3128,26 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__TEST("LessOrEqual", 2, fold_onnx__less_equal),
     FOLD_ONNX__TEST("Not", 1, fold_onnx__not),
     FOLD_ONNX__TEST("Or", 2, fold_onnx__or),
-    FOLD_ONNX__ROW("Pow", 2, 2, "", fold_onnx__open_pow, fold_onnx__pow, FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
-    { "Gelu", 1, 1, "approximate", fold_onnx__open_gelu, { fold_gelu, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0 },
-    { "Clip", 1, 3, "min max", fold_onnx__open_clip, { NULL, NULL, fold_clip, NULL, NULL, NULL }, NULL, 0, 0 },
+    FOLD_ONNX__ROW("Pow", 2, 2, "", fold_onnx__open_pow, fold_onnx__pow,
+                   FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
+    { "Gelu",
+      1,
+      1,
+      "approximate",
+      fold_onnx__open_gelu,
+      { fold_gelu, NULL, NULL, NULL, NULL, NULL },
+      NULL,
+      0,
+      0 },
+    { "Clip",
+      1,
+      3,
+      "min max",
+      fold_onnx__open_clip,
+      { NULL, NULL, fold_clip, NULL, NULL, NULL },
+      NULL,
+      0,
+      0 },
     FOLD_ONNX__MOVE("Cast", 1, 1, "to saturate", fold_onnx__open_cast),
     FOLD_ONNX__MOVE("Concat", 1, FOLD_ONNX__ANY, "axis", fold_onnx__open_concat),
     FOLD_ONNX__MOVE("Expand", 2, 2, "", fold_onnx__open_expand),
@@ -2727,7 +3161,8 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Squeeze", 1, 2, "axes", fold_onnx__open_squeeze),
     FOLD_ONNX__MOVE("Transpose", 1, 1, "perm", fold_onnx__open_transpose),
     FOLD_ONNX__MOVE("Unsqueeze", 1, 2, "axes", fold_onnx__open_unsqueeze),
-    FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints", fold_onnx__open_constant),
+    FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints",
+                     fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
     FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
@@ -2745,14 +3180,17 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
     FOLD_ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", fold_onnx__open_argmax),
     FOLD_ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", fold_onnx__open_random),
-    FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode", fold_onnx__open_batch_norm),
+    FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode",
+                     fold_onnx__open_batch_norm),
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
     FOLD_ONNX__OTHER("MatMul", 2, 2, "", fold_onnx__open_product),
-    FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides", fold_onnx__open_conv),
+    FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
+                     fold_onnx__open_conv),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
-                fold_onnx__open_recurrent),
-    FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout", fold_onnx__open_recurrent)
+                     fold_onnx__open_recurrent),
+    FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout",
+                     fold_onnx__open_recurrent)
 };
 
 /* ---- opening ---------------------------------------------------------------------------------- */
@@ -2765,6 +3203,7 @@ static int fold_onnx__is_listed(const char *list, const char *word)
     fold_onnx__format(one, sizeof one, " %s ", word);
     return !strchr(word, ' ') && strstr(all, one) != NULL;
 }
+
 /* Reads the inputs or outputs of a node. An input without a name is left out, and an output without one is
    not used. */
 static int *fold_onnx__names(fold_onnx *o, int number, int maker, int *count)
@@ -2776,13 +3215,15 @@ static int *fold_onnx__names(fold_onnx *o, int number, int maker, int *count)
     for (int i = 0; names && fold_onnx__next_of(o, &from, number, &field); i++) {
         const int name = names[i] = fold_onnx__name(o, fold_onnx__copy_text(o, field.bytes));
         fold_onnx__value *value = &o->values[name];
-        if (!maker || !name) continue;
+        if (!maker || !name)
+            continue;
         if (value->origin != FOLD_ONNX__UNKNOWN || value->maker)
             FOLD_ONNX__REFUSE(o, "'%.60s' is made twice", value->name);
         value->maker = maker;
     }
     return o->failed ? NULL : names;
 }
+
 static int fold_onnx__node_fits(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;
@@ -2794,14 +3235,15 @@ static int fold_onnx__node_fits(fold_onnx *o)
         return FOLD_ONNX__REFUSE(o, "no output");
     while (fold_onnx__next_of(o, &from, 5, &field)) {
         const char *name = fold_onnx__text_of(o, field.bytes, 1);
-        if (!fold_onnx__is_listed(op->attributes, name)) return FOLD_ONNX__REFUSE(o, "attribute %.60s is not supported", name);
+        if (!fold_onnx__is_listed(op->attributes, name))
+            return FOLD_ONNX__REFUSE(o, "attribute %.60s is not supported", name);
     }
     for (int i = 0; i < o->node.n_in; i++) {
         const fold_onnx__value *value = fold_onnx__in(o, i);
         if (!fold_onnx__has_in(o, i) && (i < op->least || op->most == FOLD_ONNX__ANY))
             return FOLD_ONNX__REFUSE(o, "input %d is left out", i);
-        if (!i && fold_onnx__is_fixed(o, o->node.in[i]) && !value->count && op->open != fold_onnx__open_concat &&
-            op->open != fold_onnx__open_constant_of_shape)
+        if (!i && fold_onnx__is_fixed(o, o->node.in[i]) && !value->count &&
+            op->open != fold_onnx__open_concat && op->open != fold_onnx__open_constant_of_shape)
             return fold_onnx__is_empty(o, value);
         /* few ops read integers that are not constant, since they are stored as floats */
         if (value->is_integer && value->origin != FOLD_ONNX__FIXED && !(op->flags & FOLD_ONNX__INTEGERS))
@@ -2809,6 +3251,7 @@ static int fold_onnx__node_fits(fold_onnx *o)
     }
     return !o->failed;
 }
+
 /* For messages while no node is being read. */
 static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
 {
@@ -2816,20 +3259,25 @@ static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *nam
     o->node.type = what;
     o->node.name = name;
 }
+
 /* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
    begun for them are removed. Returns 0 after an error of the model. */
 static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
 {
     o->budget += fold_onnx__release(o, &o->scratch);
-    if (!o->failed) return 1;
-    if (fold_model_status(o->model)) return 0;
+    if (!o->failed)
+        return 1;
+    if (fold_model_status(o->model))
+        return 0;
     o->failed = 0;
     const char *why = o->why;
     char *copy = FOLD_ONNX__KEPT(o, char, strlen(why) + 1);
-    if (!copy) return 0;
+    if (!copy)
+        return 0;
     strcpy(copy, why);
     for (int i = 0; i < n; i++) {
-        if (!made[i]) continue;
+        if (!made[i])
+            continue;
         o->values[made[i]].origin = FOLD_ONNX__REFUSED;
         o->values[made[i]].why = copy;
     }
@@ -2848,6 +3296,7 @@ static int fold_onnx__is_function(fold_onnx *o, const char *type, const char *do
             return 1;
     return 0;
 }
+
 /* Reads type, inputs and outputs of a node, before any node is opened. */
 static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, fold_onnx__span bytes)
 {
@@ -2857,10 +3306,12 @@ static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, 
     o->node.in = fold_onnx__names(o, 1, 0, &o->node.n_in);
     o->node.out = fold_onnx__names(o, 2, maker, &o->node.n_out);
     for (size_t i = 0; i < sizeof fold_onnx__ops / sizeof *fold_onnx__ops; i++)
-        if (!strcmp(fold_onnx__ops[i].type, o->node.type)) o->node.op = &fold_onnx__ops[i];
+        if (!strcmp(fold_onnx__ops[i].type, o->node.type))
+            o->node.op = &fold_onnx__ops[i];
     *node = o->node;
     return !o->failed;
 }
+
 static int fold_onnx__open_node(fold_onnx *o)
 {
     fold_onnx__node *node = &o->node;
@@ -2869,8 +3320,9 @@ static int fold_onnx__open_node(fold_onnx *o)
         const fold_onnx__value *value = fold_onnx__in(o, i);
         if (node->in[i] && value->origin == FOLD_ONNX__UNKNOWN)
             return FOLD_ONNX__REFUSE(o, "nothing makes '%.60s'%s", value->name,
-                                value->maker ? ", except nodes that need it" : "");
-        if (value->origin != FOLD_ONNX__REFUSED) continue;
+                                     value->maker ? ", except nodes that need it" : "");
+        if (value->origin != FOLD_ONNX__REFUSED)
+            continue;
         fold_onnx__format(o->why, sizeof o->why, "%s", value->why);
         return o->failed = 1, 0;
     }
@@ -2878,11 +3330,14 @@ static int fold_onnx__open_node(fold_onnx *o)
         return FOLD_ONNX__REFUSE(o, "functions of the file are not supported");
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return FOLD_ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
-    if (!node->op) return FOLD_ONNX__REFUSE(o, "this op is not supported");
-    while (node->n_in && !node->in[node->n_in - 1]) node->n_in--; /* trailing ones that are left out */
-    return fold_onnx__node_fits(o) &&
-           ((node->op->open)(o, node->n_in ? fold_onnx__in(o, 0) : NULL) || FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
+    if (!node->op)
+        return FOLD_ONNX__REFUSE(o, "this op is not supported");
+    while (node->n_in && !node->in[node->n_in - 1])
+        node->n_in--; /* trailing ones that are left out */
+    return fold_onnx__node_fits(o) && ((node->op->open)(o, node->n_in ? fold_onnx__in(o, 0) : NULL) ||
+                                       FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
+
 /* Opens each node after those that make its inputs, whatever their order in the file. */
 static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
 {
@@ -2891,21 +3346,26 @@ static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
     fold_onnx__node *nodes = FOLD_ONNX__PASSING(o, fold_onnx__node, n + 1);
     int *waiting = FOLD_ONNX__PASSING(o, int, n + 1), depth = 0;
     for (int i = 0; waiting && fold_onnx__next_of(o, &graph, 1, &field); i++)
-        if (!fold_onnx__read_node(o, &nodes[i], i + 1, field.bytes)) return 0;
+        if (!fold_onnx__read_node(o, &nodes[i], i + 1, field.bytes))
+            return 0;
     for (int i = 0; waiting && i < n; i++)
         for (waiting[depth++] = i; depth;) {
             fold_onnx__node *node = &nodes[waiting[depth - 1]];
             const int left = !node->is_open && node->next < node->n_in;
             const int maker = left ? o->values[node->in[node->next++]].maker : 0;
-            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open) waiting[depth++] = maker - 1;
-            if (left) continue;
+            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open)
+                waiting[depth++] = maker - 1;
+            if (left)
+                continue;
             depth--;
-            if (node->is_open) continue;
+            if (node->is_open)
+                continue;
             const int n_steps = o->n_steps, n_values = o->n_values;
             node->is_open = 1;
             o->node = *node;
             fold_onnx__open_node(o);
-            if (!fold_onnx__end_part(o, node->out, node->n_out, n_steps, n_values)) return 0;
+            if (!fold_onnx__end_part(o, node->out, node->n_out, n_steps, n_values))
+                return 0;
         }
     return !o->failed;
 }
@@ -2919,12 +3379,15 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
         return FOLD_ONNX__REFUSE(o, "it is no tensor");
     if (fold_onnx__field_of(o, tensor.bytes, 1, &field)) {
         const fold_onnx__type *known = fold_onnx__type_of(field.value);
-        if (!known) return fold_onnx__no_type(o, field.value);
+        if (!known)
+            return fold_onnx__no_type(o, field.value);
         value->is_integer = known->is_integer;
     }
-    if (!fold_onnx__field_of(o, tensor.bytes, 2, &shape)) value->dims.rank = -1;
+    if (!fold_onnx__field_of(o, tensor.bytes, 2, &shape))
+        value->dims.rank = -1;
     while (fold_onnx__next_of(o, &shape.bytes, 1, &field)) {
-        if (value->dims.rank == FOLD_ONNX_RANK) return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+        if (value->dims.rank == FOLD_ONNX_RANK)
+            return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
         const int told = fold_onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value >= 0;
         value->dims.dim[value->dims.rank++] = !told ? 1 : dim.value > INT_MAX ? INT_MAX : (int)dim.value;
     }
@@ -2938,18 +3401,23 @@ static int fold_onnx__open_value(fold_onnx *o, const char *what, const char *nam
     fold_onnx__reads_now(o, what, name);
     return index ? index : FOLD_ONNX__REFUSE(o, "it has no name");
 }
+
 /* In old files weights are also listed as inputs; these already have a value. */
 static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
 {
     const fold_onnx_binding *bound = NULL;
     fold_onnx__value *value = &o->values[index];
-    if (!index) return 0;
-    if (value->origin == FOLD_ONNX__INPUT) return fold_onnx__fail(o, FOLD_IO, "it is there twice");
-    if (value->origin != FOLD_ONNX__UNKNOWN) return 1;
+    if (!index)
+        return 0;
+    if (value->origin == FOLD_ONNX__INPUT)
+        return fold_onnx__fail(o, FOLD_IO, "it is there twice");
+    if (value->origin != FOLD_ONNX__UNKNOWN)
+        return 1;
     for (int i = 0; i < o->desc.n_bindings; i++)
         if (o->desc.bindings[i].name && !strcmp(o->desc.bindings[i].name, value->name))
             bound = &o->desc.bindings[i];
-    if (!fold_onnx__read_shape(o, info, value)) return 0;
+    if (!fold_onnx__read_shape(o, info, value))
+        return 0;
     fold_onnx__dims dims = value->dims;
     value->dims.rank = 0;
     if (bound && bound->has_shape) {
@@ -2959,15 +3427,19 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     if (dims.rank < 0) return FOLD_ONNX__REFUSE(o, "it has no shape; give one with fold_onnx_desc.bindings");
     if (bound && bound->values) {
         double *numbers = fold_onnx__fix(o, value, &dims, value->is_integer);
-        for (int i = 0; numbers && i < value->count; i++) numbers[i] = (double)bound->values[i];
+        for (int i = 0; numbers && i < value->count; i++)
+            numbers[i] = (double)bound->values[i];
         return numbers != NULL;
     }
     value->origin = FOLD_ONNX__INPUT;
     value->shape = fold_onnx__shape(&dims);
-    if (!fold_onnx__set_dims(o, value, &dims)) return 0;
-    if (!value->shape.rank) return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!fold_onnx__set_dims(o, value, &dims))
+        return 0;
+    if (!value->shape.rank)
+        return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
     return o->inputs[o->n_inputs++] = index;
 }
+
 /* Allocates tables for the most that the graph can need: each input and output of a node may need a move,
    whose result is another value. */
 static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx__span graph)
@@ -2976,19 +3448,23 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     fold_onnx__span from = graph;
     const int n_inputs = fold_onnx__field_of(o, graph, 11, &field),
               n_outputs = fold_onnx__field_of(o, graph, 12, &field),
-              n_weights = fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field),
+              n_weights =
+                  fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field),
               n_metadata = fold_onnx__field_of(o, model, 14, &field);
     int made = 0, read = 0;
     while (fold_onnx__next_of(o, &from, 1, &node)) {
         made += fold_onnx__field_of(o, node.bytes, 2, &field);
         read += fold_onnx__field_of(o, node.bytes, 1, &field);
     }
-    if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32) return FOLD_ONNX__REFUSE(o, "too many nodes");
+    if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32)
+        return FOLD_ONNX__REFUSE(o, "too many nodes");
     o->most_steps = 2 * made + read;
     o->most_values = 1 + n_inputs + n_outputs + n_weights + 2 * made + 2 * read;
     o->n_named = 16;
-    while (o->n_named < 4 * o->most_values && o->n_named < 1 << 28) o->n_named *= 2;
-    if (o->failed) return 0;
+    while (o->n_named < 4 * o->most_values && o->n_named < 1 << 28)
+        o->n_named *= 2;
+    if (o->failed)
+        return 0;
     o->values = FOLD_ONNX__KEPT(o, fold_onnx__value, o->most_values);
     o->steps = FOLD_ONNX__KEPT(o, fold_onnx__step, o->most_steps + 1);
     o->named = FOLD_ONNX__KEPT(o, int, o->n_named);
@@ -2999,6 +3475,7 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     o->n_values = 1;
     return !o->failed;
 }
+
 /* Opens weights, sparse weights, inputs or outputs, which is what `number`, their field in the graph, says.
    Those that are refused are no error until they are needed. */
 static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int number)
@@ -3007,19 +3484,29 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     while (fold_onnx__next_of(o, &graph, number, &field)) {
         const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
         /* its values, which have its name */
-        if (number == 15) fold_onnx__field_of(o, field.bytes, 1, &field);
-        const int index = fold_onnx__open_value(o, kind, fold_onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
-        if (!index) return 0;
-        if (number == 15) FOLD_ONNX__REFUSE(o, "it is sparse");
-        else if (number == 5) fold_onnx__read_tensor(o, field.bytes, &o->values[index]);
-        else if (number == 11) fold_onnx__open_input(o, field.bytes, index);
-        else o->outputs[o->n_outputs++] = index;
-        if (number == 12 && fold_onnx__is_fixed(o, index)) fold_onnx__use_constant(o, index, 0);
-        if (!fold_onnx__end_part(o, &index, 1, o->n_steps, o->n_values)) return 0;
+        if (number == 15)
+            fold_onnx__field_of(o, field.bytes, 1, &field);
+        const int index =
+            fold_onnx__open_value(o, kind, fold_onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
+        if (!index)
+            return 0;
+        if (number == 15)
+            FOLD_ONNX__REFUSE(o, "it is sparse");
+        else if (number == 5)
+            fold_onnx__read_tensor(o, field.bytes, &o->values[index]);
+        else if (number == 11)
+            fold_onnx__open_input(o, field.bytes, index);
+        else
+            o->outputs[o->n_outputs++] = index;
+        if (number == 12 && fold_onnx__is_fixed(o, index))
+            fold_onnx__use_constant(o, index, 0);
+        if (!fold_onnx__end_part(o, &index, 1, o->n_steps, o->n_values))
+            return 0;
     }
     memset(&o->node, 0, sizeof o->node);
     return 1;
 }
+
 /* A binding that is not of an input was misspelt, or is for a different file. */
 static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
 {
@@ -3031,10 +3518,11 @@ static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
             found = !strcmp(fold_onnx__text_of(o, field.bytes, 1), name);
         if (!found)
             return FOLD_ONNX__REFUSE(o, "no input is named '%.60s', as a binding is%s", name,
-                                fold_onnx__nearest(o, name, FOLD_ONNX__INPUT));
+                                     fold_onnx__nearest(o, name, FOLD_ONNX__INPUT));
     }
     return !o->failed;
 }
+
 /* The version of ONNX's own ops, whose domain is empty. */
 static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
 {
@@ -3050,6 +3538,7 @@ static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
         return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops; 1 to 22 are supported", o->version);
     return !o->failed;
 }
+
 /* Reads a ModelProto. A constant output is a value like any other; one that nothing makes has a count of 0.
    Fails if all outputs are refused. */
 static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
@@ -3059,21 +3548,29 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
     o->file = model;
     if (!fold_onnx__field_of(o, model, 7, &graph) || graph.wire != FOLD_ONNX__BYTES)
         return fold_onnx__fail(o, FOLD_IO, "the file has no graph");
-    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model)) return 0;
+    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model))
+        return 0;
     for (fold_onnx__span from = model; fold_onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = fold_onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = fold_onnx__text_of(o, field.bytes, 2);
     }
-    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15)) return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 11)) return 0;
-    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes)) return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 12)) return 0;
+    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15))
+        return 0;
+    if (!fold_onnx__open_values(o, graph.bytes, 11))
+        return 0;
+    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes))
+        return 0;
+    if (!fold_onnx__open_values(o, graph.bytes, 12))
+        return 0;
     for (int i = o->n_outputs; i-- > 0;) {
         const int origin = o->values[o->outputs[i]].origin;
-        if (origin == FOLD_ONNX__REFUSED) refused = o->outputs[i];
-        else made |= origin != FOLD_ONNX__UNKNOWN;
+        if (origin == FOLD_ONNX__REFUSED)
+            refused = o->outputs[i];
+        else
+            made |= origin != FOLD_ONNX__UNKNOWN;
     }
-    if (refused && !made) fold_onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
+    if (refused && !made)
+        fold_onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
     return !o->failed && (made || !refused);
 }
 
@@ -3085,27 +3582,33 @@ FOLD_API fold_onnx_desc fold_onnx_desc_default(void)
 }
 
 /* path NULL: the file is in memory. */
-static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file, const fold_onnx_desc *desc,
-                             int saves)
+static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file,
+                                  const fold_onnx_desc *desc, int saves)
 {
     enum { FOLD_ONNX__ROOM = 64 << 20 };
     const size_t size = (size_t)(file.end - file.at);
     fold_onnx begun;
     (void)path;
     memset(&begun, 0, sizeof begun);
-    if (!m || fold_model_status(m)) return NULL;
+    if (!m || fold_model_status(m))
+        return NULL;
     begun.model = m;
-    if (desc) begun.desc = *desc;
+    if (desc)
+        begun.desc = *desc;
     begun.budget = begun.most =
         begun.desc.max_bytes ? begun.desc.max_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
     fold_onnx *o = FOLD_ONNX__KEPT(&begun, fold_onnx, 1);
-    if (!o) return NULL;
+    if (!o)
+        return NULL;
     *o = begun; /* into its own memory */
 #ifndef FOLD_NO_STDIO
     for (const char *at = o->folder = path; path && *at; at++)
-        if (*at == '/' || *at == '\\') o->folder_length = (int)(at - path) + 1;
-    if (path) file.at = file.end = fold_onnx__read_part(o, path, 0, SIZE_MAX);
-    if (file.at && path) file.end += o->read;
+        if (*at == '/' || *at == '\\')
+            o->folder_length = (int)(at - path) + 1;
+    if (path)
+        file.at = file.end = fold_onnx__read_part(o, path, 0, SIZE_MAX);
+    if (file.at && path)
+        file.end += o->read;
 #endif
     o->saves = saves;
     unsigned char *copy = saves ? FOLD_ONNX__KEPT(o, unsigned char, file.end - file.at + 1) : NULL;
@@ -3115,19 +3618,24 @@ static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__sp
         file.at = copy;
     }
     const int opened = !o->failed && fold_onnx__open_all(o, file);
-    if (!opened && !fold_model_status(m)) fold_model_fail(m, FOLD_BAD_ARGUMENT, o->why);
+    if (!opened && !fold_model_status(m))
+        fold_model_fail(m, FOLD_BAD_ARGUMENT, o->why);
     fold_onnx__release(o, &o->passing);
     fold_onnx__release(o, &o->scratch);
     memset(&o->node, 0, sizeof o->node);
     memset(&o->desc, 0, sizeof o->desc);
-    if (opened) return o;
+    if (opened)
+        return o;
     fold_onnx_close(o);
     return NULL;
 }
+
 FOLD_API void fold_onnx_close(fold_onnx *o)
 {
-    if (o) fold_onnx__release(o, &o->kept);
+    if (o)
+        fold_onnx__release(o, &o->kept);
 }
+
 /* Writes a file that was opened to be saved, and closes it. */
 static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
 {
@@ -3137,14 +3645,16 @@ static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_write
     fold_onnx_close(o);
     return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
 }
-FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc)
+
+FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
+                                          const fold_onnx_desc *desc)
 {
     const unsigned char *begin = (const unsigned char *)bytes;
     const fold_onnx__span file = { begin, begin ? begin + size : NULL };
     return fold_onnx__open(m, NULL, file, desc, 0);
 }
-FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
-                              fold_writer *write, void *writer)
+FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
+                                       const fold_onnx_desc *desc, fold_writer *write, void *writer)
 {
     const unsigned char *begin = (const unsigned char *)bytes;
     const fold_onnx__span file = { begin, begin ? begin + size : NULL };
@@ -3156,7 +3666,9 @@ FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_o
     const fold_onnx__span none = { NULL, NULL };
     return fold_onnx__open(m, path ? path : "", none, desc, 0);
 }
-FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, const fold_onnx_desc *desc)
+
+FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
+                                    const fold_onnx_desc *desc)
 {
     const fold_onnx__span none = { NULL, NULL };
     fold_onnx *o = fold_onnx__open(m, from ? from : "", none, desc, 1);
@@ -3174,17 +3686,20 @@ static fold_onnx_tensor fold_onnx__tensor(const fold_onnx *o, int index)
 {
     fold_onnx_tensor tensor;
     memset(&tensor, 0, sizeof tensor);
-    if (!index) return tensor;
+    if (!index)
+        return tensor;
     const fold_onnx__value *value = &o->values[index];
     tensor.name = value->name;
     tensor.rank = value->dims.rank;
     memcpy(tensor.dim, value->dims.dim, sizeof tensor.dim);
-    tensor.count = value->origin == FOLD_ONNX__UNKNOWN || value->origin == FOLD_ONNX__REFUSED ? 0 : value->count;
+    tensor.count =
+        value->origin == FOLD_ONNX__UNKNOWN || value->origin == FOLD_ONNX__REFUSED ? 0 : value->count;
     tensor.is_integer = value->is_integer;
     tensor.is_constant = value->origin == FOLD_ONNX__FIXED;
     tensor.stops_gradient = fold_onnx__maker(o, index) && fold_onnx__maker(o, index)->stops;
     return tensor;
 }
+
 FOLD_API int fold_onnx_input_count(const fold_onnx *o) { return o ? o->n_inputs : 0; }
 FOLD_API int fold_onnx_output_count(const fold_onnx *o) { return o ? o->n_outputs : 0; }
 FOLD_API fold_onnx_tensor fold_onnx_input(const fold_onnx *o, int index)
@@ -3207,7 +3722,8 @@ FOLD_API const char *fold_onnx_metadata_key(const fold_onnx *o, int index)
 FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key)
 {
     for (int i = 0; o && key && i < o->n_metadata; i++)
-        if (!strcmp(o->metadata[i].key, key)) return o->metadata[i].text;
+        if (!strcmp(o->metadata[i].key, key))
+            return o->metadata[i].text;
     return NULL;
 }
 
@@ -3221,18 +3737,20 @@ static int fold_onnx__give(fold_onnx *o, const fold_onnx_value *in)
     fold_onnx__value *value = &o->values[index];
     if (value->origin == FOLD_ONNX__UNKNOWN)
         return FOLD_ONNX__REFUSE(o, "nothing is named '%.60s'%s", in->name ? in->name : "",
-                            fold_onnx__nearest(o, in->name, FOLD_ONNX__INPUT));
+                                 fold_onnx__nearest(o, in->name, FOLD_ONNX__INPUT));
     if (value->origin != FOLD_ONNX__INPUT && !(maker && maker->noise))
         return FOLD_ONNX__REFUSE(o, "'%.60s' is not an input", in->name);
     value->given = 1;
     value->node = in->values ? fold_input_shaped(o->f, in->values, value->shape) : in->node;
-    if (in->values) return 1;
+    if (in->values)
+        return 1;
     o->has_list |= !fold_node_is_null(in->node) && fold_list_length(o->f, in->node) >= 0;
     const int count = fold_node_is_null(in->node) ? 0 : fold_onnx__elements(fold_node_shape(o->f, in->node));
     if (count != value->count) {
-        if (fold_ctx_status(o->f)) return 0;
-        return fold_onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name, value->count,
-                          count);
+        if (fold_ctx_status(o->f))
+            return 0;
+        return fold_onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name,
+                               value->count, count);
     }
     value->node = fold_onnx__reshape(o->f, in->node, value->shape);
     return 1;
@@ -3246,7 +3764,8 @@ static int fold_onnx__mark(fold_onnx *o)
         s->needed = 0;
         for (int k = 0; k < s->n_out; k++)
             s->needed |= s->out[k] && o->values[s->out[k]].wanted && !o->values[s->out[k]].given;
-        for (int k = 0; s->needed && k < s->n_in; k++) o->values[s->in[k]].wanted = 1;
+        for (int k = 0; s->needed && k < s->n_in; k++)
+            o->values[s->in[k]].wanted = 1;
     }
     for (int i = 0; i < o->n_inputs; i++) {
         const fold_onnx__value *value = &o->values[o->inputs[i]];
@@ -3258,17 +3777,21 @@ static int fold_onnx__mark(fold_onnx *o)
 
 static fold_node fold_onnx__value_node(fold_ctx *f, const fold_onnx__value *value)
 {
-    if (value->origin != FOLD_ONNX__FIXED) return value->node;
+    if (value->origin != FOLD_ONNX__FIXED)
+        return value->node;
     return fold_onnx__reshape(f, fold_use(f, value->param), value->shape);
 }
+
 static void fold_onnx__record_step(fold_onnx *o, const fold_onnx__step *s)
 {
     fold_node *in = s->nodes, *out = s->nodes + s->n_in;
-    for (int i = 0; i < s->n_in; i++) in[i] = fold_onnx__value_node(o->f, &o->values[s->in[i]]);
+    for (int i = 0; i < s->n_in; i++)
+        in[i] = fold_onnx__value_node(o->f, &o->values[s->in[i]]);
     s->record(o, s, in, out);
     for (int i = 0; i < s->n_out; i++) {
         fold_onnx__value *value = &o->values[s->out[i]];
-        if (s->out[i] && !value->given) value->node = fold_onnx__reshape(o->f, out[i], value->shape);
+        if (s->out[i] && !value->given)
+            value->node = fold_onnx__reshape(o->f, out[i], value->shape);
     }
 }
 
@@ -3285,7 +3808,8 @@ static int fold_onnx__ask(fold_onnx *o, const fold_onnx_value *out)
     const int index = fold_onnx__find(o, out->name);
     const char *name = out->name ? out->name : "";
     if (o->values[index].origin == FOLD_ONNX__REFUSED)
-        return FOLD_ONNX__REFUSE(o, "'%.60s' is not available: %s", name, o->values[index].why + strlen("onnx: "));
+        return FOLD_ONNX__REFUSE(o, "'%.60s' is not available: %s", name,
+                                 o->values[index].why + strlen("onnx: "));
     if (o->values[index].origin == FOLD_ONNX__UNKNOWN)
         return FOLD_ONNX__REFUSE(o, "nothing makes '%.60s'%s", name, fold_onnx__nearest(o, name, 0));
     if (fold_onnx__is_fixed(o, index) && fold_param_is_null(o->values[index].param))
@@ -3295,23 +3819,33 @@ static int fold_onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 }
 
 FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
-                             fold_random *chance, fold_onnx_value *out, int n_out)
+                                      fold_random *chance, fold_onnx_value *out, int n_out)
 {
     const fold_node none = { 0, 0 };
-    for (int i = 0; out && i < n_out; i++) out[i].node = none;
-    if (!o || !f || !out || (!in && n_in > 0)) return FOLD_BAD_ARGUMENT;
-    if (fold_ctx_status(f)) return fold_ctx_status(f);
+    for (int i = 0; out && i < n_out; i++)
+        out[i].node = none;
+    if (!o || !f || !out || (!in && n_in > 0))
+        return FOLD_BAD_ARGUMENT;
+    if (fold_ctx_status(f))
+        return fold_ctx_status(f);
     o->f = f;
     o->chance = chance;
     o->failed = o->has_list = 0;
-    if (fold_ctx_model(f) != o->model) fold_onnx__fail(o, FOLD_BAD_HANDLE, "the context belongs to a different model");
-    for (int i = 0; i < o->n_values; i++) o->values[i].wanted = o->values[i].given = 0;
-    for (int i = 0; i < n_in && !o->failed; i++) fold_onnx__give(o, &in[i]);
-    for (int i = 0; i < n_out && !o->failed; i++) fold_onnx__ask(o, &out[i]);
-    if (o->failed || !fold_onnx__mark(o)) return fold_ctx_status(f);
+    if (fold_ctx_model(f) != o->model)
+        fold_onnx__fail(o, FOLD_BAD_HANDLE, "the context belongs to a different model");
+    for (int i = 0; i < o->n_values; i++)
+        o->values[i].wanted = o->values[i].given = 0;
+    for (int i = 0; i < n_in && !o->failed; i++)
+        fold_onnx__give(o, &in[i]);
+    for (int i = 0; i < n_out && !o->failed; i++)
+        fold_onnx__ask(o, &out[i]);
+    if (o->failed || !fold_onnx__mark(o))
+        return fold_ctx_status(f);
     for (int i = 0; i < o->n_steps; i++)
-        if (o->steps[i].needed && fold_onnx__may_draw(o, &o->steps[i])) fold_onnx__record_step(o, &o->steps[i]);
-    for (int i = 0; i < n_out; i++) out[i].node = fold_onnx__value_node(f, &o->values[fold_onnx__find(o, out[i].name)]);
+        if (o->steps[i].needed && fold_onnx__may_draw(o, &o->steps[i]))
+            fold_onnx__record_step(o, &o->steps[i]);
+    for (int i = 0; i < n_out; i++)
+        out[i].node = fold_onnx__value_node(f, &o->values[fold_onnx__find(o, out[i].name)]);
     return fold_ctx_status(f);
 }
 
@@ -3327,6 +3861,7 @@ static int fold_onnx__write(fold_writer *write, void *writer, const char *format
     va_end(args);
     return write(text, strlen(text), writer);
 }
+
 /* The shortest C constant that is this finite float. */
 static void fold_onnx__shortest(float value, char text[32])
 {
@@ -3342,19 +3877,23 @@ static void fold_onnx__shortest(float value, char text[32])
         same = (float)(back * (1 - 4e-16)) == (float)size && (float)(back * (1 + 4e-16)) == (float)size;
         fold_onnx__format(digits, sizeof digits, "%u", (unsigned)rounded);
     }
-    if (digits[count]) digits[count] = 0, power--; /* rounded up to a power of ten */
+    if (digits[count])
+        digits[count] = 0, power--; /* rounded up to a power of ten */
     const int n = (int)strlen(digits), point = n - power;
-    if (signbit(value)) text[at++] = '-';
+    if (signbit(value))
+        text[at++] = '-';
     if (point < -4 || point > 9) {
         fold_onnx__format(text + at, 24, "%se%df", digits, -power);
         return;
     }
     for (int i = point < 1 ? point - 1 : 0; i < n || i < point; i++) {
-        if (i == point) text[at++] = '.';
+        if (i == point)
+            text[at++] = '.';
         text[at++] = i < 0 || i >= n ? '0' : digits[i];
     }
     strcpy(text + at, point < n ? "f" : ".0f");
 }
+
 /* Without a header C has no names for infinities and NaN, so they are computed. */
 static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
 {
@@ -3364,6 +3903,7 @@ static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
            (!isfinite(pad) && fold_onnx__write(write, writer, "        own_pad *= 10.0f;\n")) ||
            (isnan(pad) && fold_onnx__write(write, writer, "        own_pad -= own_pad;\n"));
 }
+
 static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write, void *writer)
 {
     const int run = move->run, runs = move->count / run;
@@ -3371,41 +3911,47 @@ static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write
     for (int i = 0; i < runs && !stopped; i++)
         stopped = fold_onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
     stopped = stopped || fold_onnx__write(write, writer, "\n        };\n        int k;\n");
-    if (move->has_pad && !stopped) stopped = fold_onnx__print_pad(move->pad, write, writer);
+    if (move->has_pad && !stopped)
+        stopped = fold_onnx__print_pad(move->pad, write, writer);
     stopped = stopped || fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++)\n", runs);
     stopped = stopped || fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", run);
     stopped = stopped || fold_onnx__write(write, writer, "                own_out[i * %d + k] = ", run);
-    if (move->has_pad && !stopped) stopped = fold_onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
+    if (move->has_pad && !stopped)
+        stopped = fold_onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
     return stopped || fold_onnx__write(write, writer, "own_in0[own_from[i] + k];\n");
 }
+
 static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = fold_onnx__elements(*seen->in[0]) / n;
     const char *sign = *(const int *)seen->user_op->user ? "<" : "<=";
-    return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n",
-                       lines) ||
+    return fold_onnx__write(write, writer,
+                            "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n", lines) ||
            fold_onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
            fold_onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (", n) ||
            fold_onnx__write(write, writer, "own_line[best] == own_line[best] && (!(own_line[k] %s ", sign) ||
            fold_onnx__write(write, writer,
-                       "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
+                            "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
            fold_onnx__write(write, writer, "        }\n");
 }
+
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const char *const maps[7][2] = { { "Less", "<" },        { "LessOrEqual", "<=" },
-                                            { "Greater", ">" },     { "GreaterOrEqual", ">=" },
-                                            { "Equal", "==" },      { "And", "!= 0.0f &&" },
+    static const char *const maps[7][2] = { { "Less", "<" },       { "LessOrEqual", "<=" },
+                                            { "Greater", ">" },    { "GreaterOrEqual", ">=" },
+                                            { "Equal", "==" },     { "And", "!= 0.0f &&" },
                                             { "Or", "!= 0.0f ||" } };
     (void)user;
-    if (!seen || !seen->user_op || !write) return 1;
+    if (!seen || !seen->user_op || !write)
+        return 1;
     if (seen->user_op->forward == fold_onnx__move_forward)
         return fold_onnx__print_move((const fold_onnx__move *)seen->user_op->user, write, writer);
-    if (seen->user_op->forward == fold_onnx__argmax_forward) return fold_onnx__print_argmax(seen, write, writer);
+    if (seen->user_op->forward == fold_onnx__argmax_forward)
+        return fold_onnx__print_argmax(seen, write, writer);
     for (int i = 0; i < 7 && seen->user_op->forward == fold_onnx__map_forward; i++)
         if (!strcmp(maps[i][0], seen->name))
             return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
-                               fold_onnx__elements(*seen->out[0])) ||
+                                    fold_onnx__elements(*seen->out[0])) ||
                    fold_onnx__write(write, writer, "(own_in0[i] %s own_in1[i]) ? 1.0f : 0.0f;\n", maps[i][1]);
     return 1;
 }

@@ -165,11 +165,13 @@ static fold_status fold_rl__fail(fold_model *m, fold_ctx *f, fold_status status,
     va_end(args);
     return f ? fold_ctx_fail(f, status, message) : fold_model_fail(m, status, message);
 }
+
 /* Unsafe compiler flags break comparisons with NaN, so fold_finite looks for it first. */
 static int fold_rl__within(float value, double low, double high)
 {
     return fold_finite(&value, 1) && (double)value >= low && (double)value <= high;
 }
+
 static const char *fold_rl__join(char joined[128], fold_model *m, const char *name, const char *part)
 {
     if (strlen(name) + strlen(part) > 126) {
@@ -183,7 +185,8 @@ static const char *fold_rl__join(char joined[128], fold_model *m, const char *na
 
 /* ---- policies ------------------------------------------------------------------------------------ */
 
-FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs, fold_activation activation, float scale)
+FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs,
+                                      fold_activation activation, float scale)
 {
     char part[128];
     fold_dense layer;
@@ -205,10 +208,12 @@ static void fold_rl__body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     fold_node x = p->encoder.layers ? fold_mlp_apply(f, &p->encoder, in[0]) : in[0];
     if (p->memory.hidden) {
         fold_state state = { in[1], { 0, 0 } };
-        if (p->memory.has_c) state.c = in[2];
+        if (p->memory.has_c)
+            state.c = in[2];
         state = fold_recurrent_apply(f, &p->memory, x, state);
         out[2] = x = state.h;
-        if (p->memory.has_c) out[3] = state.c;
+        if (p->memory.has_c)
+            out[3] = state.c;
     }
     out[0] = fold_dense_apply(f, &p->actor, x);
     out[1] = fold_dense_apply(f, &p->critic, x);
@@ -217,7 +222,8 @@ static void fold_rl__body(fold_ctx *f, const fold_node *in, fold_node *out, cons
 FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy)
 {
     fold_cell_desc d = fold_cell_desc_default();
-    if (!policy) return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: policy is NULL");
+    if (!policy)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_policy_assemble: policy is NULL");
     const int states = policy->memory.hidden ? 1 + policy->memory.has_c : 0;
     d.name = name;
     d.body = fold_rl__body;
@@ -231,7 +237,8 @@ FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fo
     return fold_model_status(m);
 }
 
-FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make, int inputs, int width, int actions)
+FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
+                                           int inputs, int width, int actions)
 {
     fold_rl_policy p;
     char part[128];
@@ -239,15 +246,19 @@ FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold
     name = name ? name : "";
     p.inputs = inputs;
     p.encoder.layers = 1;
-    p.encoder.layer[0] = fold_rl_dense_new(m, fold_rl__join(part, m, name, "encoder.0"), inputs, width, FOLD_ACT_TANH, 1.41421356f);
-    if (make) p.memory = make(m, fold_rl__join(part, m, name, "memory"), width, width);
-    p.actor = fold_rl_dense_new(m, fold_rl__join(part, m, name, "actor"), width, actions, FOLD_ACT_LINEAR, 0.01f);
+    p.encoder.layer[0] = fold_rl_dense_new(m, fold_rl__join(part, m, name, "encoder.0"), inputs, width,
+                                           FOLD_ACT_TANH, 1.41421356f);
+    if (make)
+        p.memory = make(m, fold_rl__join(part, m, name, "memory"), width, width);
+    p.actor =
+        fold_rl_dense_new(m, fold_rl__join(part, m, name, "actor"), width, actions, FOLD_ACT_LINEAR, 0.01f);
     p.critic = fold_rl_dense_new(m, fold_rl__join(part, m, name, "critic"), width, 1, FOLD_ACT_LINEAR, 1);
     fold_rl_policy_assemble(m, name, &p);
     return p;
 }
 
-FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x, fold_state state)
+FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x,
+                                           fold_state state)
 {
     const fold_node in[3] = { x, state.h, state.c };
     fold_rl_step step;
@@ -260,8 +271,10 @@ FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *po
     const fold_node call = fold_call(f, policy->cell, in, 1 + states);
     step.actor = fold_out(f, call, 0);
     step.critic = fold_out(f, call, 1);
-    if (states) step.state.h = fold_out(f, call, 2);
-    if (states > 1) step.state.c = fold_out(f, call, 3);
+    if (states)
+        step.state.h = fold_out(f, call, 2);
+    if (states > 1)
+        step.state.c = fold_out(f, call, 3);
     return step;
 }
 
@@ -278,12 +291,15 @@ FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, cons
     }
     return (float)sum;
 }
+
 FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n)
 {
     double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double)log_deviation[i] + 0.5 + fold_rl__half_log_2_pi;
+    for (int i = 0; i < n; i++)
+        sum += (double)log_deviation[i] + 0.5 + fold_rl__half_log_2_pi;
     return (float)sum;
 }
+
 FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation, int n)
 {
     double sum = (double)fold_rl_gaussian_log_prob(x, mean, log_deviation, n);
@@ -294,6 +310,7 @@ FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, cons
     }
     return (float)sum;
 }
+
 FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation)
 {
     const fold_node softplus = fold_softplus(f, fold_scale(f, x, -2));
@@ -304,7 +321,8 @@ FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fo
 
 /* ---- moments ------------------------------------------------------------------------------------- */
 
-static fold_param fold_rl__buffer(fold_model *m, const char *name, const char *part, fold_shape shape, float value)
+static fold_param fold_rl__buffer(fold_model *m, const char *name, const char *part, fold_shape shape,
+                                  float value)
 {
     char joined[128];
     fold_param_desc d = fold_param_desc_default();
@@ -352,31 +370,39 @@ static int fold_rl__are_there(const fold_rl_moments *moments)
            !fold_param_is_null(moments->rest) && !fold_param_is_null(moments->count);
 }
 
-FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values, int rows)
+FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values,
+                                         int rows)
 {
     if (!fold_rl__are_there(moments) || (!values && rows > 0))
         return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: moments or values is NULL");
-    if (rows < 0) return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
+    if (rows < 0)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: rows is %d", rows);
     const size_t n = (size_t)moments->n, added = (size_t)rows;
     for (size_t i = 0; i < added * n; i++)
         if (!fold_rl__within(values[i], -1e18, 1e18))
-            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
-                            (int)(i % n), (int)(i / n), (double)values[i]);
-    float *mean = fold_values_write_begin(m, moments->mean), *variance = fold_values_write_begin(m, moments->variance);
-    float *rest = fold_values_write_begin(m, moments->rest), *count = fold_values_write_begin(m, moments->count);
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_moments_add: value %d of row %d is %g, must be in [-1e18, 1e18]",
+                                 (int)(i % n), (int)(i / n), (double)values[i]);
+    float *mean = fold_values_write_begin(m, moments->mean),
+          *variance = fold_values_write_begin(m, moments->variance);
+    float *rest = fold_values_write_begin(m, moments->rest),
+          *count = fold_values_write_begin(m, moments->count);
     if (mean && variance && rest && count && rows > 0) {
         const double before = fold_rl__count(count), all = before + rows;
         for (size_t i = 0; i < n; i++) {
-            const double old_mean = (double)mean[i] + (double)rest[i], old_variance = (double)variance[i] + (double)rest[n + i];
+            const double old_mean = (double)mean[i] + (double)rest[i],
+                         old_variance = (double)variance[i] + (double)rest[n + i];
             double sum = 0, squares = 0;
-            for (size_t row = 0; row < added; row++) sum += (double)values[row * n + i];
+            for (size_t row = 0; row < added; row++)
+                sum += (double)values[row * n + i];
             const double now = sum / rows, moved = now - old_mean;
             for (size_t row = 0; row < added; row++) {
                 const double away = (double)values[row * n + i] - now;
                 squares += away * away;
             }
             fold_rl__split(old_mean + moved * rows / all, &mean[i], &rest[i]);
-            fold_rl__split((old_variance * before + squares + moved * moved * before * rows / all) / all, &variance[i], &rest[n + i]);
+            fold_rl__split((old_variance * before + squares + moved * moved * before * rows / all) / all,
+                           &variance[i], &rest[n + i]);
         }
         fold_rl__set_count(count, all);
     }
@@ -387,19 +413,24 @@ FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *m
     return fold_model_status(m);
 }
 
-FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values, int rows)
+FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values,
+                                   int rows)
 {
     const float *mean = moments ? fold_param_value(m, moments->mean) : NULL;
     const float *variance = moments ? fold_param_value(m, moments->variance) : NULL;
-    if (!mean || !variance || !values) return 0;
-    if (!fold_rl__within(moments->epsilon_inside, 0, HUGE_VAL) || !fold_rl__within(moments->epsilon_outside, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
+    if (!mean || !variance || !values)
+        return 0;
+    if (!fold_rl__within(moments->epsilon_inside, 0, HUGE_VAL) ||
+        !fold_rl__within(moments->epsilon_outside, 0, HUGE_VAL) || !fold_finite(&moments->clip, 1))
         return 0;
     for (int i = 0; i < moments->n; i++) {
-        const float factor = 1 / (sqrtf(variance[i] + moments->epsilon_inside) + moments->epsilon_outside), clip = moments->clip;
+        const float factor = 1 / (sqrtf(variance[i] + moments->epsilon_inside) + moments->epsilon_outside),
+                    clip = moments->clip;
         for (int row = 0; row < rows; row++) {
             float *x = &values[(size_t)row * (size_t)moments->n + (size_t)i];
             *x = (*x - mean[i]) * factor;
-            if (clip > 0) *x = *x > clip ? clip : *x < -clip ? -clip : *x;
+            if (clip > 0)
+                *x = *x > clip ? clip : *x < -clip ? -clip : *x;
         }
     }
     return 1;
@@ -423,19 +454,23 @@ FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
     }
     const uint64_t n = fold_tensors_at(t, at[0]).count, variances = fold_tensors_at(t, at[1]).count;
     if (n != variances || n < 1 || n > 1 << 24) {
-        fold_rl__fail(m, NULL, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances", name ? name : "", (unsigned long)n,
-                 (unsigned long)variances);
+        fold_rl__fail(m, NULL, FOLD_BAD_SHAPE, "fold_rl_moments_read: %s has %lu means and %lu variances",
+                      name ? name : "", (unsigned long)n, (unsigned long)variances);
         return moments;
     }
     for (int i = 0; i < 2; i++) {
-        const int skipped = fold_tensors_find(t, fold_rl__join(joined, m, name ? name : "", i ? "_std" : "count"));
-        if (skipped >= 0) fold_tensors_take(t, skipped);
+        const int skipped =
+            fold_tensors_find(t, fold_rl__join(joined, m, name ? name : "", i ? "_std" : "count"));
+        if (skipped >= 0)
+            fold_tensors_take(t, skipped);
     }
     moments = fold_rl_moments_new(m, name, (int)n);
-    if (fold_model_status(m)) return moments;
+    if (fold_model_status(m))
+        return moments;
     moments.epsilon_inside = moments.clip = 0;
     moments.epsilon_outside = 0.01f;
-    float *mean = fold_values_write_begin(m, moments.mean), *variance = fold_values_write_begin(m, moments.variance);
+    float *mean = fold_values_write_begin(m, moments.mean),
+          *variance = fold_values_write_begin(m, moments.variance);
     float *count = fold_values_write_begin(m, moments.count);
     if (mean && variance && count) {
         fold_tensors_read(t, at[0], 0, (size_t)n, mean, 1);
@@ -457,33 +492,46 @@ static int fold_rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
     for (int episode = 0, first = 0; episode < e->episodes; episode++) {
         const int length = e->length[episode];
         if (length < 0 || length > INT_MAX - first)
-            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: episode %d has %d steps, after %d", episode, length, first), 0;
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_advantages: episode %d has %d steps, after %d", episode, length,
+                                 first),
+                   0;
         if (e->after && !fold_finite(&e->after[episode], 1))
-            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the value after episode %d is %g", episode,
-                            (double)e->after[episode]), 0;
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_advantages: the value after episode %d is %g", episode,
+                                 (double)e->after[episode]),
+                   0;
         for (int step = 0; step < length; step++, first++)
             if (!fold_finite(&e->reward[first], 1) || !fold_finite(&e->value[first], 1))
-                return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: the reward of episode %d, step %d is %g, its value %g",
-                                episode, step, (double)e->reward[first], (double)e->value[first]), 0;
+                return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                                     "fold_rl_advantages: the reward of episode %d, step %d is %g, its value "
+                                     "%g",
+                                     episode, step, (double)e->reward[first], (double)e->value[first]),
+                       0;
     }
     return 1;
 }
 
-FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace, float *advantage, float *target)
+FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace,
+                                        float *advantage, float *target)
 {
     if (!e || (e->episodes > 0 && (!e->reward || !e->value || !e->length || !advantage)))
-        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: e, one of its arrays, or advantage is NULL");
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_advantages: e, one of its arrays, or advantage is NULL");
     if (!fold_rl__within(discount, 0, 1) || !fold_rl__within(trace, 0, 1))
-        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]", (double)discount,
-                        (double)trace);
-    if (!fold_rl__episodes_ok(m, e)) return FOLD_BAD_ARGUMENT;
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_advantages: discount is %g and trace %g, must be in [0, 1]",
+                             (double)discount, (double)trace);
+    if (!fold_rl__episodes_ok(m, e))
+        return FOLD_BAD_ARGUMENT;
     for (int episode = 0, first = 0; episode < e->episodes; first += e->length[episode++]) {
         float next = e->after ? e->after[episode] : 0, later = 0;
         for (int step = first + e->length[episode] - 1; step >= first; step--) {
             const float value = e->value[step];
             later = e->reward[step] + discount * next - value + discount * trace * later;
             advantage[step] = later;
-            if (target) target[step] = later + value;
+            if (target)
+                target[step] = later + value;
             next = value;
         }
     }
@@ -493,12 +541,16 @@ FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e
 FOLD_API int fold_rl_standardize(float *values, int n)
 {
     double sum = 0, squares = 0;
-    if (!values || (n > 0 && !fold_finite(values, n))) return 0;
-    for (int i = 0; i < n; i++) sum += (double)values[i];
+    if (!values || (n > 0 && !fold_finite(values, n)))
+        return 0;
+    for (int i = 0; i < n; i++)
+        sum += (double)values[i];
     const double mean = n > 0 ? sum / n : 0;
-    for (int i = 0; i < n; i++) squares += ((double)values[i] - mean) * ((double)values[i] - mean);
+    for (int i = 0; i < n; i++)
+        squares += ((double)values[i] - mean) * ((double)values[i] - mean);
     const double deviation = n > 0 ? sqrt(squares / n) + 1e-8 : 1;
-    for (int i = 0; i < n; i++) values[i] = (float)(((double)values[i] - mean) / deviation);
+    for (int i = 0; i < n; i++)
+        values[i] = (float)(((double)values[i] - mean) / deviation);
     return 1;
 }
 
@@ -506,24 +558,37 @@ FOLD_API int fold_rl_standardize(float *values, int n)
 static int fold_rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
 {
     const int rows = fold_list_length(f, x);
-    if (rows == n || (rows < 0 && or_one) || fold_node_is_null(x)) return 1; /* ops report null themselves */
-    if (rows < 0) fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows", name, n);
-    else fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name, rows, n);
+    if (rows == n || (rows < 0 && or_one) || fold_node_is_null(x))
+        return 1; /* ops report null themselves */
+    if (rows < 0)
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows",
+                      name, n);
+    else
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s has %d rows, but steps->n is %d", name,
+                      rows, n);
     return 0;
 }
 
-FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps, fold_node log_prob, fold_node entropy,
-                           fold_node value)
+FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps,
+                                    fold_node log_prob, fold_node entropy, fold_node value)
 {
-    if (!o || !steps) return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: o or steps is NULL"), FOLD_NULL_NODE;
+    if (!o || !steps)
+        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: o or steps is NULL"),
+               FOLD_NULL_NODE;
     const int n = steps->n;
     if (!(o->clip > 0))
-        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0", (double)o->clip), FOLD_NULL_NODE;
+        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: clip is %g, must be above 0",
+                             (double)o->clip),
+               FOLD_NULL_NODE;
     if (!fold_finite(&o->value_share, 1) || !fold_finite(&o->entropy_share, 1))
-        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT, "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
-                             (double)o->value_share, (double)o->entropy_share), FOLD_NULL_NODE;
-    const int fits = fold_rl__fits(f, log_prob, "log_prob", n, 0) && fold_rl__fits(f, entropy, "entropy", n, 1) && fold_rl__fits(f, value, "value", n, 0);
-    if (!fits) return FOLD_NULL_NODE;
+        return fold_rl__fail(NULL, f, FOLD_BAD_ARGUMENT,
+                             "fold_rl_ppo_loss: value_share is %g and entropy_share %g, must be finite",
+                             (double)o->value_share, (double)o->entropy_share),
+               FOLD_NULL_NODE;
+    const int fits = fold_rl__fits(f, log_prob, "log_prob", n, 0) &&
+                     fold_rl__fits(f, entropy, "entropy", n, 1) && fold_rl__fits(f, value, "value", n, 0);
+    if (!fits)
+        return FOLD_NULL_NODE;
     const fold_node old = fold_list_input_ref(f, steps->old_log_prob, n, fold_shape1(1));
     const fold_node advantage = fold_list_input_ref(f, steps->advantage, n, fold_shape1(1));
     const fold_node target = fold_list_input_ref(f, steps->target, n, fold_shape1(1));

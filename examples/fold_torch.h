@@ -235,7 +235,8 @@ enum { FOLD_TORCH__SHORT = 64 };
 static const char *fold_torch__shorten(char out[FOLD_TORCH__SHORT], const char *name)
 {
     size_t at = 0;
-    for (; *name && (at < 56 || (at < 60 && ((unsigned char)*name & 0xc0) == 0x80)); name++) out[at++] = *name;
+    for (; *name && (at < 56 || (at < 60 && ((unsigned char)*name & 0xc0) == 0x80)); name++)
+        out[at++] = *name;
     memcpy(out + at, *name ? ".." : "", *name ? 3 : 1);
     return out;
 }
@@ -247,7 +248,8 @@ static void fold_torch__shape(char text[FOLD_TORCH__SHORT], const int *dim, int 
     *text = 0;
     for (int axis = 0; axis < rank; axis++, at += strlen(text + at)) {
         const int any = wanted && !dim[axis];
-        fold_torch__format(text + at, FOLD_TORCH__SHORT - at, any ? "%s?" : "%s%d", axis ? " x " : "[", dim[axis]);
+        fold_torch__format(text + at, FOLD_TORCH__SHORT - at, any ? "%s?" : "%s%d", axis ? " x " : "[",
+                           dim[axis]);
     }
     fold_torch__format(text + at, FOLD_TORCH__SHORT - at, "]");
 }
@@ -257,12 +259,16 @@ static void fold_torch__shape(char text[FOLD_TORCH__SHORT], const int *dim, int 
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path) { return fold_tensors_open(m, path); }
 #endif
-FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size) { return fold_tensors_open_memory(m, bytes, size); }
+FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
+{
+    return fold_tensors_open_memory(m, bytes, size);
+}
 
 FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
 {
     for (int i = 0; prefix && i < fold_tensors_count(t); i++)
-        if (!strncmp(fold_tensors_at(t, i).name, prefix, strlen(prefix))) fold_tensors_take(t, i);
+        if (!strncmp(fold_tensors_at(t, i).name, prefix, strlen(prefix)))
+            fold_tensors_take(t, i);
 }
 
 FOLD_API fold_status fold_torch_close(fold_torch *t)
@@ -272,14 +278,16 @@ FOLD_API fold_status fold_torch_close(fold_torch *t)
     int count = 0;
     for (int i = 0; i < fold_tensors_count(t); i++) {
         const fold_tensor tensor = fold_tensors_at(t, i);
-        if (tensor.taken) continue;
-        if (!left || strcmp(tensor.name, left) < 0) left = tensor.name;
+        if (tensor.taken)
+            continue;
+        if (!left || strcmp(tensor.name, left) < 0)
+            left = tensor.name;
         count++;
     }
     if (left)
         fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
-                    "torch: unread tensors: '%s' and %d more; read them, or call fold_torch_skip",
-                    fold_torch__shorten(shown, left), count - 1);
+                         "torch: unread tensors: '%s' and %d more; read them, or call fold_torch_skip",
+                         fold_torch__shorten(shown, left), count - 1);
     return fold_tensors_close(t);
 }
 
@@ -287,13 +295,16 @@ FOLD_API fold_status fold_torch_close(fold_torch *t)
 
 static int fold_torch__ready(fold_torch *t, const char *name)
 {
-    if (t && !name) fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: name is NULL");
+    if (t && !name)
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: name is NULL");
     return t && name && !fold_model_status(fold_tensors_model(t));
 }
 
 /* The full name of a module's part, or of a layer's parameter. If it is cut here, it is too long for any
    layer. */
-typedef struct fold_torch__name { char text[256]; } fold_torch__name;
+typedef struct fold_torch__name {
+    char text[256];
+} fold_torch__name;
 static fold_torch__name fold_torch__join(const char *name, const char *part)
 {
     fold_torch__name full;
@@ -330,28 +341,37 @@ static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold
     static const char *const types[] = { "F32", "F16", "BF16", "F64" };
     char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT] = "of more than 4 axes", here[FOLD_TORCH__SHORT];
     int fits = tensor->rank == wanted->rank, type = 0;
-    for (int axis = 0; axis < wanted->rank && fits; axis++) fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->dim[axis];
+    for (int axis = 0; axis < wanted->rank && fits; axis++)
+        fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->dim[axis];
     fold_torch__shorten(shown, tensor->name);
-    while (type < 4 && strcmp(tensor->dtype, types[type])) type++;
+    while (type < 4 && strcmp(tensor->dtype, types[type]))
+        type++;
     if (fits)
         return type < 4 || fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
-                                       "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown, tensor->dtype);
-    if (tensor->rank <= FOLD_MAX_RANK) fold_torch__shape(there, tensor->dim, tensor->rank, 0);
+                                            "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read",
+                                            shown, tensor->dtype);
+    if (tensor->rank <= FOLD_MAX_RANK)
+        fold_torch__shape(there, tensor->dim, tensor->rank, 0);
     fold_torch__shape(here, wanted->dim, wanted->rank, 1);
-    return fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, expected %s", shown, there, here);
+    return fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
+                            "torch: '%s' is %s in the file, expected %s", shown, there, here);
 }
 
 /* Returns none if the tensor is missing, which is an error only if it `must` be there, or if it does not
    fit. */
-static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part, fold_shape wanted, int must)
+static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part,
+                                           fold_shape wanted, int must)
 {
     fold_torch__tensor taken = { t, -1, { 0, { 0, 0, 0, 0 } }, 0 };
-    if (!fold_torch__ready(t, name)) return taken;
+    if (!fold_torch__ready(t, name))
+        return taken;
     const fold_torch__name full = fold_torch__join(name, part);
     const int index = fold_tensors_find(t, full.text);
     const fold_tensor tensor = fold_tensors_at(t, index);
-    if (index < 0 && must) fold_tensors_missing(t, "torch", full.text);
-    if (index < 0 || !fold_torch__fits(t, &tensor, &wanted)) return taken;
+    if (index < 0 && must)
+        fold_tensors_missing(t, "torch", full.text);
+    if (index < 0 || !fold_torch__fits(t, &tensor, &wanted))
+        return taken;
     fold_tensors_take(t, index);
     taken.index = index;
     taken.count = (size_t)tensor.count;
@@ -359,6 +379,7 @@ static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, cons
     memcpy(taken.shape.dim, tensor.dim, sizeof taken.shape.dim);
     return taken;
 }
+
 static int fold_torch__has(const fold_torch__tensor *tensor) { return tensor->index >= 0; }
 
 static int fold_torch__is_in_file(fold_torch *t, const char *name, const char *part)
@@ -371,15 +392,17 @@ static void fold_torch__refuse_with(fold_torch *t, const char *name, const char 
 {
     char shown[FOLD_TORCH__SHORT];
     if (fold_torch__is_in_file(t, name, part))
-        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s", fold_torch__shorten(shown, fold_torch__join(name, part).text), why);
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s",
+                         fold_torch__shorten(shown, fold_torch__join(name, part).text), why);
 }
 
 /* Says that fold.h has no such module, before its shapes are reported as wrong. */
 static void fold_torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
 {
     char shown[FOLD_TORCH__SHORT];
-    fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
-                fold_torch__shorten(shown, name), has, count, unit);
+    fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
+                     "torch: '%s' has %s %d%s, which fold.h does not support",
+                     fold_torch__shorten(shown, name), has, count, unit);
 }
 
 /* Checked before other sizes are computed from these. */
@@ -388,13 +411,17 @@ static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, in
     enum { FOLD_TORCH__MAX = 1 << 24 };
     char shown[FOLD_TORCH__SHORT];
     return (inputs > 0 && outputs > 0 && inputs <= FOLD_TORCH__MAX && outputs <= FOLD_TORCH__MAX) ||
-           fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch '%s': %d inputs, %d outputs; both must be 1 to %d",
-                       fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
+           fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                            "torch '%s': %d inputs, %d outputs; both must be 1 to %d",
+                            fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
 }
 
 /* A weight and its bias, which may be missing. `part` is what their names begin with. */
-typedef struct fold_torch__pair { fold_torch__tensor weight, bias; } fold_torch__pair;
-static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, const char *part, fold_shape wanted)
+typedef struct fold_torch__pair {
+    fold_torch__tensor weight, bias;
+} fold_torch__pair;
+static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, const char *part,
+                                              fold_shape wanted)
 {
     fold_torch__pair pair;
     char full[64];
@@ -402,14 +429,16 @@ static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, c
     pair.weight = fold_torch__take(t, name, full, wanted, 1);
     fold_torch__format(full, sizeof full, "%sbias", part);
     pair.bias = pair.weight;
-    if (fold_torch__has(&pair.weight)) pair.bias = fold_torch__take(t, name, full, fold_shape1(pair.weight.shape.dim[0]), 0);
+    if (fold_torch__has(&pair.weight))
+        pair.bias = fold_torch__take(t, name, full, fold_shape1(pair.weight.shape.dim[0]), 0);
     return pair;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* Values are written to `out` at distances of `step`. */
-static void fold_torch__read(const fold_torch__tensor *tensor, size_t from, size_t count, float *out, size_t step)
+static void fold_torch__read(const fold_torch__tensor *tensor, size_t from, size_t count, float *out,
+                             size_t step)
 {
     fold_tensors_read(tensor->file, tensor->index, from, count, out, step);
 }
@@ -428,8 +457,8 @@ static void fold_torch__columns(const fold_torch__tensor *weight, int from, int 
     const size_t size = weight->count / (size_t)weight->shape.dim[0], taps = size / inputs;
     for (int row = 0; row < count; row++)
         for (size_t input = 0; input < inputs; input++)
-            fold_torch__read(weight, (size_t)(from + row) * size + input * taps, taps, out + input * (size_t)width + row,
-                        inputs * (size_t)width);
+            fold_torch__read(weight, (size_t)(from + row) * size + input * taps, taps,
+                             out + input * (size_t)width + row, inputs * (size_t)width);
 }
 
 /* Loads a vector from `from` on. If the module lacks it, the parameter is zeros and frozen. */
@@ -437,16 +466,21 @@ static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, 
 {
     const int count = fold_param_shape(m, param).dim[0], there = tensor && fold_torch__has(tensor);
     float *values = fold_values_write_begin(m, param);
-    if (there) fold_torch__read(tensor, (size_t)from, (size_t)count, values, 1);
-    else memset(values, 0, (size_t)count * sizeof *values);
+    if (there)
+        fold_torch__read(tensor, (size_t)from, (size_t)count, values, 1);
+    else
+        memset(values, 0, (size_t)count * sizeof *values);
     fold_values_write_end(m, param);
-    if (!there) fold_param_freeze(m, param, 1);
+    if (!there)
+        fold_param_freeze(m, param, 1);
 }
 
 /* Loads a layer from the outputs [from, …) of a weight and a bias. */
-static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight, fold_param bias)
+static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight,
+                                fold_param bias)
 {
-    if (fold_model_status(m)) return; /* there is no layer */
+    if (fold_model_status(m))
+        return; /* there is no layer */
     const int outputs = fold_param_shape(m, bias).dim[0];
     fold_torch__columns(&pair->weight, from, outputs, fold_values_write_begin(m, weight), outputs);
     fold_values_write_end(m, weight);
@@ -460,12 +494,14 @@ static fold_param fold_torch__table(const fold_torch__tensor *tensor, const char
     fold_param param = { 0, 0 };
     fold_param_desc desc = fold_param_desc_default();
     fold_model *m = fold_tensors_model(tensor->file);
-    if (!fold_torch__has(tensor)) return param;
+    if (!fold_torch__has(tensor))
+        return param;
     desc.name = name;
     desc.shape = tensor->shape;
     desc.uses = uses;
     param = fold_param_new(m, &desc);
-    if (fold_model_status(m)) return param;
+    if (fold_model_status(m))
+        return param;
     fold_torch__read(tensor, 0, tensor->count, fold_values_write_begin(m, param), 1);
     fold_values_write_end(m, param);
     return param;
@@ -490,7 +526,8 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
     fold_dense layer;
     memset(&layer, 0, sizeof layer);
     const fold_torch__pair pair = fold_torch__take_pair(t, name, "", fold_shape2(0, 0));
-    if (!fold_torch__ready(t, name)) return layer;
+    if (!fold_torch__ready(t, name))
+        return layer;
     fold_model *m = fold_tensors_model(t);
     layer = fold_dense_new(m, name, pair.weight.shape.dim[1], pair.weight.shape.dim[0], activation);
     fold_torch__weights(m, &pair, 0, layer.W, layer.b);
@@ -503,42 +540,53 @@ static void fold_torch__refuse_transposed(fold_torch *t, const char *name, const
 {
     char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT];
     const fold_tensor bias = fold_torch__look(t, name, "bias");
-    if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 || bias.dim[0] == weight->dim[0]) return;
-    if (bias.dim[0] % weight->dim[1]) return; /* with groups it is a multiple */
+    if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 ||
+        bias.dim[0] == weight->dim[0])
+        return;
+    if (bias.dim[0] % weight->dim[1])
+        return; /* with groups it is a multiple */
     fold_torch__shape(there, weight->dim, weight->rank, 0);
     fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
-                "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which fold.h does not support",
-                fold_torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
+                     "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which "
+                     "fold.h does not support",
+                     fold_torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
 }
 
-FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation)
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
+                                   fold_activation activation)
 {
     fold_conv layer;
     fold_tensor there;
     memset(&layer, 0, sizeof layer);
     memset(&there, 0, sizeof there);
-    if (fold_torch__ready(t, name)) there = fold_torch__look(t, name, "weight");
-    if (there.name) fold_torch__refuse_transposed(t, name, &there);
+    if (fold_torch__ready(t, name))
+        there = fold_torch__look(t, name, "weight");
+    if (there.name)
+        fold_torch__refuse_transposed(t, name, &there);
     const int on_lines = there.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
     const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
-    if (inputs && there.rank == wanted.rank && there.dim[1] > 1) fold_torch__refuse(t, name, "groups of", there.dim[1], " channels");
+    if (inputs && there.rank == wanted.rank && there.dim[1] > 1)
+        fold_torch__refuse(t, name, "groups of", there.dim[1], " channels");
     const fold_torch__pair pair = fold_torch__take_pair(t, name, "", wanted);
-    if (!fold_torch__ready(t, name)) return layer;
+    if (!fold_torch__ready(t, name))
+        return layer;
     const int *dim = pair.weight.shape.dim;
-    const fold_shape filter = on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
+    const fold_shape filter =
+        on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
     layer = fold_conv_new(fold_tensors_model(t), name, filter, desc, activation);
     fold_torch__weights(fold_tensors_model(t), &pair, 0, layer.W, layer.b);
     return layer;
 }
 
 /* Folds the running statistics of a batch norm, and its own weight and bias, into a gain and a bias. */
-static void fold_torch__fix(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair, const fold_torch__tensor *mean,
-                       const fold_torch__tensor *variance)
+static void fold_torch__fix(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair,
+                            const fold_torch__tensor *mean, const fold_torch__tensor *variance)
 {
     const double epsilon = norm->epsilon == 0 ? 1e-5 : (double)norm->epsilon;
     float *gain = fold_values_write_begin(m, norm->gain), *bias = fold_values_write_begin(m, norm->bias);
     for (int i = 0; i < mean->shape.dim[0]; i++) {
-        const double weight = fold_torch__has(&pair->weight) ? (double)fold_torch__value(&pair->weight, i) : 1;
+        const double weight =
+            fold_torch__has(&pair->weight) ? (double)fold_torch__value(&pair->weight, i) : 1;
         const double factor = weight / sqrt((double)fold_torch__value(variance, i) + epsilon);
         const double term = fold_torch__has(&pair->bias) ? (double)fold_torch__value(&pair->bias, i) : 0;
         gain[i] = (float)factor;
@@ -558,42 +606,53 @@ static fold_norm fold_torch__batch_norm(fold_torch *t, const char *name, float e
     const fold_torch__tensor variance = fold_torch__take(t, name, "running_var", width, 1);
     pair.weight = fold_torch__take(t, name, "weight", width, 0);
     pair.bias = fold_torch__take(t, name, "bias", width, 0);
-    if (!fold_torch__ready(t, name)) return norm;
+    if (!fold_torch__ready(t, name))
+        return norm;
     const fold_torch__name batches = fold_torch__join(name, "num_batches_tracked");
     fold_tensors_take(t, fold_tensors_find(t, batches.text));
     fold_model *m = fold_tensors_model(t);
     norm = fold_norm_new(m, name, width.dim[0], FOLD_NORM_FIXED, epsilon);
-    if (fold_model_status(m)) return norm;
+    if (fold_model_status(m))
+        return norm;
     fold_torch__fix(m, &norm, &pair, &mean, &variance);
-    if (!fold_torch__has(&pair.weight)) fold_param_freeze(m, norm.gain, 1);
-    if (!fold_torch__has(&pair.bias)) fold_param_freeze(m, norm.bias, 1);
+    if (!fold_torch__has(&pair.weight))
+        fold_param_freeze(m, norm.gain, 1);
+    if (!fold_torch__has(&pair.bias))
+        fold_param_freeze(m, norm.bias, 1);
     return norm;
 }
 
 static void fold_torch__check_norm(fold_torch *t, const char *name, fold_norm_kind kind)
 {
     fold_torch__refuse_with(t, name, "running_mean", "as nn.BatchNorm has: read it with FOLD_NORM_FIXED");
-    if (kind == FOLD_NORM_RMS) fold_torch__refuse_with(t, name, "bias", "which nn.RMSNorm lacks: read it with FOLD_NORM_LAYER");
+    if (kind == FOLD_NORM_RMS)
+        fold_torch__refuse_with(t, name, "bias", "which nn.RMSNorm lacks: read it with FOLD_NORM_LAYER");
 }
 
 static void fold_torch__norm_values(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair)
 {
-    if (fold_model_status(m)) return;
+    if (fold_model_status(m))
+        return;
     fold_torch__vector(m, &pair->weight, 0, norm->gain);
-    if (norm->kind == FOLD_NORM_LAYER) fold_torch__vector(m, &pair->bias, 0, norm->bias);
+    if (norm->kind == FOLD_NORM_LAYER)
+        fold_torch__vector(m, &pair->bias, 0, norm->bias);
 }
 
 /* `layer` is the name in the model. */
-static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind, float epsilon)
+static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind,
+                                  float epsilon)
 {
     fold_norm norm;
     memset(&norm, 0, sizeof norm);
     fold_torch__check_norm(t, name, kind);
     const int rank = fold_torch__ready(t, name) ? fold_torch__look(t, name, "weight").rank : 0;
-    if (rank > 1) fold_torch__refuse(t, name, "a normalized_shape of", rank, " axes");
+    if (rank > 1)
+        fold_torch__refuse(t, name, "a normalized_shape of", rank, " axes");
     const fold_torch__pair pair = fold_torch__take_pair(t, name, "", fold_shape1(0));
-    if (!fold_torch__ready(t, name)) return norm;
-    if (kind == FOLD_NORM_RMS && epsilon == 0) epsilon = FLT_EPSILON;
+    if (!fold_torch__ready(t, name))
+        return norm;
+    if (kind == FOLD_NORM_RMS && epsilon == 0)
+        epsilon = FLT_EPSILON;
     norm = fold_norm_new(fold_tensors_model(t), layer, pair.weight.shape.dim[0], kind, epsilon);
     fold_torch__norm_values(fold_tensors_model(t), &norm, &pair);
     return norm;
@@ -601,7 +660,8 @@ static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *l
 
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
 {
-    return kind == FOLD_NORM_FIXED ? fold_torch__batch_norm(t, name, epsilon) : fold_torch__norm(t, name, name, kind, epsilon);
+    return kind == FOLD_NORM_FIXED ? fold_torch__batch_norm(t, name, epsilon)
+                                   : fold_torch__norm(t, name, name, kind, epsilon);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
@@ -614,9 +674,12 @@ typedef struct fold_torch__gates {
 } fold_torch__gates;
 
 /* One direction of a layer: the weights that read inputs, and those that read the state. */
-typedef struct fold_torch__cell { fold_torch__pair from[2]; } fold_torch__cell;
+typedef struct fold_torch__cell {
+    fold_torch__pair from[2];
+} fold_torch__cell;
 
-static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, const char *suffix, int rows, int inputs, int hidden)
+static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, const char *suffix, int rows,
+                                              int inputs, int hidden)
 {
     static const char *const side[2] = { "ih", "hh" };
     fold_torch__cell cell;
@@ -631,8 +694,8 @@ static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, c
 }
 
 /* Loads the gates of a bias in fold.h's order, and adds those of a second bias if there is one. */
-static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates, fold_param param, const fold_torch__tensor *one,
-                             const fold_torch__tensor *other)
+static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates, fold_param param,
+                                  const fold_torch__tensor *one, const fold_torch__tensor *other)
 {
     if (!fold_torch__has(one)) {
         fold_torch__vector(m, NULL, 0, param);
@@ -643,7 +706,8 @@ static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates,
     for (int gate = 0; gate < gates->count; gate++)
         for (int i = 0; i < hidden; i++) {
             const int at = gates->place[gate] * hidden + i;
-            values[gate * hidden + i] = fold_torch__value(one, at) + (both ? fold_torch__value(other, at) : 0.0f);
+            values[gate * hidden + i] =
+                fold_torch__value(one, at) + (both ? fold_torch__value(other, at) : 0.0f);
         }
     fold_values_write_end(m, param);
 }
@@ -656,56 +720,71 @@ static fold_param fold_torch__named(fold_model *m, const char *name, const char 
     return fold_param_find(m, full.text);
 }
 
-static void fold_torch__cell_values(fold_model *m, const fold_torch__gates *gates, const fold_torch__cell *cell, const char *name, const char *place)
+static void fold_torch__cell_values(fold_model *m, const fold_torch__gates *gates,
+                                    const fold_torch__cell *cell, const char *name, const char *place)
 {
     const int inputs = cell->from[0].weight.shape.dim[1], hidden = cell->from[1].weight.shape.dim[1];
     const int width = gates->count * hidden;
     const fold_param weight = fold_torch__named(m, name, place, "W");
     const fold_param recurrent = gates->apart ? fold_torch__named(m, name, place, "U") : weight;
     float *first = fold_values_write_begin(m, weight), *second = fold_values_write_begin(m, recurrent);
-    if (!gates->apart) second += (size_t)inputs * (size_t)width;
+    if (!gates->apart)
+        second += (size_t)inputs * (size_t)width;
     for (int gate = 0; gate < gates->count; gate++) {
         const int from = gates->place[gate] * hidden;
         fold_torch__columns(&cell->from[0].weight, from, hidden, first + gate * hidden, width);
         fold_torch__columns(&cell->from[1].weight, from, hidden, second + gate * hidden, width);
     }
     fold_values_write_end(m, weight);
-    if (gates->apart) fold_values_write_end(m, recurrent);
+    if (gates->apart)
+        fold_values_write_end(m, recurrent);
     const fold_param bias = fold_torch__named(m, name, place, "b");
     fold_torch__gate_bias(m, gates, bias, &cell->from[0].bias, gates->apart ? NULL : &cell->from[1].bias);
-    if (gates->apart) fold_torch__gate_bias(m, gates, fold_torch__named(m, name, place, "c"), &cell->from[1].bias, NULL);
+    if (gates->apart)
+        fold_torch__gate_bias(m, gates, fold_torch__named(m, name, place, "c"), &cell->from[1].bias, NULL);
 }
 
 /* layers 0: there is no such module. */
-typedef struct fold_torch__sizes { int layers, directions, inputs, hidden, is_cell; } fold_torch__sizes;
+typedef struct fold_torch__sizes {
+    int layers, directions, inputs, hidden, is_cell;
+} fold_torch__sizes;
 static fold_torch__sizes fold_torch__look_at_stack(fold_torch *t, const char *name)
 {
     fold_torch__sizes sizes = { 0, 1, 0, 0, 0 };
-    if (!fold_torch__ready(t, name)) return sizes;
+    if (!fold_torch__ready(t, name))
+        return sizes;
     char part[32] = "weight_ih_l0";
     int layers = 0;
-    while (layers <= FOLD_MAX_LAYERS && fold_torch__look(t, name, part).name) fold_torch__format(part, sizeof part, "weight_ih_l%d", ++layers);
+    while (layers <= FOLD_MAX_LAYERS && fold_torch__look(t, name, part).name)
+        fold_torch__format(part, sizeof part, "weight_ih_l%d", ++layers);
     const fold_tensor projection = fold_torch__look(t, name, "weight_hr_l0");
-    if (projection.name) fold_torch__refuse(t, name, "a proj_size of", projection.dim[0], "");
+    if (projection.name)
+        fold_torch__refuse(t, name, "a proj_size of", projection.dim[0], "");
     sizes.is_cell = !layers && fold_torch__look(t, name, "weight_ih").name;
     sizes.directions = fold_torch__look(t, name, "weight_ih_l0_reverse").name ? 2 : 1;
     const fold_shape any = fold_shape2(0, 0);
-    const fold_torch__tensor input = fold_torch__take(t, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
-    const fold_torch__tensor state = fold_torch__take(t, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
-    if (!fold_torch__has(&input) || !fold_torch__has(&state)) return sizes;
+    const fold_torch__tensor input =
+        fold_torch__take(t, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
+    const fold_torch__tensor state =
+        fold_torch__take(t, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
+    if (!fold_torch__has(&input) || !fold_torch__has(&state))
+        return sizes;
     sizes.inputs = input.shape.dim[1];
     sizes.hidden = state.shape.dim[1];
-    if (fold_torch__sizes_fit(t, name, sizes.inputs, sizes.hidden)) sizes.layers = layers ? layers : 1;
+    if (fold_torch__sizes_fit(t, name, sizes.inputs, sizes.hidden))
+        sizes.layers = layers ? layers : 1;
     return sizes;
 }
 
-static fold_torch__cell fold_torch__take_place(fold_torch *t, const char *name, int place, const fold_torch__sizes *sizes, int gates)
+static fold_torch__cell fold_torch__take_place(fold_torch *t, const char *name, int place,
+                                               const fold_torch__sizes *sizes, int gates)
 {
     const int layer = place / sizes->directions, reverse = place % sizes->directions;
     char suffix[32] = "";
-    if (!sizes->is_cell) fold_torch__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
-    return fold_torch__take_cell(t, name, suffix, gates * sizes->hidden, layer ? sizes->directions * sizes->hidden : sizes->inputs,
-                            sizes->hidden);
+    if (!sizes->is_cell)
+        fold_torch__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
+    return fold_torch__take_cell(t, name, suffix, gates * sizes->hidden,
+                                 layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
 }
 
 /* All cells are checked before any is made. */
@@ -715,14 +794,18 @@ static fold_rnn_stack fold_torch__stack(fold_torch *t, const char *name, const f
     memset(&stack, 0, sizeof stack);
     const fold_torch__sizes sizes = fold_torch__look_at_stack(t, name);
     const int cells = sizes.layers * sizes.directions;
-    for (int i = 0; i < cells; i++) fold_torch__take_place(t, name, i, &sizes, gates->count);
-    if (!fold_torch__ready(t, name)) return stack;
+    for (int i = 0; i < cells; i++)
+        fold_torch__take_place(t, name, i, &sizes, gates->count);
+    if (!fold_torch__ready(t, name))
+        return stack;
     fold_model *m = fold_tensors_model(t);
-    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers, sizes.directions == 2);
+    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers,
+                               sizes.directions == 2);
     for (int i = 0; i < cells && !fold_model_status(m); i++) {
         const fold_torch__cell cell = fold_torch__take_place(t, name, i, &sizes, gates->count);
         char place[32];
-        fold_torch__format(place, sizeof place, "%d%s", i / sizes.directions, i % sizes.directions ? ".reverse" : "");
+        fold_torch__format(place, sizeof place, "%d%s", i / sizes.directions,
+                           i % sizes.directions ? ".reverse" : "");
         fold_torch__cell_values(m, gates, &cell, name, place);
     }
     return stack;
@@ -733,10 +816,23 @@ static const fold_torch__gates fold_torch__rnn = { fold_rnn_new, 1, 0, { 0, 0, 0
 static const fold_torch__gates fold_torch__rnn_relu = { fold_rnn_relu_new, 1, 0, { 0, 0, 0, 0 } };
 static const fold_torch__gates fold_torch__lstm = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
 static const fold_torch__gates fold_torch__gru = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
-FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__rnn); }
-FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__rnn_relu); }
-FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__lstm); }
-FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__gru); }
+FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__rnn);
+}
+
+FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__rnn_relu);
+}
+FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__lstm);
+}
+FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__gru);
+}
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
@@ -757,9 +853,11 @@ static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name,
     fold_torch__refuse_with(t, name, full, "of add_bias_kv, which fold.h does not support");
     fold_torch__format(full, sizeof full, "%sout_proj.", part);
     heads.joined = fold_torch__take_pair(t, name, full, fold_shape2(width, width));
-    if (!fold_torch__has(&heads.joined.weight)) return heads;
+    if (!fold_torch__has(&heads.joined.weight))
+        return heads;
     width = heads.width = heads.joined.weight.shape.dim[0];
-    if (!fold_torch__sizes_fit(t, name, width, width)) return heads;
+    if (!fold_torch__sizes_fit(t, name, width, width))
+        return heads;
     fold_torch__format(full, sizeof full, "%sq_proj_weight", part);
     const int one = !fold_torch__look(t, name, full).name;
     fold_torch__format(full, sizeof full, "%sin_proj_bias", part);
@@ -774,20 +872,23 @@ static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name,
     return heads;
 }
 
-static void fold_torch__heads_values(fold_model *m, const fold_torch__heads *heads, const fold_attention *layer)
+static void fold_torch__heads_values(fold_model *m, const fold_torch__heads *heads,
+                                     const fold_attention *layer)
 {
     const fold_dense *dense[3] = { &layer->query, &layer->key, &layer->value };
     for (int i = 0; i < 3 && !fold_model_status(m); i++) {
         const fold_torch__tensor *weight = &heads->in[i].weight;
         const int from = weight->shape.dim[0] > heads->width ? heads->from[i] : 0;
-        fold_torch__columns(weight, from, heads->width, fold_values_write_begin(m, dense[i]->W), heads->width);
+        fold_torch__columns(weight, from, heads->width, fold_values_write_begin(m, dense[i]->W),
+                            heads->width);
         fold_values_write_end(m, dense[i]->W);
         fold_torch__vector(m, &heads->in[i].bias, heads->from[i], dense[i]->b);
     }
     fold_torch__weights(m, &heads->joined, 0, layer->joined.W, layer->joined.b);
 }
 
-static fold_dense fold_torch__projection(fold_model *m, const char *name, const char *part, int inputs, int outputs)
+static fold_dense fold_torch__projection(fold_model *m, const char *name, const char *part, int inputs,
+                                         int outputs)
 {
     const fold_torch__name full = fold_torch__part(name, part);
     return fold_dense_new(m, full.text, inputs, outputs, FOLD_ACT_LINEAR);
@@ -800,11 +901,13 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
     char shown[FOLD_TORCH__SHORT];
     memset(&layer, 0, sizeof layer);
     const fold_torch__heads there = fold_torch__take_heads(t, name, "", 0);
-    if (!fold_torch__ready(t, name)) return layer;
+    if (!fold_torch__ready(t, name))
+        return layer;
     fold_model *m = fold_tensors_model(t);
     if (heads < 1 || there.width % heads) {
-        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide the width %d",
-                    fold_torch__shorten(shown, name), heads, there.width);
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                         "attention '%s': %d heads do not divide the width %d",
+                         fold_torch__shorten(shown, name), heads, there.width);
         return layer;
     }
     layer.query = fold_torch__projection(m, name, "query", there.width, there.width);
@@ -818,14 +921,17 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
 
 static void fold_torch__check_transformer(fold_torch *t, const char *name, fold_norm_kind kind)
 {
-    fold_torch__refuse_with(t, name, "multihead_attn.out_proj.weight", "of an nn.TransformerDecoderLayer, which fold.h does not support");
-    if (!fold_torch__ready(t, name)) return;
+    fold_torch__refuse_with(t, name, "multihead_attn.out_proj.weight",
+                            "of an nn.TransformerDecoderLayer, which fold.h does not support");
+    if (!fold_torch__ready(t, name))
+        return;
     const fold_torch__name first = fold_torch__join(name, "norm1");
     fold_torch__check_norm(t, first.text, kind);
 }
 
 /* `made` is the name in the model. */
-static fold_transformer fold_torch__transformer(fold_torch *t, const char *name, const char *made, const fold_transformer_desc *desc)
+static fold_transformer fold_torch__transformer(fold_torch *t, const char *name, const char *made,
+                                                const fold_transformer_desc *desc)
 {
     fold_transformer layer;
     fold_transformer_desc full = desc ? *desc : fold_transformer_desc_default();
@@ -833,16 +939,21 @@ static fold_transformer fold_torch__transformer(fold_torch *t, const char *name,
     fold_torch__check_transformer(t, name, full.norm);
     const fold_torch__heads heads = fold_torch__take_heads(t, name, "self_attn.", full.width);
     const fold_shape width = fold_shape1(heads.width);
-    const fold_torch__pair inner = fold_torch__take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
+    const fold_torch__pair inner =
+        fold_torch__take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
     const int between = inner.weight.shape.dim[0];
-    const fold_torch__pair outer = fold_torch__take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
-    const fold_torch__pair first = fold_torch__take_pair(t, name, "norm1.", width), second = fold_torch__take_pair(t, name, "norm2.", width);
-    if (!fold_torch__ready(t, name) || !fold_torch__sizes_fit(t, name, heads.width, between)) return layer;
+    const fold_torch__pair outer =
+        fold_torch__take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
+    const fold_torch__pair first = fold_torch__take_pair(t, name, "norm1.", width),
+                           second = fold_torch__take_pair(t, name, "norm2.", width);
+    if (!fold_torch__ready(t, name) || !fold_torch__sizes_fit(t, name, heads.width, between))
+        return layer;
     fold_model *m = fold_tensors_model(t);
     full.width = heads.width;
     full.inner = between;
     layer = fold_transformer_new(m, made, &full);
-    if (fold_model_status(m)) return layer;
+    if (fold_model_status(m))
+        return layer;
     fold_torch__heads_values(m, &heads, &layer.attention);
     fold_torch__weights(m, &inner, 0, layer.inner.W, layer.inner.b);
     fold_torch__weights(m, &outer, 0, layer.outer.W, layer.outer.b);
@@ -851,27 +962,32 @@ static fold_transformer fold_torch__transformer(fold_torch *t, const char *name,
     return layer;
 }
 
-FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc)
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
+                                                 const fold_transformer_desc *desc)
 {
     return fold_torch__transformer(t, name, name, desc);
 }
 
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
-                                const fold_transformer_desc *desc)
+                                         const fold_transformer_desc *desc)
 {
     const fold_transformer_desc settings = desc ? *desc : fold_transformer_desc_default();
     fold_encoder encoder;
     char part[192];
     int layers = 0;
     memset(&encoder, 0, sizeof encoder);
-    if (!fold_torch__ready(t, name)) return encoder;
-    do fold_torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
+    if (!fold_torch__ready(t, name))
+        return encoder;
+    do
+        fold_torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
     while (fold_torch__look(t, name, part).name && layers++ <= room);
-    if (!layers) layers = 1; /* reading it reports what is missing */
+    if (!layers)
+        layers = 1; /* reading it reports what is missing */
     if (!layer || layers > room) {
         char shown[FOLD_TORCH__SHORT];
-        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, but room is %d",
-                    fold_torch__shorten(shown, name), layers, layer ? room : 0);
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                         "torch: '%s' has %d or more layers, but room is %d",
+                         fold_torch__shorten(shown, name), layers, layer ? room : 0);
     }
     for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
         fold_torch__format(part, sizeof part, "layers.%d", i);
@@ -936,7 +1052,9 @@ static size_t fold_torch__place(const fold_torch__piece *piece, size_t at)
     const size_t taps = (size_t)piece->taps, size = (size_t)piece->inputs * taps, row = at / size;
     const size_t hidden = (size_t)(piece->rows / piece->gates->count);
     const size_t column = (size_t)piece->gates->place[row / hidden] * hidden + row % hidden;
-    return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) * (size_t)piece->rows + column;
+    return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) *
+               (size_t)piece->rows +
+           column;
 }
 
 /* The name in PyTorch of a layer's part or, if part is "", of the layer itself, which then is a parameter. */
@@ -959,7 +1077,10 @@ static fold_param fold_torch__param(const fold_torch__walk *walk, const char *pa
     return fold_param_is_null(param) && *full.text == '.' ? fold_param_find(walk->m, full.text + 1) : param;
 }
 
-static int fold_torch__is_there(const fold_torch__walk *walk, const char *part) { return !fold_param_is_null(fold_torch__param(walk, part)); }
+static int fold_torch__is_there(const fold_torch__walk *walk, const char *part)
+{
+    return !fold_param_is_null(fold_torch__param(walk, part));
+}
 
 static fold_param fold_torch__find(fold_torch__walk *walk, const char *part)
 {
@@ -967,12 +1088,14 @@ static fold_param fold_torch__find(fold_torch__walk *walk, const char *part)
     const fold_param param = fold_torch__param(walk, part);
     char shown[FOLD_TORCH__SHORT];
     if (fold_param_is_null(param))
-        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'", fold_torch__shorten(shown, full.text));
+        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'",
+                         fold_torch__shorten(shown, full.text));
     return param;
 }
 
 /* The piece that is a whole parameter. */
-static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char *part, const char *source, const fold_torch__gates *gates)
+static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char *part, const char *source,
+                                              const fold_torch__gates *gates)
 {
     fold_torch__piece piece;
     memset(&piece, 0, sizeof piece);
@@ -986,14 +1109,17 @@ static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char
     piece.inputs = piece.all_inputs;
     piece.taps = 1;
     piece.shape = matrix ? fold_shape2(piece.rows, piece.inputs) : fold_shape1(piece.rows);
-    for (int axis = 0; axis + 2 < shape.rank; axis++) piece.taps *= piece.shape.dim[piece.shape.rank++] = shape.dim[axis];
+    for (int axis = 0; axis + 2 < shape.rank; axis++)
+        piece.taps *= piece.shape.dim[piece.shape.rank++] = shape.dim[axis];
     return piece;
 }
 
 static void fold_torch__visit(fold_torch__walk *walk, const fold_torch__piece *piece)
 {
-    if (fold_model_status(walk->told)) return;
-    if (piece->part) walk->now = fold_torch__full_name(walk, piece->part);
+    if (fold_model_status(walk->told))
+        return;
+    if (piece->part)
+        walk->now = fold_torch__full_name(walk, piece->part);
     walk->visit(walk, piece);
     walk->count += fold_torch__size(piece);
 }
@@ -1015,7 +1141,8 @@ static void fold_torch__walk_param(fold_torch__walk *walk, const char *part)
 }
 
 /* `to` and `from` are what the names of weight and bias begin with, in PyTorch and in the model. */
-static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const char *from, const char *weight, const char *bias)
+static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const char *from,
+                                  const char *weight, const char *bias)
 {
     static const char *const parts[2] = { "weight", "bias" };
     for (int i = 0; i < 2 && (!i || bias); i++) {
@@ -1035,8 +1162,9 @@ static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
     for (int i = 0; values && i < count; i++)
         if (!(values[i] > 0 && (double)values[i] * (double)values[i] * FOLD_TORCH__EPSILON <= 1.000001))
             fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT,
-                        "torch: gain %d of '%s' is %g; without a weight in the batch norm it must be in (0, 316.2]", i,
-                        fold_torch__shorten(shown, walk->layer), (double)values[i]);
+                             "torch: gain %d of '%s' is %g; without a weight in the batch norm it must be in "
+                             "(0, 316.2]",
+                             i, fold_torch__shorten(shown, walk->layer), (double)values[i]);
 }
 
 /* If the module has no weight and bias, the statistics hold gain and bias. */
@@ -1053,12 +1181,14 @@ static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
     fold_torch__visit(walk, &piece);
     piece.part = "running_var";
     piece.constant = (float)(1 - FOLD_TORCH__EPSILON); /* plus epsilon: 1 */
-    if (!is_affine) piece.statistic = FOLD_TORCH__VARIANCE;
+    if (!is_affine)
+        piece.statistic = FOLD_TORCH__VARIANCE;
     fold_torch__visit(walk, &piece);
 }
 
 /* One direction of a layer. `from` begins its names in the model, `suffix` ends those in PyTorch. */
-static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gates *gates, const char *from, const char *suffix, int with_bias)
+static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gates *gates, const char *from,
+                                  const char *suffix, int with_bias)
 {
     static const char *const parts[4] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
     const char *const sources[4] = { "W", gates->apart ? "U" : "W", "b", gates->apart ? "c" : "b" };
@@ -1077,7 +1207,8 @@ static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gate
     }
 }
 
-static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gates *gates, int with_bias, int is_cell)
+static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gates *gates, int with_bias,
+                                   int is_cell)
 {
     char from[32], suffix[32], weight[32];
     if (fold_torch__is_there(walk, "W")) {
@@ -1086,9 +1217,11 @@ static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gat
     }
     for (int place = 0; place < (is_cell ? 1 : 2 * FOLD_MAX_LAYERS); place++) {
         fold_torch__format(from, sizeof from, "%d%s.", place / 2, place % 2 ? ".reverse" : "");
-        fold_torch__format(suffix, sizeof suffix, is_cell ? "" : "_l%d%s", place / 2, place % 2 ? "_reverse" : "");
+        fold_torch__format(suffix, sizeof suffix, is_cell ? "" : "_l%d%s", place / 2,
+                           place % 2 ? "_reverse" : "");
         fold_torch__format(weight, sizeof weight, "%sW", from);
-        if (!place || fold_torch__is_there(walk, weight)) fold_torch__walk_cell(walk, gates, from, suffix, with_bias);
+        if (!place || fold_torch__is_there(walk, weight))
+            fold_torch__walk_cell(walk, gates, from, suffix, with_bias);
     }
 }
 
@@ -1106,9 +1239,14 @@ static void fold_torch__walk_heads(fold_torch__walk *walk, const char *to, const
         }
         const int one = bias || (piece[1].inputs == piece[0].inputs && piece[2].inputs == piece[0].inputs);
         for (int i = 0; i < 3; i++) {
-            fold_torch__format(part, sizeof part, "%s%s", to, bias ? "in_proj_bias" : one ? "in_proj_weight" : apart[i]);
-            if (one) piece[i].shape.dim[0] *= 3;
-            if (!i || !one) piece[i].part = part;
+            fold_torch__format(part, sizeof part, "%s%s", to,
+                               bias  ? "in_proj_bias"
+                               : one ? "in_proj_weight"
+                                     : apart[i]);
+            if (one)
+                piece[i].shape.dim[0] *= 3;
+            if (!i || !one)
+                piece[i].part = part;
             fold_torch__visit(walk, &piece[i]);
         }
     }
@@ -1147,7 +1285,8 @@ static void fold_torch__walk_encoder(fold_torch__walk *walk, const char *bias, c
     }
     part = fold_torch__join(name, "norm");
     own = fold_torch__part(name, "norm");
-    if (fold_torch__is_there(walk, "gain")) fold_torch__walk_norm(walk, norm_bias);
+    if (fold_torch__is_there(walk, "gain"))
+        fold_torch__walk_norm(walk, norm_bias);
     walk->layer = walk->own = name;
 }
 
@@ -1163,8 +1302,10 @@ static void fold_torch__walk_layer(fold_torch__walk *walk, const fold_torch_laye
     case FOLD_TORCH_CONV: fold_torch__walk_pair(walk, "", "", "W", bias); break;
     case FOLD_TORCH_NORM: fold_torch__walk_norm(walk, norm_bias); break;
     case FOLD_TORCH_BATCH_NORM:
-        if (with_bias) fold_torch__walk_pair(walk, "", "", "gain", "bias");
-        if (!walk->grads) fold_torch__walk_statistics(walk, with_bias);
+        if (with_bias)
+            fold_torch__walk_pair(walk, "", "", "gain", "bias");
+        if (!walk->grads)
+            fold_torch__walk_statistics(walk, with_bias);
         break;
     case FOLD_TORCH_RNN: fold_torch__walk_stack(walk, &fold_torch__rnn, with_bias, is_cell); break;
     case FOLD_TORCH_LSTM: fold_torch__walk_stack(walk, &fold_torch__lstm, with_bias, is_cell); break;
@@ -1178,13 +1319,17 @@ static void fold_torch__walk_layer(fold_torch__walk *walk, const fold_torch_laye
 
 static fold_status fold_torch__walk_all(fold_torch__walk *walk, const fold_torch_layer *layers, int n)
 {
-    if (!layers || n < 1) fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: layers is NULL");
+    if (!layers || n < 1)
+        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: layers is NULL");
     walk->count = 0;
-    for (int i = 0; i < n && !fold_model_status(walk->told); i++) fold_torch__walk_layer(walk, &layers[i]);
+    for (int i = 0; i < n && !fold_model_status(walk->told); i++)
+        fold_torch__walk_layer(walk, &layers[i]);
     return fold_model_status(walk->told);
 }
 
-static fold_torch__walk fold_torch__walk_of(fold_model *m, fold_model *told, void (*visit)(fold_torch__walk *walk, const fold_torch__piece *piece))
+static fold_torch__walk fold_torch__walk_of(fold_model *m, fold_model *told,
+                                            void (*visit)(fold_torch__walk *walk,
+                                                          const fold_torch__piece *piece))
 {
     fold_torch__walk walk;
     memset(&walk, 0, sizeof walk);
@@ -1201,27 +1346,32 @@ static void fold_torch__check_piece(fold_torch__walk *walk, const fold_torch__pi
     for (int i = 0; i < 3; i++)
         if (!fold_param_is_null(params[i]) && !fold_param_value(walk->m, params[i]))
             fold_torch__fail(walk->told, FOLD_BAD_STATE, "torch: '%s' is quantised and has no floats",
-                        fold_torch__shorten(shown, fold_param_name(walk->m, params[i])));
+                             fold_torch__shorten(shown, fold_param_name(walk->m, params[i])));
 }
 
 static float fold_torch__statistic(const fold_torch__walk *walk, const fold_torch__piece *piece, size_t at)
 {
-    const double gain = (double)fold_param_value(walk->m, piece->gain)[at], bias = (double)fold_param_value(walk->m, piece->bias)[at];
+    const double gain = (double)fold_param_value(walk->m, piece->gain)[at],
+                 bias = (double)fold_param_value(walk->m, piece->bias)[at];
     const double variance = 1 / (gain * gain) - FOLD_TORCH__EPSILON;
-    if (piece->statistic == FOLD_TORCH__MEAN) return (float)(-bias / gain);
+    if (piece->statistic == FOLD_TORCH__MEAN)
+        return (float)(-bias / gain);
     return (float)(variance > 0 ? variance : 0);
 }
 
-static float fold_torch__value_at(const fold_torch__walk *walk, const fold_torch__piece *piece, const float *values, size_t at)
+static float fold_torch__value_at(const fold_torch__walk *walk, const fold_torch__piece *piece,
+                                  const float *values, size_t at)
 {
-    if (piece->statistic) return fold_torch__statistic(walk, piece, at);
+    if (piece->statistic)
+        return fold_torch__statistic(walk, piece, at);
     return values && (!piece->second || walk->grads) ? values[fold_torch__place(piece, at)] : piece->constant;
 }
 
 static const float *fold_torch__source(const fold_torch__walk *walk, const fold_torch__piece *piece)
 {
 #ifndef FOLD_INFERENCE
-    if (walk->grads) return fold_param_grad(walk->m, piece->param);
+    if (walk->grads)
+        return fold_param_grad(walk->m, piece->param);
 #endif
     return fold_param_value(walk->m, piece->param);
 }
@@ -1236,27 +1386,33 @@ static void fold_torch__export_piece(fold_torch__walk *walk, const fold_torch__p
         walk->target = fold_param_new(walk->told, &desc);
         walk->written = 0;
     }
-    if (fold_model_status(walk->told)) return;
+    if (fold_model_status(walk->told))
+        return;
     const float *values = fold_torch__source(walk, piece);
     float *to = fold_values_write_begin(walk->told, walk->target) + walk->written;
-    for (size_t at = 0; at < fold_torch__size(piece); at++) to[at] = fold_torch__value_at(walk, piece, values, at);
+    for (size_t at = 0; at < fold_torch__size(piece); at++)
+        to[at] = fold_torch__value_at(walk, piece, values, at);
     fold_values_write_end(walk->told, walk->target);
     walk->written += fold_torch__size(piece);
 }
 
-static fold_status fold_torch__export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n, int grads)
+static fold_status fold_torch__export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n,
+                                      int grads)
 {
     fold_torch__walk walk = fold_torch__walk_of(m, out, fold_torch__export_piece);
     walk.grads = grads;
-    if (!m) fold_torch__fail(out, FOLD_BAD_ARGUMENT, "torch: m is NULL");
+    if (!m)
+        fold_torch__fail(out, FOLD_BAD_ARGUMENT, "torch: m is NULL");
     return out ? fold_torch__walk_all(&walk, layers, n) : FOLD_BAD_ARGUMENT;
 }
+
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
 {
     return fold_torch__export(out, m, layers, n, 0);
 }
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
+                                             int n)
 {
     return fold_torch__export(out, m, layers, n, 1);
 }
@@ -1267,8 +1423,10 @@ static void fold_torch__count_piece(fold_torch__walk *walk, const fold_torch__pi
     char shown[FOLD_TORCH__SHORT];
     if (fold_param_is_null(piece->param))
         fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT,
-                    "torch: '%s' is folded into a gain and a bias, and cannot be loaded from raw floats", fold_torch__shorten(shown, walk->now.text));
-    if (!walk->lacking && walk->count + fold_torch__size(piece) > walk->given) walk->lacks = walk->now;
+                         "torch: '%s' is folded into a gain and a bias, and cannot be loaded from raw floats",
+                         fold_torch__shorten(shown, walk->now.text));
+    if (!walk->lacking && walk->count + fold_torch__size(piece) > walk->given)
+        walk->lacks = walk->now;
     walk->lacking |= walk->count + fold_torch__size(piece) > walk->given;
 }
 
@@ -1279,7 +1437,8 @@ static float fold_torch__read_float(fold_torch__walk *walk)
     float value;
     unsigned char bytes[4] = { 0, 0, 0, 0 };
     walk->broken |= fread(bytes, 1, 4, walk->file) != 4;
-    for (int i = 0; i < 4; i++) bits |= (uint32_t)bytes[i] << 8 * i;
+    for (int i = 0; i < 4; i++)
+        bits |= (uint32_t)bytes[i] << 8 * i;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -1291,60 +1450,77 @@ static void fold_torch__load_piece(fold_torch__walk *walk, const fold_torch__pie
     for (size_t at = 0; to && at < fold_torch__size(piece); at++) {
         float value = 0, *place = to + fold_torch__place(piece, at);
 #ifndef FOLD_NO_STDIO
-        if (walk->file) value = fold_torch__read_float(walk);
+        if (walk->file)
+            value = fold_torch__read_float(walk);
         else
 #endif
             value = *walk->values++;
         *place = piece->second ? *place + value : value;
     }
-    if (to) fold_values_write_end(walk->m, piece->param);
+    if (to)
+        fold_values_write_end(walk->m, piece->param);
 }
 
 /* Checks that there are as many floats as the layers take, before any is loaded. */
-static fold_status fold_torch__load(fold_torch__walk *walk, const char *from, size_t given, const fold_torch_layer *layers, int n)
+static fold_status fold_torch__load(fold_torch__walk *walk, const char *from, size_t given,
+                                    const fold_torch_layer *layers, int n)
 {
     char shown[FOLD_TORCH__SHORT];
     walk->given = given;
-    if (fold_torch__walk_all(walk, layers, n)) return fold_model_status(walk->m);
+    if (fold_torch__walk_all(walk, layers, n))
+        return fold_model_status(walk->m);
     if (walk->lacking)
-        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, too few for '%s'; the layers take %d", from, (int)given,
-                    fold_torch__shorten(shown, walk->lacks.text), (int)walk->count);
+        fold_torch__fail(walk->m, FOLD_BAD_SHAPE,
+                         "torch: %s has %d floats, too few for '%s'; the layers take %d", from, (int)given,
+                         fold_torch__shorten(shown, walk->lacks.text), (int)walk->count);
     else if (walk->count < given)
-        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, the layers take %d", from, (int)given, (int)walk->count);
-    if (fold_model_status(walk->m)) return fold_model_status(walk->m);
+        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, the layers take %d", from,
+                         (int)given, (int)walk->count);
+    if (fold_model_status(walk->m))
+        return fold_model_status(walk->m);
     walk->visit = fold_torch__load_piece;
     return fold_torch__walk_all(walk, layers, n);
 }
 
-FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
+                                                const fold_torch_layer *layers, int n)
 {
     fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__count_piece);
     walk.values = values;
-    if (!values) fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: values is NULL");
+    if (!values)
+        fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: values is NULL");
     return m ? fold_torch__load(&walk, "the array", count, layers, n) : FOLD_BAD_ARGUMENT;
 }
 
 #ifndef FOLD_NO_STDIO
-static FILE *fold_torch__open(fold_model *m, const char *path, const char *mode, char shown[FOLD_TORCH__SHORT])
+static FILE *fold_torch__open(fold_model *m, const char *path, const char *mode,
+                              char shown[FOLD_TORCH__SHORT])
 {
     FILE *file = path && !fold_model_status(m) ? fopen(path, mode) : NULL;
-    if (!path) fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: path is NULL");
-    else if (!file) fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be opened", fold_torch__shorten(shown, path));
+    if (!path)
+        fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: path is NULL");
+    else if (!file)
+        fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be opened", fold_torch__shorten(shown, path));
     return file;
 }
 
-FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n)
 {
     char shown[FOLD_TORCH__SHORT], from[FOLD_TORCH__SHORT + 2];
     fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__count_piece);
     walk.file = fold_torch__open(m, path, "rb", shown);
-    if (!walk.file) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    if (!walk.file)
+        return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     const long size = fseek(walk.file, 0, SEEK_END) ? -1 : ftell(walk.file);
     walk.broken = size < 0 || fseek(walk.file, 0, SEEK_SET);
     fold_torch__format(from, sizeof from, "'%s'", fold_torch__shorten(shown, path));
-    if (!walk.broken && size % 4) fold_torch__fail(m, FOLD_IO, "torch: %s ends within a float", from);
-    if (!walk.broken) fold_torch__load(&walk, from, (size_t)size / 4, layers, n);
-    if (walk.broken) fold_torch__fail(m, FOLD_IO, "torch: %s cannot be read", from);
+    if (!walk.broken && size % 4)
+        fold_torch__fail(m, FOLD_IO, "torch: %s ends within a float", from);
+    if (!walk.broken)
+        fold_torch__load(&walk, from, (size_t)size / 4, layers, n);
+    if (walk.broken)
+        fold_torch__fail(m, FOLD_IO, "torch: %s cannot be read", from);
     fclose(walk.file);
     return fold_model_status(m);
 }
@@ -1357,45 +1533,57 @@ static void fold_torch__save_piece(fold_torch__walk *walk, const fold_torch__pie
         unsigned char bytes[4];
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
-        for (int i = 0; i < 4; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+        for (int i = 0; i < 4; i++)
+            bytes[i] = (unsigned char)(bits >> 8 * i);
         walk->broken |= fwrite(bytes, 1, 4, walk->file) != 4;
     }
 }
 
-FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n)
 {
     char shown[FOLD_TORCH__SHORT];
     fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__check_piece);
-    if (!m || fold_torch__walk_all(&walk, layers, n)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    if (!m || fold_torch__walk_all(&walk, layers, n))
+        return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     walk.visit = fold_torch__save_piece;
     walk.file = fold_torch__open(m, path, "wb", shown);
-    if (!walk.file) return fold_model_status(m);
+    if (!walk.file)
+        return fold_model_status(m);
     fold_torch__walk_all(&walk, layers, n);
     walk.broken |= fclose(walk.file) != 0;
-    if (walk.broken) fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be written", shown);
+    if (walk.broken)
+        fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be written", shown);
     return fold_model_status(m);
 }
 
 #ifndef FOLD_INFERENCE
-static fold_status fold_torch__save(fold_model *m, const char *path, const fold_torch_layer *layers, int n, int grads)
+static fold_status fold_torch__save(fold_model *m, const char *path, const fold_torch_layer *layers, int n,
+                                    int grads)
 {
     fold_model_desc desc = fold_model_desc_default();
     desc.inference = 1;
     desc.memory = fold_model_memory(m);
-    if (!m || fold_model_status(m)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    if (!m || fold_model_status(m))
+        return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     fold_model *out = fold_model_new(&desc);
-    if (!out) return fold_model_fail(m, FOLD_NO_MEMORY, "torch: out of memory");
+    if (!out)
+        return fold_model_fail(m, FOLD_NO_MEMORY, "torch: out of memory");
     fold_status status = fold_torch__export(out, m, layers, n, grads);
-    if (!status) status = fold_model_save(out, path, NULL);
-    if (status) fold_model_fail(m, status, fold_model_message(out));
+    if (!status)
+        status = fold_model_save(out, path, NULL);
+    if (status)
+        fold_model_fail(m, status, fold_model_message(out));
     fold_model_free(out);
     return fold_model_status(m);
 }
+
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
 {
     return fold_torch__save(m, path, layers, n, 0);
 }
-FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                           int n)
 {
     return fold_torch__save(m, path, layers, n, 1);
 }

@@ -887,7 +887,7 @@ static void forms(void)
         { 15, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0", "1 -5" },
         { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0 spatial=1", "1 -5" },
         { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y spatial=:2", ":not spatial" },
-        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":the form of opset 6" },
+        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":opset 6, or spatial=0, is not supported" },
         { 12, "1 2 2", "", "Softmax x > y axis=1", "0.11840516 0.005895048 0.87490203 0.00079780727" },
         { 13, "1 2 2", "", "Softmax x > y axis=1", "0.11920292 0.88079708 0.88079708 0.11920292" },
         { 11, "1 2", "", "Softmax x > y", "0.95257413 0.047425873" },
