@@ -30783,7 +30783,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
         fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read",
                         shown, fold__dtypes[tensor->dtype].name);
     else if (from > size || count > size - from)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, so not %lu from %lu on", shown,
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on", shown,
                         (unsigned long)size, (unsigned long)count, (unsigned long)from);
     else
         fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);

@@ -1526,7 +1526,7 @@ static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *recor
     fold_onnx__step s;
     memset(&s, 0, sizeof s);
     if (o->node.n_in && fold_onnx__in(o, 0)->is_integer && !(o->node.op->flags & FOLD_ONNX__INTEGERS))
-        FOLD_ONNX__REFUSE(o, "'%.60s' has integers", fold_onnx__in(o, 0)->name);
+        FOLD_ONNX__REFUSE(o, "'%.60s' has integers, which are not supported here", fold_onnx__in(o, 0)->name);
     s.record = record;
     s.op = o->node.op;
     s.from = o->node.in;
@@ -2637,7 +2637,7 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
     s.number[1] = l.outer;
     s.number[2] = l.count;
     if (o->version < 7 || fold_onnx__whole(o, "spatial", 1) != 1)
-        return FOLD_ONNX__REFUSE(o, "opset %d, or spatial=0, is not supported", o->version);
+        return FOLD_ONNX__REFUSE(o, "opset %d, or spatial other than 1, is not supported", o->version);
     s.number[0] = fold_onnx__whole(o, "training_mode", o->version < 14 && o->node.n_out > 1) != 0;
     s.real[0] = fold_onnx__epsilon(o);
     s.real[1] = fold_onnx__real(o, "momentum", 0.9f);

@@ -142,7 +142,7 @@ static void list_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
     out[0] = fold_list_sum(f, in[0]);
     if (f != eager_context) return;
     CHECK(!fold_value(f, in[0]));
-    CHECK_TEXT(fold_ctx_message(f), "all elements of a list");
+    CHECK_TEXT(fold_ctx_message(f), "represents the elements of a list");
     CHECK_INT(fold_node_shape(f, in[0]).dim[0], 2);
     CHECK_NEAR(fold_scalar(f, out[0]), 4, 0);
 }

@@ -501,7 +501,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"F32\"}}", 0, FOLD_IO, "lacks" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3]}}", 24, FOLD_IO, "lacks" },
     { "{\"W\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "repeated or unknown member" },
-    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "the format has not" },
+    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "repeated or unknown member" },
     { "{\"W\":{\"dtype\":32,\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a string" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3,],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,-3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
@@ -539,10 +539,10 @@ static const struct { const char *header; int data; fold_status status; const ch
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '\xf0\x9f\x98\x80'" },
     { "{\"\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '?\?[2J'" },
-    { "{\"\\ud83d\":1}", 0, FOLD_IO, "no character" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\ude00\":1}", 0, FOLD_IO, "no character" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\u12g4\":1}", 0, FOLD_IO, "no character" }, { "{\"\\x\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\", 0, FOLD_IO, "no character" }, { "{\"\\u12", 0, FOLD_IO, "no character" },
+    { "{\"\\ud83d\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\ude00\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\u12g4\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\x\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\", 0, FOLD_IO, "invalid escape" }, { "{\"\\u12", 0, FOLD_IO, "invalid escape" },
     { "{\"\xff\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xc0\x80\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xed\xa0\x80\":1}", 0, FOLD_IO, "not UTF-8" },
     { "{\"\xe2\x82", 0, FOLD_IO, "not UTF-8" }, { "{\"a\nb\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"abc", 0, FOLD_IO, "does not end" },
     { "{\"__metadata__\":{}," "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}",
@@ -1344,7 +1344,7 @@ static void disk_without_locks(void)
         if (file) fclose(file);
     }
     CHECK_INT(fold_model_save(n.m, path, NULL), FOLD_IO);
-    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more are there");
+    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more exist");
     for (int i = 0; i < LIMIT; i++) {
         snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", path, i);
         remove(draft);

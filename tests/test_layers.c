@@ -1792,7 +1792,7 @@ static void test_layers_that_cannot_be(void)
 {
     static const char *const says[] = { "conv 'x': the filter has rank 2, not 3 or 4", "attention 'x': 4 heads do not divide the width 6",
                                         "attention 'x': 0 heads do not divide the width 6", "transformer 'x': desc is NULL",
-                                        "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
+                                        "transformer 'x': 0 inputs, 0 outputs", "norm 'x': 0 inputs, 0 outputs",
                                         "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide the width 6" };
     static const char *const says_ctx[] = { "list_standardize: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
                                             "standardize: shapes differ",

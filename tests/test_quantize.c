@@ -895,7 +895,7 @@ static void hostile_files(void)
         { good, (float)NAN, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale nan, not in [0, " },
         { good, (float)INFINITY, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale inf, not in [0, " },
         { good, -1, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale -1, not in [0, " },
-        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale 3.40282e+38, not in [0, 2.67938e+36]" },
+        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale 3.40282e+38, not in [0, 2.67939e+36]" },
         { good, 1, 1, 95, FOLD_IO, "load: the file ends too early" },
         { SCALE("F32", "[16]", "64") "," BYTES("[16,2]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE, "load: W is [16 x 2] in the file, [2 x 16] in the model" },
         { SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "95"), 1, 1, 95, FOLD_IO, "data_offsets do not fit the type and shape" },
