@@ -1031,121 +1031,125 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
 
 /* ==== 10 cells =========================================================================== */
-/* A cell is a body of ops that recurs, such as a step of a sequence or a node of a tree. fold_cell_new traces
-   it once, and fold_call records a call of it as one node: recording and scheduling take less time.
-   The body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
-   but fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. Errors in it: inputs, constants and
-   fold_lookup (hand them in), running, resetting, keeping, and making cells. With list inputs, in[n_in + c]
-   stands for component c of every element of the list. Ops on it run per element, and the fold_list_…
-   reductions lead back to one value per call. */
+/* A cell is a piece of network that runs many times, such as a step of a sequence or a node of a tree.
+   fold_cell_new traces it once; fold_call then records each call as one node, so that recording and
+   scheduling cost less. Start with plain ops, and make a cell of what is recorded most often. The body
+   describes one sample. It may use parameters, other cells without a list (they are inlined) and all ops of
+   section 7 except fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. It must not make inputs,
+   constants or lookups (pass them in), run, reset, keep, or make cells. A cell with list inputs sees
+   component c of every list element as in[n_in + c]. Ops on it run per element, and the fold_list_…
+   reductions turn it into one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
-    fold_cell_body *body;           /* called at fold_cell_new, and at every call of an eager context */
-    const void *user;               /* handed to body */
-    size_t user_size;               /* so many bytes of user are copied; 0: user must outlive the model */
-    int n_in;                       /* fixed inputs */
+    fold_cell_body *body;           /* called by fold_cell_new, by cells that inline this one, and at every
+                                       call in an eager context */
+    const void *user;               /* passed to body */
+    size_t user_size;               /* bytes of *user to copy; 0: none, and it must outlive the model */
+    int n_in;                       /* inputs, apart from the list */
     fold_shape in[FOLD_MAX_CELL_IN];
-    int n_list;                     /* components of each list element; 0: no list */
+    int n_list;                     /* components of a list element; 0: no list */
     fold_shape list[FOLD_MAX_LIST];
     int n_out;
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
-FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces the body of a cell */
-/* Records a call: the node stands for its output 0, and fold_out gives the others. */
+FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces and adds a cell */
+/* Records a call of a cell. The node is its output 0; fold_out returns the others. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
-/* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
+/* Records a call with a list: `count` elements (0 is fine) of n_list nodes each, element by element. */
 FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
-FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives output i of a call */
+FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns output i of a call */
 
 /* ==== 11 lists =========================================================================== */
-/* A list is a node of n rows of one shape, such as agents, words or edges; n may be 0. Make one by
-   fold_list_input. Use it when rows are treated alike: it takes less time than a node per row.
-   - Row-wise ops, layers and calls of cells without a list take lists wherever they take nodes, work row by
-     row and give a list. Row-wise are all ops of section 7 but those over any number of nodes. Axes, softmax,
-     norms, losses, fold_slice, fold_split and fold_reshape are those of a row.
-   - Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a list is
-     the same for every row. A value that depends on no list stays one value, inside a cell too.
-   - In element-wise ops a node beside a list has no more axes than a row, else it is an error. Then take its
-     rows by fold_list_unstack, or make one value of the list by fold_list_stack.
-   - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
-     Dropout draws once a call, and its mask depends on the row's index.
-   - Rows sum their gradients to a node beside them in row order, as one contribution. Weights sum all rows in
-     record order, as they do for nodes.
-   - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
-     body only reductions can be used, over the elements of the cell's own list.
-   - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
+/* A list is a node with n rows of one shape, such as agents, words or edges; n may be 0. fold_list_input
+   makes one. Use a list for rows that all get the same treatment: it is recorded in less time than a node per
+   row.
+   - Row-wise ops, layers and calls of cells without a list accept a list wherever they accept a node: they
+     work on each row and return a list. All ops of section 7 are row-wise, except those over any number of
+     nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to a row.
+   - The lists of one op must be equal in length; a list of one row is not repeated. A node next to a list is
+     used for every row. A value that depends on no list stays a single value, inside a cell as well.
+   - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
+     with fold_list_unstack, or make the list one value with fold_list_stack.
+   - Lists of all lengths batch together, without padding. A row has the same bits as in a node of its own.
+     Dropout makes one draw per call, and its mask depends on the row's index.
+   - Rows sum their gradients to a node next to them in row order, as one contribution. Weights sum all rows
+     in record order, as they do for nodes.
+   - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. A list of
+     lists is one list of all inner rows, which the …_to calls below reduce to outer rows. In a cell body
+     only the reductions work, over the elements of the cell's own list.
+   - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_list_pick and so on).
-   - A sample runs some rows at a time, on all threads, if its lists have one length of 128 rows or more. All
-     its calls must be row-wise, up to sums and means of rows of one value. These may be added to each other,
-     or scaled by a number, but a product with a node, say, is no such call. In a backward each cell or layer
-     must be called once, and inputs need no gradients. A call of any other sample runs on one thread.
-   - fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
-     of a view, and of fold_list_lookup, do not lie so: fold_read copies them. */
+   - A sample whose lists all have the same length, 128 or more, runs some rows at a time, on all threads, if
+     all its calls are row-wise, except final sums and means of rows of one value. These may be added to each
+     other or scaled by a number, but not, say, multiplied by a node. A backward also needs each cell or layer
+     to be called only once, and inputs without gradients. In any other sample a call runs on one thread.
+   - fold_value and fold_grad return the n rows end to end, and for n = 0 an address that must not be read.
+     Rows of a view or of fold_list_lookup are not contiguous: fold_read copies them. */
 
-/* Records n rows of the program, which lie end to end; they are copied. */
+/* Records n rows, stored end to end in `values`, as a list; they are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records them without a copy: the values must stay unchanged until fold_ctx_reset. */
+/* Records n rows without a copy: they must not change until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows of bytes, as fold_input_bytes does. */
+/* Records n rows of bytes, converted as by fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
                                          float factor);
-/* Looks up n rows of a table; `rows` is copied, and may name a row more than once. */
+/* Looks up n rows of a table, repeats allowed; `rows` is copied. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
 /* Looks up the n rows from `first` on, such as the embeddings of the positions in a sequence. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
+/* Joins n >= 1 lists end to end, with a node as a list of one row: a copy. All rows must have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Takes row i as a node: a view. -1 is the last row. */
+/* Returns row i as a node: a view. -1 is the last row, -2 the one before it. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
+/* Gathers n rows by index, in any order, repeats allowed: a copy. Gradients of a row are summed in the order
    of `index`, which is copied. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
-/* Returns how many rows x has; -1: it is no list. */
+/* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
-/* Stacks the n rows of a list, of rank at most 3, as one value [n, row]: a view. Its readers batch with
-   equal n only. A list of 0 rows is an error. */
+/* Stacks the n >= 1 rows of a list, of rank at most 3, into one value [n, row]: a view. Calls that read it
+   batch only with others of the same n. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Goes back: takes the n parts of x along its first axis, [1] in a vector, as the rows of a list: a copy. */
+/* Splits x along its first axis into the rows of a list, [1] if x is a vector: a copy. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
-/* Reduce the rows of a list or, in a body, the elements of the cell's list, to one value. No rows give zeros;
-   the maximum of none is an error. */
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* sums the rows */
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives the mean of the rows */
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest of the rows */
-/* Sums rows of value weighted by softmax of score, [1], or [heads], which weigh one of as many equal parts
-   each. */
+/* These reduce the rows of a list to one value; in a body, the elements of the cell's list. Without rows the
+   result is zeros, and a maximum is an error. */
+FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the rows, value by value */
+FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
+FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
+/* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
+   [heads] to weight each of as many equal parts of a value separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
-/* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
-   So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
-   follow by fold_norm of FOLD_NORM_FIXED. Squares that overflow give NaN. */
+/* Standardizes each value of a row by its mean and variance over the rows of this list, and returns a list.
+   Each sample is normalised by itself, as in instance norm, so that batching does not change it. A gain and a
+   bias can follow with a fold_norm of FOLD_NORM_FIXED. Squares that overflow give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Reduces edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
-   of the result. A row takes its edges in their order. Without any it is zeros, for the maximum too. `to` is
-   copied.
-   Errors: another number of edges than x has rows; a to[e] that is not in [0, rows). */
+/* Scatter and reduce: x has one row per edge, and the edges with to[e] = r are combined, in their order, into
+   row r of a result with `rows` rows. A row without edges is zeros, for the maximum as well. `to` is copied.
+   Errors: `edges` is not the number of rows of x; a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows);
 
-/* Go over the rows of a list, each value of a row apart: scores of a choice among n rows are a list of [1],
-   those of several choices [heads]. They have the bits of fold_softmax and its kin of a vector [n]. In lists
-   those go over each row on its own, and so does fold_list_softmax_xent. A list of 0 rows gives one of none;
-   its logsumexp is an error, and its entropy is 0. They are not for a cell's body. */
-FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* gives e^x / sum e^x, a list */
-FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* gives x - log sum e^x, a list */
-FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* gives log sum e^x, one value */
+/* Softmax over the rows of a list, for a choice among n rows, such as moves, words or agents. Scores of one
+   choice are a list of [1], those of several choices [heads], each computed separately. The results are
+   bit-identical to fold_softmax and so on of a vector [n]. (Given a list, those and fold_list_softmax_xent
+   work within each row.) A list of 0 rows gives a list of 0 rows; its entropy is 0, and its logsumexp is an
+   error. Not allowed in a cell body. */
+FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
+FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
+FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
-/* Gives the cross entropy of choosing one row, -log softmax(x) at row `label`. A label out of range is an
-   error, and so is any of a list of 0 rows. */
+/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. A label out of range is an
+   error, as is any label for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
-/* Do the same over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and its
-   logarithm give a list of the edges. The others give one of `rows` rows, which are zeros without edges.
+/* Softmax and the others over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and
+   its logarithm return a list of the edges, the others a list of `rows` rows, which are zeros without edges.
    label[r] is the edge that row r chooses, so each row must have one. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1155,84 +1159,87 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
                                             int edges, int rows);
 
-/* Computes multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al.
-   2017). Head h takes the h-th of `heads` equal parts of every row; scores of queries and keys are divided by
-   the root of their width. A query that sees no key gets zeros. causal: row i sees the keys up to i + n - m,
-   and nothing of the others reaches it. If q is a single node, so is the result. */
+/* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
+   works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the square root of the
+   width of a part. A query without keys gets zeros. causal: row i attends to keys up to i + n - m, and is
+   independent of the rest. If q is a single node, the result is one too. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Computes attention along edges, such as agents and their neighbours: row to[e] of q sees row from[e] of k
-   and v, for each edge e in order. The result has the rows of q. An edge that occurs twice counts twice. A
-   row has the bits that fold_list_attention gives its query and the rows that it sees. Rows of k and v sum
-   their gradients in the order of the queries. from and to are copied. */
+/* Attention along edges, such as agents and their neighbours: for each edge e, in order, row to[e] of q
+   attends to row from[e] of k and v. The result has the rows of q, which need not be as many as those of k
+   and v. A repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over
+   the rows it attends to. Gradients of rows of k and v are summed in the order of queries. from and to are
+   copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
-/* Give the probabilities that each query gives its keys (attention weights), for looking inside. The result
-   has the rows of q, each [heads keys]: value h n + i is what head h gives key i of n; an unseen key gets 0.
-   Each costs an attention whose values are as wide, and batches with attentions of as many keys. */
+/* Attention weights: the probability that each query gives each key, to inspect or plot. The result has the
+   rows of q, each [heads keys]: value h n + i is what head h gives key i of n, 0 if the query does not attend
+   to it. A call costs as much as attention with values of that width, and batches with attention over the
+   same number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* Holds what the steps of a sequence look back on: keys and values (a KV cache), as when a language model
-   writes, or the rows before a convolution. Take one for each attention or convolution and each sequence. The
-   struct and its memory are yours, and stay where they are as long as a run may need them. Set members up to
-   value_width, others to 0. */
+/* A cache holds what the next steps of a sequence look back on: keys and values (a KV cache), as when a
+   language model writes, or the rows before a convolution. Use one per attention or convolution and sequence.
+   The struct and its memory are yours, and must stay where they are as long as a run may need them. A copy of
+   the struct shares the memory; fold_cache_copy copies the rows. Set the members up to value_width, and the
+   others to 0. */
 typedef struct fold_cache {
-    float *memory;          /* has fold_cache_bytes; fastest at a multiple of 64 bytes */
-    int capacity;           /* the most rows that it can hold */
-    int heads;              /* they divide both widths. 0: it is a convolution's, a ring of rows */
-    int width, value_width; /* a row of keys and of values has these. value_width 0: as width */
-    int length;             /* rows that it holds; a ring that is full counts on to twice that. To be read */
-    struct { uint32_t recorded; } internal; /* not to be touched: the recording whose step has not run */
+    float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
+    int capacity;           /* the largest number of rows */
+    int heads;              /* of the attention; divides both widths. 0: a convolution's ring of rows */
+    int width, value_width; /* of a row of keys, and of values. value_width 0: equal to width */
+    int length;             /* rows held, to read; in a full ring it keeps counting, up to 2 capacity */
+    struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
 } fold_cache;
-/* Returns the bytes of memory that a cache needs; 0 if its sizes are none. */
+/* Returns the bytes of memory that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
-/* Forgets all but the first `length` rows, and a step that was recorded and has not run. Nodes of steps that
-   wrote forgotten rows must not be computed again. A ring keeps all or none.
-   Errors: FOLD_BAD_ARGUMENT if it has fewer, or if a ring would keep some. */
+/* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
+   steps that wrote forgotten rows must not be computed again. A ring keeps all rows or none.
+   Errors: FOLD_BAD_ARGUMENT if there are fewer rows, or if a ring would keep some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Copies the rows that a cache holds over those of another, such as the beginning that two beams share. It
-   gives up a step of `to` that has not run. Their memory must not overlap. Both have the same heads and
-   widths. `to` has room for the rows, a ring the same capacity.
-   Errors: FOLD_BAD_ARGUMENT if that is not so; then `to` is as it was. */
+/* Copies the rows of `from` over those of `to`, as for two beams that share a beginning, and abandons a step
+   of `to` that has not run. Both must have the same heads and widths, and `to` room for the rows (a ring: the
+   same capacity). Their memory must not overlap.
+   Errors: FOLD_BAD_ARGUMENT if sizes do not fit; `to` is unchanged. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
-/* Appends k and v to the cache when it runs, and gives what q finds there. This has the bits of the last rows
-   of fold_list_attention, causal, of all rows so far.
-   - q, k and v are nodes, or lists of one length, such as a given beginning.
-   - Steps of sequences of all lengths run together, and plans are kept from step to step.
-   - It has no gradients, so the context must not be one of training.
-   - A cache takes one step a run, and has its rows when the run ends, in an eager context too.
-   - fold_ctx_reset gives up a step that has not run, and so does a step in another recording; to run it then
-     is an error. fold_replay does the same step again, at its place.
-   - After a change of parameters begin with an empty cache. */
+/* Appends k and v to the cache when it runs, and attends from q to all rows so far. The result is
+   bit-identical to the last rows of causal fold_list_attention over all rows.
+   - q, k and v are nodes, or lists of equal length, such as a prompt.
+   - Steps of sequences of different lengths batch, and cached plans fit from step to step.
+   - It has no gradients: in a training context it is an error.
+   - A cache can have one step per run, and holds its rows when the run has ended (in an eager context too).
+   - fold_ctx_reset abandons a step that has not run, as does a step of the cache in another recording;
+     running it afterwards is an error. fold_replay repeats the same step, at its place.
+   - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 /* Computes the next outputs of a causal convolution, for histories and streams. x is the next row, a node
-   [channels], or a list of the next rows. Each gets its [outputs], which see no later row. They have the bits
-   of fold_conv1d over the whole sequence behind (taps - 1) dilation rows of zeros.
-   - past has heads 0, the channels as its width, and room for (taps - 1) dilation rows and those of x.
-   - desc tells dilation and depthwise, no stride and no padding; NULL: all zero.
-   - For the rest it is like fold_attention_step. In contexts of training take fold_conv1d. */
+   [channels], or a list of the next rows; each row of the result, [outputs], depends on no later row. The
+   bits are those of fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
+   - past has heads 0, the number of channels as its width, and room for (taps - 1) dilation rows and x.
+   - desc sets dilation and depthwise; stride and padding are errors. NULL: all zero.
+   - Otherwise it works like fold_attention_step. In training contexts use fold_conv1d. */
 FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
                                     const fold_conv_desc *desc);
 
-/* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of
-   [1]. n must be the length of the list. */
+/* These are fold_pick, fold_softmax_xent and fold_hinge with one index per row, copied: a list of [1]. n must
+   be the length of the list. */
 FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
 FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, given as a list for each component: element i is row i of each. */
+/* Records a call of a cell with a list, passed as one list per component: element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
-/* Layers are plain structs of handles over the ops above: _new adds their parameters to the model, _apply
-   records them. Begin with fold_dense_new. Parameters are named "name." and the names below. Names in upper
-   case are weights, with FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Others, in lower
-   case, are biases, initially zero unless said otherwise. A weight that reads x and h has the rows of x
-   first. Its columns are gates of `hidden` columns each, in the order told; a bias has the same columns. A
-   whole name has at most 127 bytes; a longer one is an error of the model. */
+/* A layer is a plain struct of handles, made of the ops above: _new adds its parameters to the model, _apply
+   records it. Start with fold_dense_new. Parameters are called "name." and the name given below. Upper-case
+   ones are weights with one row per input, FOLD_FOR_LINEAR and Glorot's initial values. Lower-case ones are
+   biases, initially zero unless stated. A weight that reads x and h has the rows of x first. Gates are blocks
+   of `hidden` columns, in the order stated, in the weight and in the bias. A full name has at most 127 bytes;
+   a longer one is an error on the model. */
 
 typedef enum fold_activation {
     FOLD_ACT_LINEAR, /* x itself */
@@ -1248,59 +1255,59 @@ typedef enum fold_activation {
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                    fold_activation activation);
-FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x); /* records it */
+FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
-/* An MLP is 1 to FOLD_MAX_LAYERS dense layers one after another. sizes has layers + 1 numbers: the inputs,
-   and the outputs of every layer. `hidden` comes after all layers but the last, which is linear. Layer i has
-   the parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
+/* An MLP is a chain of 1 to FOLD_MAX_LAYERS dense layers. `sizes` has layers + 1 numbers: the inputs, then
+   the outputs of each layer. The activation `hidden` follows every layer except the last, which is linear.
+   Layer i has parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
 #define FOLD_MAX_LAYERS 8
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
                                fold_activation hidden);
-FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x); /* records its layers */
+FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
 
-/* A convolution computes activation(fold_conv1d or fold_conv2d of x). W is a filter, of a shape that
-   fold_filter_new takes; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
+/* A convolution layer computes activation(fold_conv1d or fold_conv2d of x). W is a filter with the shape that
+   fold_filter_new expects; b has one value per output, the last axis of the filter. desc NULL: all zero. */
 typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation);
-FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x); /* records the layer */
+FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, but for RMS norm, a
+/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, except for RMS norm, a
    bias [width]. epsilon >= 0; 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
-    FOLD_NORM_FIXED  /* x gain + bias: batch norm of fixed statistics, which are part of gain and bias */
+    FOLD_NORM_FIXED  /* x gain + bias: batch norm with its fixed statistics folded into gain and bias */
 } fold_norm_kind;
 typedef struct fold_norm { fold_param gain, bias; fold_norm_kind kind; float epsilon; } fold_norm;
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
                                  float epsilon);
-FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x); /* records the layer */
+FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x);
 
-/* Attention has many heads between dense layers (Vaswani et al. 2017):
+/* An attention layer is multi-head attention between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
-   q, k and v are lists, one and the same for attention to itself; q may be a node. _new makes all four layers
-   from `width` to `width` values, a multiple of `heads`, named like the members. For other widths fill the
-   struct with dense layers of your own. For neighbours, apply the members around fold_list_attention_to. */
+   q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers from `width`
+   to `width` values, a multiple of `heads`, named like the members. For other widths, fill the struct with
+   your own dense layers. For attention to neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
-                                        fold_node v, int causal); /* records it */
+                                        fold_node v, int causal);
 
-/* A transformer's layer (Vaswani et al. 2017) has attention of x to itself, A(x), and D(x) = outer(inner(x)):
+/* A transformer layer (Vaswani et al. 2017) is self-attention of x, A(x), followed by D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
        y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
-   x is a list of `width` values a row, and so is z. Parameters are named like the members. It is recorded as
-   two calls of cells and attention between them, whatever the length of x. */
+   x and z are lists with `width` values per row. Parameters are named like the members. It is recorded as two
+   calls of cells and one attention, whatever the length of x. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* how many values lie between inner and outer; 0: 4 width */
-    fold_activation activation; /* follows inner; FOLD_ACT_LINEAR, which is 0, stands for FOLD_ACT_RELU */
+    int inner;                  /* outputs of `inner`; 0: 4 width */
+    fold_activation activation; /* of `inner`; FOLD_ACT_LINEAR, which is 0, means FOLD_ACT_RELU */
     int norm_first;
-    fold_norm_kind norm;        /* both norms have it, and their epsilon */
+    fold_norm_kind norm;        /* kind and epsilon of both norms */
     float epsilon;
-    float dropout;              /* rate below 1, of A(x), D(x) and what is between inner and outer; 0: none */
+    float dropout;              /* rate in [0, 1) for A(x), D(x) and the outputs of `inner`; 0: off */
 } fold_transformer_desc;
 typedef struct fold_transformer {
     fold_attention attention;
@@ -1308,23 +1315,24 @@ typedef struct fold_transformer {
     fold_dense inner, outer;
     int norm_first;
     float dropout;
-    struct { fold_cell before, after; } internal; /* not to be touched: around attention */
+    struct { fold_cell before, after; } internal; /* private: the cells before and after attention */
 } fold_transformer;
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc);
-/* Makes the two cells of a layer whose other members you have set, with parts that come from elsewhere. */
+/* Makes the two cells of a layer whose other members you filled in, with parts from elsewhere. */
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
+/* Records the layer over a whole sequence. */
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
-                                          int causal); /* records it */
-/* Records it for the next row, or rows, of a sequence, causal, with attention by fold_attention_step. The
-   cache has the layer's heads and its width. */
+                                          int causal);
+/* Records the layer for the next row or rows of a causal sequence: fold_attention_step takes the place of
+   attention. The cache has the layer's heads and width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
-/* An encoder is some of these layers one after another and, with has_norm, a norm of what the last one gives
-   (nn.TransformerEncoder). _new makes `layers` of them, "name.layers.0" and so on, in an array of yours. It
-   must stay as long as the encoder. The norm is "name.norm". */
+/* An encoder is a chain of these layers and, with has_norm, a norm of the last one's output
+   (nn.TransformerEncoder). _new creates `layers` of them, "name.layers.0" and so on, in your array `layer`,
+   which must outlive the encoder. The norm is "name.norm". */
 typedef struct fold_encoder {
     const fold_transformer *layer;
     int layers, has_norm;
@@ -1333,52 +1341,52 @@ typedef struct fold_encoder {
 FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_transformer *layer, int layers,
                                        const fold_transformer_desc *desc, int has_norm);
 FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x,
-                                      int causal); /* records it */
+                                      int causal);
 
-/* Recurrent and tree layers give and take a state: h is the output (hidden state), c the cell state, each
-   [hidden]. c is null when a layer has none. */
+/* The state of recurrent and tree layers: h is the output (hidden state), c the cell state, each [hidden]. c
+   is null if a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Recurrent layers are one kind of struct. A cell of your own does as well: from x, h and, with has_c, c it
-   gives h and, with has_c, c. */
+/* All recurrent layers are this struct. It also holds your own cell, if that computes h and, with has_c, c
+   from x, h and, with has_c, c. */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
-/* Makes a layer h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
+/* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
-/* Makes the same with relu in place of tanh. */
+/* Adds the same with relu instead of tanh. */
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Makes an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). Gates i, f, o through sigmoid and u
-   through tanh are the columns of [x h] W + b. Then c' = f c + i u and h' = o tanh(c'). W [inputs + hidden x
-   4 hidden], b [4 hidden]: i f o u, where f begins with 1. */
+/* Adds an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). The columns of [x h] W + b are the gates
+   i, f and o, which go through sigmoid, and u, which goes through tanh. Then c' = f c + i u and h' = o
+   tanh(c'). W [inputs + hidden x 4 hidden], b [4 hidden]: i f o u; the bias of f is initially 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Makes a GRU (Cho et al. 2014). x W + b and h U + c are three blocks of `hidden` columns each, for r, z and
-   n. With X_r for the first block of the one and H_r for that of the other, and so on:
+/* Adds a GRU (Cho et al. 2014). X = x W + b and H = h U + c have three blocks of `hidden` columns each: r, z
+   and n. With X_r for the first block of X, and so on:
        r = sigmoid(X_r + H_r), z = sigmoid(X_z + H_z), n = tanh(X_n + r H_n), h' = (1 - z) n + z h
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* gives the first state */
-/* Records a step from a state. */
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* returns a state of zeros */
+/* Records one step from a state and returns the next. Given lists, it makes one step of each row. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t]; out may be x. It
-   returns the final state; without steps it is the beginning.
-   begin NULL: the first state is zeros. out NULL: only the final state is wanted.
-   reverse: it goes from x[n - 1] to x[0], so that out[t] has seen x[t] to x[n - 1]. Each sample is as long as
-   it is: steps of all samples batch, with no padding. After an error the state is null.
+/* Unrolls a layer over one sample's sequence of n >= 0 inputs, and returns the final state (for n = 0 the
+   first). Sequences can differ in length: their steps batch without padding.
+   begin: the first state; NULL: zeros. out: gets h of the step on x[t] as out[t]; NULL: only the final state
+   is returned; it may be x.
+   reverse: from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1]. After an error the state is
+   null.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
-       fold_node all = fold_stack(f, out, n); // if wanted: [n x hidden]; batches with equal n only */
+       fold_node all = fold_stack(f, out, n); // [n x hidden] as one value; batches only with equal n */
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
-   the rows as nodes. A list is one sequence, so h and c of begin are single nodes, else it is an error.
-   last gets the final state, without rows the beginning; NULL: it is not wanted. A list that nothing reads
-   costs nothing: so take last alone for one answer a sequence.
-   fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
+/* Unrolls a layer over the rows of a list, one sequence, and returns the outputs h as a list, bit-identical
+   to fold_unroll over the rows as nodes. h and c of begin must be single nodes.
+   last gets the final state (without rows the first), or is NULL. Outputs that nothing reads cost nothing:
+   use only `last` for one answer per sequence. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
@@ -1445,101 +1453,104 @@ typedef struct fold_unroll_desc {
 FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
 FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
 
-/* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which see their input alone, and
-   inner nodes, which see `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
-   tanh. With the sum over the children of an inner node
+/* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which read only their input, and
+   inner nodes, which read `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
+   tanh. An inner node sums over its children:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
-     inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, an f for every child in
-              order, u; rows are h of the children in order. inner.b begins with 1 for f */
+     inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
+              order, u; rows are the h of the children in order. The f of inner.b are initially 1 */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
                                            int arity);
 FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
+/* Records an inner node from the states of its `arity` children. */
 FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t,
-                                               const fold_state *children); /* records an inner node */
+                                               const fold_state *children);
 
-/* A child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8) has an input x at every node, and any
-   number of children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s
-   is the sum of the children's h. Child k has f[k] = sigmoid([x h[k]] W_f + b_f), and
-       c = i u + sum of f[k] c[k], h = o tanh(c)
-   Nodes without children are a cell of their own, which has nothing to multiply by zero. If there is no x, as
-   in inner nodes of a parse tree, give a parameter by fold_use, or fold_zeros.
+/* A child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8) has an input x at every node and any
+   number of children. With s the sum of the children's h, the columns of [x s] W + b are the gates i and o,
+   which go through sigmoid, and u, which goes through tanh:
+       f[k] = sigmoid([x h[k]] W_f + b_f) for child k, c = i u + sum of f[k] c[k], h = o tanh(c)
+   Nodes without children are a separate cell, which multiplies nothing by zero. If a node has no x, as inner
+   nodes of a parse tree, pass a parameter (fold_use) or fold_zeros.
      W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
      W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
-/* Records a node from n children's states; n may be 0. */
+/* Records a node from the states of its n children; n may be 0. */
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
                                          const fold_state *children, int n);
 
 /* ==== 13 files =========================================================================== */
-/* fold_model_save writes the parameters of a model to a file, fold_model_load reads them into a model made by
-   the same calls. Files are safetensors (Hugging Face), which Python reads by safetensors.torch.load_file.
-   - A parameter is a tensor of its name and shape, F32. Names must be UTF-8, not "__metadata__", and not
-     begin with "optimizer.": fold_param_new refuses others.
+/* fold_model_save writes the parameters of a model to a file; fold_model_load reads them into a model that
+   was made by the same calls. Files are safetensors (Hugging Face), which safetensors.torch.load_file reads
+   in Python.
+   - A parameter is an F32 tensor of its name and shape. Names must be UTF-8, must not be "__metadata__", and
+     must not begin with "optimizer."; fold_param_new refuses others.
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
-     RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; metadata tell `optimizer` and `steps`.
-     A parameter that Adam stepped another number of times, such as one thawed later, has that number in
-     optimizer.adam.step.NAME, F32 [1].
-   - A weight in bytes alone (fold_model_quantize) is a tensor I8 and NAME.scale, F32: NAME * NAME.scale is
-     the weight in Python. There is one scale for each value of the last axis, [columns]; in a table or a
-     weight of fold_linear_t for each row, [rows x 1]. One in bfloat16 alone is BF16. All others are floats.
-   - Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
-   All return a status, and do nothing while the model holds an error (fold_model_clear_error). A load or save
-   that fails is no error of the model: fold_model_message says why until the next load or save. Errors:
-   - FOLD_IO: a file cannot be opened, read or written, or is no safetensors file.
-   - FOLD_BAD_SHAPE: a tensor has another shape than its parameter.
-   - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that is not read. */
+     RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
+     metadata. A parameter for which Adam made a different number of steps, such as one thawed later, has that
+     number in optimizer.adam.step.NAME, F32 [1].
+   - A weight that fold_model_quantize left in int8 only is an I8 tensor and NAME.scale, F32: in Python the
+     weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
+     a weight of fold_linear_t, one per row, [rows x 1]. A weight in bfloat16 only is BF16. All others are
+     floats.
+   - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
+   All calls return a status, and do nothing while an error is set on the model (fold_model_clear_error). A
+   load or save that fails sets none: fold_model_message gives the reason until the next load or save. Errors:
+   - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
+   - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
+   - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
 
 #ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
-    int state;           /* saves the optimiser's state and steps too. Training continues from the file to
-                            the same bits, if gradients are clear (after a step) and settings the same */
-    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. sizes of the network */
+    int state;           /* also save the optimiser's state and steps. Training resumed from the file has the
+                            same bits, if gradients were clear (after a step) and settings are the same */
+    const char *config;  /* text to keep in the metadata as `config`, UTF-8; e.g. sizes of the network */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
-/* Saves a model. Whatever happens meanwhile, `path` is the old file or the new one as a whole. Many threads
-   and processes may save to one path: the last wins.
-   - It writes `path`.tmp or, while another saver is at that, `path`.1.tmp to `path`.99.tmp. These names are
-     for savers alone. It renames the file when all of it is on the disk, which may take some milliseconds.
+/* Saves a model to a file; desc NULL is the default. Whatever happens meanwhile, `path` is the old file or
+   the whole new one. Many threads and processes may save to one path: the last one wins.
+   - The data goes to `path`.tmp or, while another saver uses that, to `path`.1.tmp to `path`.99.tmp. Leave
+     these names to savers. The file is renamed when all of it is on disk, which may take some milliseconds.
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
-   - On Windows paths here and below are UTF-8. A path that is not is taken as one of the process's code page.
-   - On systems that are neither POSIX nor Windows it is only sure that writing comes before renaming. */
+   - On Windows, paths here and below are UTF-8; one that is not is read in the process's code page.
+   - On systems that are neither POSIX nor Windows, all that is certain is that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves through your writer; desc NULL is the default. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns how many optimiser steps the model has made, including those before its state was saved and loaded.
-   The count restarts with the state, when another optimiser takes over. */
+/* Returns the number of optimiser steps the model has made, including those before its state was saved and
+   loaded. The count restarts with the state, when a different optimiser takes over. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that
-   fails changes nothing. Until it returns it takes at most four times the header (at most 100 MB) and the
-   data of the tensors it loads, from memory nothing for the data.
-   - Values of type F16, BF16 and F64 become float. Gradients stay as they are. Packed weights and kept plans
-     follow; eager contexts must be reset.
-   - A model goes on holding values as it did. Bytes (I8 with scales, as saved) become floats; floats become
-     bytes or bfloat16 where the model has those. Then values that are not finite are refused, and the largest
-     such tensor takes room as floats.
-   - Bytes that are loaded into bytes stay as they are, and so does bfloat16. A model that was built anew and
-     quantised like the saved one gives the same bits. */
+/* A load checks the whole header against the model and reads all data before it writes: a load that fails
+   changes nothing. Until it returns it needs memory for at most four times the header (at most 100 MB) and
+   for the data of the tensors it loads; from memory, none for the data.
+   - Values of type F16, BF16 and F64 become float. Gradients are unchanged. Packed weights and cached plans
+     are brought up to date; reset eager contexts.
+   - The model keeps its formats. int8 (I8 with scales, as saved) becomes floats where the model has floats;
+     floats become int8 or bfloat16 where the model has those. Values that are not finite are refused then,
+     and memory is needed for the largest such tensor as floats.
+   - int8 loaded into int8 is unchanged, as is bfloat16: a model that is built again and quantised like the
+     saved one computes the same bits. */
 typedef struct fold_load_desc {
-    int state;           /* loads the optimiser's state and steps too. A file without them is an error, or
-                            with allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; state becomes zero */
-    int allow_unknown;   /* skips tensors of any type that are no parameters; optimizer.… always is */
-    const char *prefix;  /* looks only at tensors whose names begin so, under the rest of them */
-    char *config;        /* gets the file's `config` and a final zero, or ""; a longer one is an error */
-    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty
-                            model with allow_unknown */
-    int *loaded;         /* gets how many tensors were loaded, the state's too; 0 after an error, and from a
-                            file of another model with allow_missing and allow_unknown. NULL: not wanted */
+    int state;           /* also load the optimiser's state and steps. If the file has none, that is an error,
+                            or with allow_missing a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; their state becomes zero */
+    int allow_unknown;   /* skip tensors of any type that are not parameters; optimizer.… always are */
+    const char *prefix;  /* load only tensors whose names begin with this, which is removed; NULL: all */
+    char *config;        /* receives the file's `config` and a final zero, or ""; NULL: not needed */
+    size_t config_size;  /* bytes at config; a longer text is an error. To read it before there are
+                            parameters, load into an empty model with allow_unknown */
+    int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
+                            an unrelated file with allow_missing and allow_unknown. May be NULL */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
@@ -1547,196 +1558,195 @@ FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 /* Loads a file; desc NULL is the default. */
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
-/* Loads a file that lies in memory. */
+/* Loads a file that is in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
 /* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Reads weights where they lie in memory, without a copy: a file in flash (examples/export.c makes it an
-   array), a mapped file. Call it first: parameters that are made afterwards, by fold_weight_new and its kin
-   and by layers, are the tensors of their names in the image. Parameters with `values` in their desc are not
-   looked for, and none are after a call with image NULL.
-   Needs: a model for inference alone, a little-endian machine, and tensors F32 or I8. Floats lie at multiples
-   of 4 bytes; at multiples of 64 they are read fastest. The image is never written; any number of models may
-   read it, and it must outlive them.
-   Costs: nothing for biases and tables, and for weights whose columns are a multiple of 16 or that have 16
-   floats of the file behind them. Others, and those of fold_linear_t, take their packed copy.
-   Bytes: call fold_model_quantize before parameters are made. Then I8 tensors and scales that a model of
-   bytes saved are weights in bytes at once, with the bits of that model. They take no memory where products
-   are plain loops, as on microcontrollers; kernels with vector instructions have a copy of weights, not of
-   tables. Each byte is looked at once.
-   Errors are those of loading, but stick. An image that is no safetensors file is one of this call. A
-   parameter that is not there or has another shape is one of its own call, and is not added. Bytes that
-   fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis, are
-   refused. It is an error to write such parameters, load into them, copy or average values, or call
-   fold_tensors_open.
-   fold_model_quantize makes bytes of an image's floats, in the model's memory. */
+/* Uses weights where they already are, without a copy: a file in flash (examples/export.c makes it an array),
+   or a mapped file. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
+   same name in the image; those with `values` in their desc are not looked up. image NULL ends this.
+   Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
+   aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
+   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
+   more floats of the file after them. Other weights, and those of fold_linear_t, get a packed copy.
+   int8: call fold_model_quantize before creating parameters. Then I8 tensors with scales, as saved from an
+   int8 model, are int8 weights at once, with the bits of that model. They need no memory where products are
+   plain loops, as on microcontrollers; kernels with vector instructions copy weights, not tables. Each byte
+   is checked once. fold_model_quantize also turns floats of an image into int8, in the model's memory.
+   Errors are those of loading, but they stay set on the model: of this call, if the image is not a
+   safetensors file; of the call that creates a parameter, which is then not added, if its tensor is missing
+   or has a different shape. int8 is refused if fold_model_quantize would not have made it for the parameter's
+   uses, or if its scales are for the other axis. Writing such parameters, loading into them, copying or
+   averaging values and fold_tensors_open are errors. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
-/* Prints what a safetensors file of any program holds: the name, shape, type and bytes of each tensor, and
-   what the metadata say of the optimiser and of config. It reads the header alone, in memory of m, which
-   stays as it is, an error too. Errors: FOLD_IO when the writer stopped, or the file cannot be read (the text
-   says why). */
+/* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
+   metadata the optimiser and the size of config. It reads only the header, into memory of m, which is
+   otherwise unchanged; an error on m does not matter. Errors: FOLD_IO if the writer stopped, or the file
+   cannot be read (the text says why). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
-/* Prints the same of a file by its path. */
+/* Prints the same for a file at a path. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
 #endif
 
-/* These calls read tensors of any safetensors file into values of your own. examples/fold_torch.h makes
-   layers of PyTorch's networks by them. `index` is a tensor's place in the header, from 0 on.
+/* These calls read tensors of any safetensors file into your own arrays; examples/fold_torch.h uses them to
+   make layers of PyTorch networks. `index` is the position of a tensor in the header, from 0.
        fold_tensors *t = fold_tensors_open(m, "audio.safetensors");
        int mean = fold_tensors_find(t, "mean");
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has no tensors. Asking for one makes that an error of the model, as an index or
-   values that are not there are, and those of your own (fold_model_fail). Until it is closed it takes about
-   its size from the model's allocator, and while it is opened half as much again; from memory nothing for the
+   A file that cannot be read has no tensors. Reading one anyway sets an error on the model, as do an index or
+   values out of range, and fold_model_fail for your own checks. An open file holds about its size in memory
+   from the model's allocator, and half as much again while it is being opened; from memory, none for the
    data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
-    const char *name;  /* is UTF-8, and stays until the file is closed; NULL: there is no such tensor */
-    const char *dtype; /* is "F32" and the like, or "another" for types that fold.h does not know */
-    uint64_t count;    /* counts values: it is the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be more than dim has; above INT_MAX a dimension is INT_MAX */
-    int taken;         /* tells whether fold_tensors_take was called for it */
+    const char *name;  /* UTF-8, valid until the file is closed; NULL: no such tensor */
+    const char *dtype; /* "F32" and so on, or "another" for types that fold.h does not know */
+    uint64_t count;    /* values: the product of all dimensions. Scalars have rank 1 */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may exceed this; dimensions above INT_MAX are INT_MAX */
+    int taken;         /* 1 after fold_tensors_take */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file. Returns NULL when even the handle has no memory. */
+/* Opens a safetensors file. Returns NULL only when there is no memory for the handle. */
 FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
-/* Opens a file that lies in memory, which must stay until it is closed. */
+/* Opens a file that is in memory, which must stay there until it is closed. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t, before the model is freed. Returns the model's status, or else why the file could not be read. */
+/* Frees t; call it before the model is freed. Returns the model's status, or why the file could not be read.
+   */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
-FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
-FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
-/* Returns the index of a tensor, or -1. A tensor that modules share is found by its other names, too, which
-   safetensors.torch.save_model notes in the metadata. */
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model, on which errors are set */
+FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
+/* Returns the index of a tensor, or -1. Modules that share a tensor find it under each of their names, which
+   safetensors.torch.save_model keeps in the metadata. */
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
-FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* returns what a tensor is */
-/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Types are F32, F16, BF16, F64.
-   It writes nothing while the model has an error. Returns the model's status. */
+FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
+/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type is F32, F16, BF16 or
+   F64. Writes nothing while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
-/* Marks a tensor as taken, for programs that tell in the end which tensors nobody took. */
+/* Marks a tensor as used, for programs that report unused tensors at the end. */
 FOLD_API void fold_tensors_take(fold_tensors *t, int index);
-/* Makes the error "who: 'name' is not in the file", with the nearest name of those not taken. */
+/* Sets the error "who: 'name' is not in the file", with the most similar name of those not marked as used. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 14 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
-/* These calls print what a context did. Begin with fold_ctx_print when batches are not what you expect. They
-   show the plan of the last run. If something was recorded since, or in an eager context, they show the
-   recording by depth: the batches that the schedule `depth` would make, unless samples are cut apart. In an
-   inference context they show what ran, forward.
-   They work in a context with an error too (fold_ctx_print ends with its message), and leave its status
-   alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. They take about 40 bytes a
-   node, which stay with the context, or in a block until they return. Like calls that record they may move
-   values that fold_value points to. While they call you, the context has an error, FOLD_BAD_STATE:
-   nothing can be recorded, run, read or printed, and fold_ctx_reset does nothing. */
+/* These calls show how a context batched a recording. If batches are not what you expect, start with
+   fold_ctx_print. They show the plan of the last run: its forward batches, which a backward runs in reverse.
+   If something was recorded since, or in an eager context, they show the recording by depth: the batches that
+   the schedule `depth` would make of one group.
+   They also work in a context with an error (fold_ctx_print ends with its message), and do not change its
+   status. They return FOLD_OK, FOLD_IO if the writer stopped, or FOLD_NO_MEMORY. They need about 40 bytes per
+   node, which stay with the context or, in a block, are given back. Like calls that record, they may move
+   values that fold_value points to. While they call you, the context holds the error FOLD_BAD_STATE: it
+   cannot record, run, read or print, and fold_ctx_reset does nothing. */
 
-/* Prints text: step by step the calls that share a batch, how many, and their operands with shapes. */
+/* Prints, step by step, the calls that share a batch: how many there are, and their operands with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints text: why calls of one op are not one batch. Either something tells them apart, or calls of one kind
-   depend on each other, were cut apart with their samples, or were split by the schedule. */
+/* Prints why calls of one op are not one batch: either they differ in something, or they are of one kind but
+   depend on each other, are in different groups of samples, or were split by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
-/* Prints text: the parameters of a model, their shapes, sizes and uses, and cells. It takes no memory. */
+/* Prints the parameters of a model, with their shapes, sizes and uses, and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It hands over, one by
-   one,
+/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It passes to the
+   visitor, in this order,
    - FOLD_SEEN_RUN: the run as a whole,
-   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also a
-     fold_input_ref that none does), and what an earlier run made,
+   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also each
+     fold_input_ref that none reads), and results of earlier runs,
    - FOLD_SEEN_CALL: each call exactly once, batch by batch in the order in which they run.
-   A call comes behind those that it reads. Eager contexts show no cells but the ops of their bodies, for
-   exporters that want no cells. Members that do not belong to what is shown are 0 or NULL. */
+   A call comes after those it reads. Eager contexts show the ops of bodies instead of cells, for exporters
+   that do not know cells. Members that do not apply are 0 or NULL. */
 enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
 typedef struct fold_seen {
-    int what;                 /* is one of FOLD_SEEN_… */
-    const char *name;         /* names the op or cell, and a leaf's parameter. A leaf without one is "input",
-                                 "input_ref" or the call that made it. A run has its schedule, or "eager", or
-                                 NULL: none was planned */
-    int is_cell;              /* tells whether it calls a cell */
-    const char *cell;         /* names the cell in whose body an op was recorded, in an eager context */
-    fold_param param[2];      /* hold an op's W and b, or a leaf's parameter */
-    int n_attr, float_attr;   /* count attributes, and tell whether they are floats or whole numbers */
+    int what;                 /* FOLD_SEEN_… */
+    const char *name;         /* of the op or cell. Of a leaf: its parameter, "input", "input_ref" or the call
+                                 that made it. Of a run: its schedule, "eager", or NULL if none was planned */
+    int is_cell;              /* 1 for a call of a cell */
+    const char *cell;         /* in an eager context: the cell in whose body an op was recorded */
+    fold_param param[2];      /* W and b of an op; the parameter of a leaf */
+    int n_attr, float_attr;   /* number of attributes; 1 if they are floats, 0 if whole numbers */
     double attr[4];
-    const char *attr_name[4]; /* names each, such as "axis"; "": of an op of yours; NULL: an inner one */
-    int n_in, n_list, n_out;  /* count inputs, components of a list's elements, outputs */
-    uint32_t shared;          /* has bit i if all calls of the batch read one value as input i */
-    const fold_shape *in[2 * FOLD_MAX_IN]; /* have the shapes of inputs, then of components */
+    const char *attr_name[4]; /* such as "axis"; "" in your own ops; NULL for internal ones */
+    int n_in, n_list, n_out;  /* number of inputs, components of a list element, outputs */
+    uint32_t shared;          /* bit i: all calls of the batch read the same value as input i */
+    const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of components */
     const fold_shape *out[FOLD_MAX_OUT];
-    int kind;                 /* counts from 0: calls of one kind can share a batch */
-    fold_node node;           /* is the first output; the ids of all others follow it */
-    const uint32_t *operand;  /* has the ids of nodes that it reads: an input's, then all of each component */
-    const uint32_t *offset;   /* leads so many floats into each. The highest bit says that a list is read
-                                 whole, from there on in each of its rows */
+    int kind;                 /* number of the kind, from 0: calls of one kind can share a batch */
+    fold_node node;           /* the first output; the ids of the others follow it */
+    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
+    const uint32_t *offset;   /* where in each of them, in floats. The highest bit marks a list that is read
+                                 whole: then from that offset in each of its rows */
     int n_operands;
-    int rows;                 /* counts the rows of a list that it gives; -1: it gives a node */
-    int row;                  /* is the row that a leaf looks up, or -1 */
-    uint64_t data;            /* is what calls of a batch differ in, such as a label or a factor's bits */
-    const struct fold_op_desc *user_op; /* is what an op of yours was made from; NULL: of one of fold.h */
-    int sample;               /* counts from 0; -1: samples share it, it joins them, or nothing was planned */
-    int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's, or
-                                 -1. A run has how many there are */
-    int calls, lower_bound;   /* count calls of the batch, or run; the bound is that of fold_stats */
-    uint64_t start_ns, end_ns; /* count from the start of the run; a run has what planning took as its end */
-    int thread, backward, prologue; /* tell where and for what a batch ran, in FOLD_SEEN_TIME */
-    int dropped;              /* counts times of the thread that found no room in fold_ctx_desc.trace_bytes */
+    int rows;                 /* rows of a list result; -1: a node */
+    int row;                  /* the row that a leaf looks up, or -1 */
+    uint64_t data;            /* what calls of a batch differ in, such as a label or the bits of a factor */
+    const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
+    int sample;               /* from 0; -1: shared by samples, joining them, or nothing was planned */
+    int batch, group;         /* from 0, prologues included. Of a leaf: those of its first reader, or -1. Of a
+                                 run: how many there are */
+    int calls, lower_bound;   /* calls of the batch, or run; the bound is that of fold_stats */
+    uint64_t start_ns, end_ns; /* from the start of the run; the run's own end_ns is the time of planning */
+    int thread, backward, prologue; /* where and in which part a batch ran, in FOLD_SEEN_TIME */
+    int dropped;              /* times of this thread that did not fit into fold_ctx_desc.trace_bytes */
 } fold_seen;
-/* Sees one thing, which holds until it returns, and names longer. Returns nonzero to stop. */
+/* Receives one item, which is valid until it returns; names are valid longer. Returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
-/* Visits what fold_ctx_print prints, on the same conditions. Returns FOLD_IO when the visitor stops. */
+/* Visits what fold_ctx_print prints, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
-/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns). It
-   hands over FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for every batch, direction and thread that ran it, with
-   what all calls of the batch have. Without trace_bytes or clock, and in eager contexts, there are none.
-   Takes no memory and moves nothing. Returns FOLD_OK, or FOLD_IO when the visitor stops. */
+/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns):
+   first FOLD_SEEN_RUN, then one FOLD_SEEN_TIME for every batch, direction and thread that ran it, with what
+   all calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager
+   contexts. Needs no memory and moves nothing. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
 typedef struct fold_stats {
-    int nodes, edges;            /* recorded since the reset: values, operands */
+    int nodes, edges;            /* values and operands recorded since the reset */
     int run_nodes;               /* calls and ops that the last run executed */
-    int visited_nodes;           /* recorded nodes that it looked at: those since the run before, more if it
-                                    needs values not kept, all in backward and after parameters changed */
-    int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them, each first for many calls: what in a cell does
-                                    not depend on the recursion */
-    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It
-                                    is counted when you first ask after a run; 0: more was recorded by then */
+    int visited_nodes;           /* recorded nodes that planning visited: those since the run before; more if
+                                    values are needed that were not kept; all in a backward and after
+                                    parameters changed */
+    int batches;                 /* forward batches of the last run */
+    int prologues;               /* batches in addition to these: the part of cells that does not depend on
+                                    the recursion, run first for many calls */
+    int lower_bound;             /* no schedule has fewer batches: a sum of the longest chains of calls of one
+                                    kind. Counted when first asked for after a run; 0: more was recorded
+                                    before that */
     int groups;                  /* sets of samples that ran together in the last run */
-    int signatures;              /* kinds of calls that it knows: calls of one kind can share a batch */
+    int signatures;              /* known kinds of calls: calls of one kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
-    int list_elements;           /* list elements executed: there is no padding */
-    int kernel_calls;            /* kernels that the last run called for ops, once for some rows each */
-    int one_row_calls;           /* as many of them were ops of your own without a batched path */
-    size_t value_bytes;          /* the last run took for values, gradients and scratch */
-    size_t plan_bytes;           /* the last run took for its plan */
-    size_t without_reuse_bytes;  /* the last run's values and gradients would take if none shared memory */
-    int plan_hits, plan_misses;  /* runs that used a kept plan or did not, since the context was made */
-    size_t cached_bytes;         /* kept plans take, among plan_cache_bytes */
-    uint64_t schedule_ns, run_ns; /* the last run took to plan batches and to run them; needs a clock */
-    size_t pack_bytes;           /* packed weights of the model take */
-    size_t bytes, peak_bytes;    /* the context holds now, and held at most */
-    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far; too
-                                    little after one ran out of memory */
-    const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
+    int list_elements;           /* executed list elements: there is no padding */
+    int kernel_calls;            /* calls of kernels by ops in the last run, each for some rows */
+    int one_row_calls;           /* those for your own ops that have no batched path */
+    size_t value_bytes;          /* of values, gradients and scratch in the last run */
+    size_t plan_bytes;           /* of the last run's plan */
+    size_t without_reuse_bytes;  /* values and gradients of the last run if none shared memory */
+    int plan_hits, plan_misses;  /* runs that used a cached plan or did not, since the context was created */
+    size_t cached_bytes;         /* of cached plans, within plan_cache_bytes */
+    uint64_t schedule_ns, run_ns; /* time to plan and to execute the last run; needs a clock */
+    size_t pack_bytes;           /* of the model's packed weights */
+    size_t bytes, peak_bytes;    /* held by the context now, and at most so far */
+    size_t block_bytes;          /* size of a fixed block that is enough for each recording so far; too small
+                                    after one ran out of memory */
+    const char *one_group;       /* why all samples of the last run ran together; "" if they did not */
 } fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the recording and the last run */
 
 /* ==== 15 adding an op ==================================================================== */
-/* An op of your own is a struct of functions, like those that are built in: fold_op_new adds it,
-   fold_op_apply records it. Its forward and backward see n rows at once. Here is one that rounds to multiples
-   of a step, through which gradients pass as if it were not there:
+/* Your own op is a struct of functions, like the built-in ones: fold_op_new adds it to the model, and
+   fold_op_apply records it. Its forward and backward get n rows at once. This one rounds to multiples of a
+   step, and passes gradients through unchanged:
 
     static const char *round_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                    fold_shape *out_shape)
@@ -1770,114 +1780,117 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last r
         return fold_op_new(m, &op);
     }
 
-   With fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
+   After fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* Holds n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one
-   row is shared by all. Neither given: absent. */
+/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. Stride 0: all share one
+   row. Both NULL: absent. fold_row finds a row. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
 
 typedef struct fold_op_call {
     int rows;
     int n_in, n_out;
-    const fold_shape *in_shape, *out_shape;  /* one row has these */
-    const int32_t *attr;                     /* structural attributes */
-    const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
-                                                input */
-    const int *lengths;                      /* ops with is_whole: how many rows each input has */
-    const fold_rows *in, *out;               /* inputs and outputs */
-    const fold_rows *dout;                   /* backward: read the gradients of the outputs */
-    const fold_rows *din;                    /* backward: write (do not add) the contribution to each
-                                                input's gradient; absent: not wanted */
-    float *scratch;                          /* fold_op_desc.scratch floats */
+    const fold_shape *in_shape, *out_shape;  /* of one row */
+    const int32_t *attr;                     /* attributes, equal in all rows */
+    const uint64_t *data; int data_step;     /* data of row r: data[r * data_step] */
+    const int *list;                         /* list ops: row r has the rows list[r] to list[r + 1] - 1 of
+                                                each input */
+    const int *lengths;                      /* is_whole: number of rows of each input */
+    const fold_rows *in, *out;
+    const fold_rows *dout;                   /* backward: gradients of the outputs, to read */
+    const fold_rows *din;                    /* backward: contributions to the gradients of the inputs, to
+                                                write (not add); absent: not needed */
+    float *scratch;                          /* of fold_op_desc.scratch floats */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Reads in_shape[0..n_in) and attr, sets out_shape[0..n_out); returns NULL, or what is wrong. */
+/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr. Returns NULL, or what is wrong. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
-enum {                          /* say what backward reads; anything else may be gone by then */
+enum {                          /* what backward reads; anything else may be gone by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
-    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of one
-                                   output only */
-    int is_list;                /* takes a list, gives one value; its batches mix all lengths */
-    int is_whole;               /* takes lists whole, and nodes beside them, one call at a time: see
-                                   fold_op_apply_whole. At most 31 inputs */
-    int one_row;                /* has no batched path: called with one row at a time (and reported) */
+    int n_in;                   /* inputs, or -1 for 1 to FOLD_MAX_IN; list ops: components per element */
+    int n_out, n_attr;          /* at most 4 attributes. On list elements an eager context can run only ops
+                                   with one output */
+    int is_list;                /* reduces a list to one value; its batches mix all lengths */
+    int is_whole;               /* reads whole lists, and nodes, one call at a time: see fold_op_apply_whole.
+                                   At most 31 inputs */
+    int one_row;                /* no batched path: called with one row at a time. fold_stats counts them */
     unsigned needs;             /* FOLD_NEEDS_… */
-    int scratch;                /* floats */
+    int scratch;                /* floats that forward and backward get as `scratch` */
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
-    void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
-    void *user;                 /* handed to forward and backward, maybe on several threads; not copied. Make
-                                   an attribute of what shapes depend on, data of what differs by call */
+    void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
+    void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
+                                   What shapes depend on must be an attribute, what differs by call data */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
-/* Adds an op. When it cannot, it returns the null handle, and the model has an error. */
+/* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
-/* Records an op of yours. in: n_in nodes (list ops: elements of desc.n_in components, n_in in all). */
+/* Records your op on n_in nodes; for list ops, the components of all elements, element by element. */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 
 /* -- Advanced -- */
-FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL */
-/* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
-   outputs are lists of `rows` rows, or nodes if rows is -1. forward and backward are called once for every
-   call recorded: out and dout have `rows` rows, in[i] and din[i] lengths[i] rows, all of which backward
-   writes. infer gives shapes of rows. A cell's body cannot use it. */
+FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL if absent */
+/* Records your op with is_whole, for losses over sequences, your own attention and so on. Its outputs are
+   lists of `rows` rows, or nodes if rows is -1. forward and backward are called once per recorded call: out
+   and dout have `rows` rows, in[i] and din[i] have lengths[i], all of which backward writes. infer gets and
+   sets shapes of rows. Not allowed in a cell body. */
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
 /* ==== 16 chance and choice =============================================================== */
-/* These calls draw random numbers, and choose among values. Make a generator by fold_random_new. A number
-   depends on (key, draw, element) alone, as in fold_dropout, and is the same on every machine: splitmix64's
-   finaliser of a counter (Steele et al. 2014). The numbers are no secret to anybody. A generator is two
-   numbers: copy it to draw the same again, set `draw` to go anywhere; zeros are a generator like any other.
-   Give everything that draws in its own time, such as an environment or an episode, a generator of its own.
-   Then results do not depend on the order in which they are simulated. A call makes one draw, but for
-   fold_random_shuffle. Without a generator it gives zeros. */
+/* These calls draw random numbers and choose among values. fold_random_new makes a generator. Each number is
+   a function of (key, draw, element) alone, as in fold_dropout, and the same on every machine: splitmix64's
+   finaliser of a counter (Steele et al. 2014). Not for cryptography. A generator is two numbers: copy it to
+   repeat its draws, set `draw` to jump; { 0 } is valid.
+   Give each independent simulation, such as an environment or an episode, its own generator: then results do
+   not depend on the order of simulation. Every call makes one draw, except fold_random_shuffle. Without a
+   generator (NULL) numbers are 0, choices are -1 and their log-probabilities NaN, and arrays are left alone.
+   */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. It draws other
-   numbers than initial values and orders of the same seed. */
+/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. Initial values and
+   shuffled orders with the same seed draw different numbers. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
-FOLD_API uint64_t fold_random_bits(fold_random *r);    /* draws 64 bits */
+FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits */
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
-FOLD_API float fold_random_normal(fold_random *r);     /* draws with mean 0, deviation 1 (Box, Muller 1958) */
-FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; gives 0 for n < 1 */
-/* Puts n items in any order (Fisher and Yates), in n - 1 draws. */
+FOLD_API float fold_random_normal(fold_random *r);     /* mean 0, deviation 1 (Box, Muller 1958) */
+FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
+/* Shuffles n items in n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* Draws values[i] = mean[i] + deviation[i] times a normal number. NULL stands for means 0, deviations 1. */
+/* Sets values[i] = mean[i] + deviation[i] times a normal number. NULL means 0 for mean, 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
-/* Draws an index with the probabilities softmax(logits); a logit may be -infinity. Returns -1 when there is
-   nothing to choose, or a value is NaN. */
+/* Draws an index with the probabilities softmax(logits). A logit of -infinity, such as that of an illegal
+   move, is never chosen. Returns -1 if there is nothing to choose, or a logit is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
-/* Draws an index for each of several heads, which lie one behind the other, sizes[i] logits of head i, and
-   returns the log-probability of all choices together. chosen[i] is -1, and NaN returned, for a head with
-   nothing to choose or a NaN. For the log-probability of one softmax, give one head. It makes one draw. */
+/* Draws one index for each of several heads and returns the log-probability of all choices together. logits
+   has sizes[i] values for head i, one head after another. For a head with nothing to choose or a NaN,
+   chosen[i] is -1, and NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of [1], of scores that a run left to be read, as fold_random_softmax draws from as
-   many floats. Returns -1 also for wider rows, and when they cannot be read: fold_ctx_message says why. */
+/* Draws a row of a list of scores [1] that is readable after a run, as fold_random_softmax does from floats.
+   Returns -1 also if rows are not [1], or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
-/* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
-   a weight is negative, infinite or NaN. */
+/* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
+   weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value, the first of equal ones, passing over NaN; -1: there is none. */
+/* Returns the index of the largest value, ignoring NaN: the first one if several are equal, -1 if there is
+   none. */
 FOLD_API int fold_argmax(const float *values, int n);
-/* Writes the indices of the k largest values, the largest first; of equal values the first comes first.
-   Returns how many it wrote: k, or fewer if there are fewer values that are not NaN. */
+/* Writes the indices of the k largest values, the largest first and equal ones in order. Returns the number
+   written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite, 0 if one is NaN or infinite, or without an array. A controller asks
-   it of its sensors before a step: NaN would reach all actions, and stay in a state that goes from step to
-   step. Then hand in the last good reading, or what the policy has learned for a silent sensor. */
+/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. A controller checks
+   its sensors with it before a step: a NaN would reach all actions, and would stay in any state carried from
+   step to step. Instead pass the last good reading, or what the policy has learned to expect from a dead
+   sensor. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1894,89 +1907,80 @@ FOLD_API int fold_finite(const float *values, int n);
 /* ============================================================================================
    THE MAP OF THE IMPLEMENTATION
 
-   A call on its way from record to gradient
-     record      fold_linear checks its operands (fold__operand_of), takes concatenations apart
-                 (fold__expand_concat) and describes the call, a fold__request; so do fold_call_n and
-                 fold_call_list with inputs and the elements of lists (fold__check_call). fold__record appends
-                 the operands as edges (fold__add_edges), finds the signature (fold__request_sig:
-                 fold__find_sig, fold__sig_by_key, fold__intern_sig) and appends the node
-                 (fold__append_call). Nothing is computed: an eager context alone runs the op at once
-                 (fold__eager_run).
-     run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
-                 (fold__plan_roots, fold__make_plan), reserves all memory (fold__reserve_run) and runs
-                 (fold__execute). As many groups of samples run at a time as there are threads
-                 (fold__run_samples): each group forward, then backward; then their weight gradients.
-     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
-                 structure that was run before takes its kept plan instead (fold__replay_plan).
-     analyse     fold__analyse_signatures finds for the program of each signature what must be kept for
-                 backward and which values share a tile.
-     schedule    fold__form_groups cuts the samples into groups. In a group, fold__find_components puts
-                 together the signatures that feed each other, and fold__schedule_group makes batches of
-                 their calls by the context's policy.
+   The path of a call, from record to gradient
+     record      fold_linear checks its operands (fold__operand_of), expands concatenations
+                 (fold__expand_concat) and fills in a fold__request; fold_call_n does so in fold__check_call,
+                 fold_call_list in fold__check_lists. fold__record appends the operands as edges
+                 (fold__add_edges), finds the signature (fold__request_sig: fold__find_sig, fold__sig_by_key,
+                 fold__intern_sig) and appends the node (fold__append_call). Nothing is computed, except in an
+                 eager context, which runs the op at once (fold__eager_run).
+     run         fold_run and fold_backward call fold__try_run, which plans (fold__plan_roots,
+                 fold__make_plan), reserves all memory (fold__reserve_run) and runs the plan phase by phase
+                 (fold__execute, fold__find_phase). In training one group of samples per thread runs at a time
+                 (fold__run_samples): forward, then backward, then their weight gradients.
+     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. With
+                 a cached plan, this and all up to forward is skipped (fold__replay_plan).
+     analyse     fold__analyse_signatures finds, for the program of each signature, what backward needs and
+                 which values share a tile.
+     schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins the
+                 signatures that feed each other, and fold__schedule_group makes batches of their calls by the
+                 context's policy: by default fold__schedule_ratio, where fold__priority_of decides among
+                 signatures that feed each other.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
-                 fold__live_read) and gives it an offset in the group's memory. Buffers that are not in use at
-                 the same time may share one (fold__assign_offset).
-     forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
-                 a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
-                 fold__linear_forward by the table of kernels (`product`) to fold__product_any and the tiles
-                 of the instruction set.
-     backward    fold__backward_group runs a group's batches in reverse: fold__backward_batch puts together
-                 the gradient of each output (fold__finish_value) and writes each op's contribution to its
-                 inputs (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups
-                 have run, fold__sum_groups shares the uses out among threads; fold__accumulate_use sums
-                 X^T dY of one use over the rows of a group (fold__linear_weight_grad). In the end
-                 fold__commit_uses adds the sums to the model's gradients.
-     again       fold_replay runs the plan that is there (fold__replay_batched), or lets an eager context
-                 compute each op again (fold__replay_eager).
-     in slices   fold_run_begin plans and reserves; fold_run_more runs one step after another
-                 (fold__run_rows), as many rows as what batches took so far lets expect (fold__rows_within).
-     step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
+                 fold__live_read) and assigns its offset in the group's memory, where buffers with disjoint
+                 lifetimes may overlap (fold__assign_offset; scratch: fold__assign_transient; rows of a slab:
+                 fold__reuse_rows).
+     forward     fold__run_group runs the batches of a group. fold__begin_batch binds the operands of a batch,
+                 and fold__forward_batch runs its ops over all rows. A product goes from fold__linear_forward
+                 through the kernel table (`product`) to fold__product_any and the tiles of the instruction
+                 set.
+     backward    fold__backward_group runs the batches in reverse. fold__backward_batch completes the gradient
+                 of each output (fold__finish_value) and writes each op's contributions to its inputs
+                 (fold__backward_op).
+     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups have run,
+                 fold__sum_groups shares the uses among threads by columns (fold__share_of_use), group after
+                 group (fold__accumulate_groups). fold__accumulate_use sums X^T dY of one use
+                 (fold__linear_weight_grad) over its rows in record order, whatever the batches are
+                 (fold__record_rows). In the end fold__commit_uses adds the sums to the model's gradients.
+     again       fold_replay runs the existing plan (fold__replay_batched), or lets an eager context compute
+                 each op again (fold__replay_eager).
+     in slices   fold_run_begin plans and reserves; fold_run_more runs step after step until the time is up
+                 (fold__run_slice, fold__run_rows), or as many rows of a step as earlier batches predict will
+                 fit (fold__rows_within).
+     step        fold_adam_step and the other optimisers call fold__step_param, which runs the rule of the
                  instruction set over a parameter (FOLD__RULES).
 
-   Look here when
-     the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
-     its rows are put in order                 fold__record_rows takes them in record order, whatever batches
-                                               there are. Groups follow each other (fold__accumulate_groups),
-                                               and threads share its columns out (fold__share_of_use)
-     the order of a run is decided             fold__find_phase, called by fold__execute
-     a slice of time ends                      fold__run_slice
-     batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
-                                               signatures that feed each other fold__priority_of
-     memory is used again                      fold__assign_offset, called for each group by fold__plan_group;
-                                               rows of a slab: fold__reuse_rows; scratch:
-                                               fold__assign_transient
-     large batches run in parts                fold__size_sub_batches says which, fold__forward_batch them
-     long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
-     weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
-     int8 weights are read in place            fold__take_bytes; in products `as_saved` of their kernels
-     an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
-     AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
-                                               show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
-     a node becomes one with its duplicate     fold__find_duplicate
-     a cell's body is traced                   fold__trace_body, made a program by fold__compile
-     a call takes a list                       fold_call_n and fold_call_list come to fold__record_call
-     lists are taken row by row                fold__by_rows makes the request of it, fold__lift_program the
-                                               program of a cell; whole: fold__record_whole, fold__run_whole
-     attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
-                                               fold__edge_attention_forward and fold__edge_attention_backward
-     an array of a context is declared         FOLD__ARRAYS
-     arrays move, and pointers follow them     fold__ask, fold__refresh_pointers
-     memory runs out                           fold__need, fold__reserve_run; told by fold__out_of_memory
-     errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
-     a convolution is computed                 fold__conv_forward and fold__conv_backward; borders: fold__pad
-     samples are padded to one length          nowhere: rows of all lengths lie end to end
-     weights are packed                        fold__pack_part; after they were written: fold__refresh_packs
-     threads get their work                    fold__on_threads, called by fold__run_samples
-     a layer is made                           section layers; PyTorch's: examples/fold_torch.h
-     a kernel set is chosen, or added          fold__kernels_for; what it must have: fold__kernels
-     files are written and read                fold__write_file, fold__load_file
+   Where to look for
+     large batches in parts     fold__size_sub_batches decides, fold__forward_batch runs them
+     long lists in chunks       fold__find_chunks decides, fold__enter_chunk moves to the next
+     lists, row by row          fold__by_rows makes the request, fold__lift_program the program of a cell
+     lists, read whole          fold__record_whole, fold__run_whole
+     calls of cells with lists  fold_call_n and fold_call_list, both by fold__record_call
+     tracing a cell's body      fold__trace_body; made a program by fold__compile
+     merging duplicate calls    fold__find_duplicate
+     defining an op             FOLD__OPS; CONTRIBUTING.md lists the places to add one
+     attention                  fold__attention_forward, fold__attention_backward; along edges:
+                                fold__edge_attention_forward, fold__edge_attention_backward
+     convolutions               fold__conv_forward, fold__conv_backward; borders: fold__pad
+     AVX2's tanh                FOLD__ISA(tanh): written once, compiled for each set. Profilers show
+                                fold__map_tanh__avx2, in which FOLD__MAPS runs it over rows
+     choosing, adding kernels   fold__kernels_for; what a set must have: fold__kernels
+     packing weights            fold__pack_part; after they were written: fold__refresh_packs
+     weights read in place      fold__find_in_image, in products `in_place` of fold__product; int8:
+                                fold__take_bytes, in products `as_saved` of their kernels
+     work for threads           fold__on_threads, called by fold__run_samples
+     arrays of a context        FOLD__ARRAYS; they move in fold__ask, and pointers follow in
+                                fold__refresh_pointers
+     running out of memory      fold__need, fold__reserve_run; reported by fold__out_of_memory
+     texts of errors            fold__fail, fold__model_fail; written by fold__fail_v
+     layers                     section layers; PyTorch's: examples/fold_torch.h
+     files                      fold__write_file, fold__load_file
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
-             name. In kernels the letters are those of the formula beside them.
+             name. In kernels the letters are those of the formula next to them.
 
-   Sections  in this order, and each calls only those above it, but for what tests/check_style.py lists. A
-             banner says what its section owns, what it uses, and what must hold.
+   Sections  in this order; each calls only those above it, except what tests/check_style.py lists. Its banner
+             says what a section owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -1984,17 +1988,17 @@ FOLD_API int fold_finite(const float *values, int n);
      kernels                      products, maps, reductions, packs, int8, bf16: what ops call
      SIMD kernels                 the same kernels in vector macros, compiled once for each instruction set
      ops                          every built-in op: forward, backward, shapes; FOLD__OPS
-     random numbers               generators, what is drawn with them; the largest of some values
+     random numbers               generators and their draws; the largest of some values
      model                        parameters, their packs, initial values, touched rows
      storage                      structs and arrays of a context and of its run; kinds of nodes
      signatures                   which calls can be batched; their programs
-     recorder core                operands, nodes, edges, identical calls
-     context lifecycle            making, resetting and freeing a context
+     recorder core                operands, nodes, edges, duplicate calls
+     context lifecycle            creating, resetting and freeing a context
      op recorders                 the public calls that record inputs and ops
      cells                        tracing a body once, calling it as one node
      model lifecycle              sealing, measuring and freeing a model, with its tracer
-     reachability                 which nodes run, which get gradients, and how those are put together
-     program analysis             what a program needs for backward, kept from run to run
+     reachability                 which nodes run, which get gradients, and how these are combined
+     program analysis             what a program needs for backward, cached between runs
      scheduling: groups           cutting a recording into groups that fit the budget
      scheduling: dependencies     which signature feeds which; components
      scheduling: batches          the order of batches: ratio, depth, agenda
@@ -2003,54 +2007,54 @@ FOLD_API int fold_finite(const float *values, int n);
      parameter gradients          sums of the uses of parameters and shared nodes
      backward execution           running a batch backward
      eager mode                   each op runs when it is recorded: the oracle of tests
-     plan cache                   plans kept by structure, and used again
-     cost model                   how long batches took, and what others will take
+     plan cache                   plans by structure, to use again
+     cost model                   how long batches took, and predictions for others
      plan execution               making and reserving a plan; its groups, forward and backward; threads
-     sliced runs                  one batch after another, and parts of them, within a budget of time
+     sliced runs                  batches, one by one or in parts, within a time budget
      run calls                    fold_run, fold_backward, fold_replay, fold_run_more
-     results                      values, gradients, statistics; what is kept and given by reference
+     results                      values, gradients, statistics; what is kept, and references
      thread pool                  fold_pool
-     optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; rates that change
+     optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; learning-rate schedules
      layers                       dense, recurrent and transformer layers, tree-LSTMs
      text output                  writing text in pieces
      inspection                   printing plans, and showing them to visitors
-     safetensors                  files, both ways
+     safetensors                  saving and loading files
 
-   Words     The field's, one meaning each.
-     node        one recorded value of one sample; a row of the context's node arrays, by id
-     leaf        a node that no op computes: an input, a row of a table, a parameter
-     view        a node that shows part of another node's value and has none of its own
-     operand     one input of a call: a node and an offset into it; stored as an edge
-     call        a node that runs something: an op, or a cell
-     cell        a body of ops that was traced once; each call of it is one node
-     program     the ops that a signature runs: one op, or a cell's body
-     signature   all that calls must share to be batched: fold__sig, in a context; fold__run_sig is one in a
-                 run, fold__group_sig one in a group of that run
-     list        a node of n rows; calls that take it row by row have the rows as their elements
-     analysis    what a program needs once it is known which of its inputs get gradients; for each value,
-                 operand and input it has facts
-     component   signatures of a group that feed each other, or a single one
-     chain       calls of one signature of which each reads the one before; its length bounds the number of
-                 batches from below
-     stage       the part of a program that runs together: the prologue, which no recursion reaches, or the
-                 body
-     batch       calls of one signature and stage that run together
-     sample      calls that share no value with other samples
-     group       samples that run together, forward and backward, before the next group begins
-     prefix, suffix  the groups before and behind the samples': what samples share by merging; what only
-                 combines their scalars, such as a sum of losses. What passes from one to another is on the
-                 boundary
-     phase       one group in one direction: a run is a sequence of phases, and a phase of steps
-     chunk       some rows of every list of a group, which run forward and backward before the next
-     buffer      the memory of one value, gradient or contribution of a program for all calls of a group: a
-                 slab in the group's region or, if transient, in a worker's scratch
-     instruction  one op of a program as a stage runs it, its operands bound
-     binding     where the rows of one operand are, for all batches of a stage
-     tile        rows, or rows by columns of a product, that are worked on while they are in the cache
-     contribution  what one reader adds to a value's gradient
-     use         one place that reads a parameter or shared node; each sums its rows on its own
-     pack        a weight laid out in panels for the kernels; refreshed when its values are written
-     command list  the recorded kernel calls that a replay runs, with their pointers
+   Words     One meaning each.
+     node            one recorded value of one sample; a row of the context's node arrays, found by its id
+     leaf            a node that no op computes: an input, a row of a table, a parameter
+     view            a node that shows part of another node's value and has none of its own
+     operand         one input of a call: a node and an offset into it; stored as an edge
+     call            a node that runs something: an op, or a cell
+     cell            a body of ops that was traced once; each call of it is one node
+     program         the ops that a signature runs: one op, or a cell's body
+     signature       everything calls must share to be batched: fold__sig in a context, fold__run_sig in a
+                     run, fold__group_sig in a group of that run
+     list            a node with n rows; calls that read it row by row have the rows as their elements
+     analysis        what a program needs once we know which of its inputs get gradients: facts about each
+                     value, operand and input
+     component       signatures of a group that feed each other, or a single one
+     chain           calls of one signature that depend on each other; its length is a lower bound of their
+                     batches
+     stage           the part of a program that runs together: the prologue, which does not depend on the
+                     recursion, or the body
+     batch           calls of one signature and stage that run together
+     sample          calls that share no value with other samples
+     group           samples that run forward and backward together before the next group starts
+     prefix, suffix  the groups before and after the samples: calls that samples share by merging, and calls
+                     that only combine their scalars, such as a sum of losses. A boundary value or gradient
+                     passes between prefix, samples and suffix
+     phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
+     chunk           some rows of every list of a group, run forward and backward before the next
+     buffer          storage of one value, gradient or contribution of a program for all calls of a group: a
+                     slab in the group's region, or transient in a worker's scratch
+     instruction     one op of a program as a stage runs it, its operands bound
+     binding         where the rows of one operand are, for all batches of a stage
+     tile            rows, or rows x columns of a product, that are processed while they are in the cache
+     contribution    what one reader adds to a value's gradient
+     use             one place that reads a parameter or shared node; each is summed separately
+     pack            a weight laid out in panels for the kernels; refreshed when its values are written
+     command list    the recorded kernel calls that a replay runs, with their pointers
    ============================================================================================ */
 
 /* ==== section: platform ======================================================================
