@@ -1033,12 +1033,12 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 /* ==== 10 cells =========================================================================== */
 /* A cell is a piece of network that runs many times, such as a step of a sequence or a node of a tree.
    fold_cell_new traces it once; fold_call then records each call as one node, so that recording and
-   scheduling cost less. Start with plain ops, and make a cell of what is recorded most often. The body
-   describes one sample. It may use parameters, other cells without a list (they are inlined) and all ops of
-   section 7 except fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. It must not make inputs,
-   constants or lookups (pass them in), run, reset, keep, or make cells. A cell with list inputs sees
-   component c of every list element as in[n_in + c]. Ops on it run per element, and the fold_list_…
-   reductions turn it into one value per call. */
+   scheduling cost less. Start with plain ops, and make a cell of what is recorded most often.
+   The body describes one sample. It may use parameters, other cells without a list (they are inlined) and all
+   ops of section 7 except fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. It must not make
+   inputs, constants or lookups (pass them in), run, reset, keep, or make cells.
+   A cell with list inputs gets component c of every list element as in[n_in + c]. Ops on it run per element,
+   and the fold_list_… reductions turn it into one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
@@ -1062,23 +1062,23 @@ FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in,
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns output i of a call */
 
 /* ==== 11 lists =========================================================================== */
-/* A list is a node with n rows of one shape, such as agents, words or edges; n may be 0. fold_list_input
-   makes one. Use a list for rows that all get the same treatment: it is recorded in less time than a node per
-   row.
+/* A list is a node with n >= 0 rows of one shape, such as agents, words or edges; fold_list_input makes one.
+   Use it for rows that all get the same treatment: it is recorded in less time than a node per row.
    - Row-wise ops, layers and calls of cells without a list accept a list wherever they accept a node: they
      work on each row and return a list. All ops of section 7 are row-wise, except those over any number of
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to a row.
-   - The lists of one op must be equal in length; a list of one row is not repeated. A node next to a list is
-     used for every row. A value that depends on no list stays a single value, inside a cell as well.
+   - The lists that one row-wise call reads must be equal in length; a list of one row is not repeated. A node
+     next to a list is used for every row. A value that depends on no list stays a single value, inside a cell
+     as well.
    - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
      with fold_list_unstack, or make the list one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the same bits as in a node of its own.
      Dropout makes one draw per call, and its mask depends on the row's index.
    - Rows sum their gradients to a node next to them in row order, as one contribution. Weights sum all rows
      in record order, as they do for nodes.
-   - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. A list of
-     lists is one list of all inner rows, which the …_to calls below reduce to outer rows. In a cell body
-     only the reductions work, over the elements of the cell's own list.
+   - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. For a list
+     of lists, put all inner rows into one list, and reduce them to outer rows with the …_to calls below. In
+     a cell body only the reductions work, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_list_pick and so on).
    - A sample whose lists all have the same length, 128 or more, runs some rows at a time, on all threads, if
@@ -1101,7 +1101,7 @@ FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *ro
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
 /* Joins n >= 1 lists end to end, with a node as a list of one row: a copy. All rows must have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Returns row i as a node: a view. -1 is the last row, -2 the one before it. */
+/* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
 /* Gathers n rows by index, in any order, repeats allowed: a copy. Gradients of a row are summed in the order
    of `index`, which is copied. */
@@ -1122,13 +1122,13 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of t
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
    [heads] to weight each of as many equal parts of a value separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
-/* Standardizes each value of a row by its mean and variance over the rows of this list, and returns a list.
+/* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
    Each sample is normalised by itself, as in instance norm, so that batching does not change it. A gain and a
-   bias can follow with a fold_norm of FOLD_NORM_FIXED. Squares that overflow give NaN. */
+   bias can follow, with FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Squares that overflow give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Scatter and reduce: x has one row per edge, and the edges with to[e] = r are combined, in their order, into
-   row r of a result with `rows` rows. A row without edges is zeros, for the maximum as well. `to` is copied.
+/* Scatter and reduce: x has one row per edge e, and the rows with to[e] = r are combined, in the order of e,
+   into row r of the result's `rows` rows. Rows without edges are zeros, also for the maximum. `to` is copied.
    Errors: `edges` is not the number of rows of x; a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1138,15 +1138,15 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 
 /* Softmax over the rows of a list, for a choice among n rows, such as moves, words or agents. Scores of one
    choice are a list of [1], those of several choices [heads], each computed separately. The results are
-   bit-identical to fold_softmax and so on of a vector [n]. (Given a list, those and fold_list_softmax_xent
-   work within each row.) A list of 0 rows gives a list of 0 rows; its entropy is 0, and its logsumexp is an
-   error. Not allowed in a cell body. */
+   bit-identical to fold_softmax and so on of a vector [n] (which, given a list, work within each row). A
+   score of -infinity, as of an illegal move, has probability 0 and no gradient. A list of 0 rows gives a list
+   of 0 rows; its entropy is 0, and its logsumexp is an error. Not allowed in a cell body. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
-/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. A label out of range is an
-   error, as is any label for a list of 0 rows. */
+/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. (fold_list_softmax_xent
+   chooses a value in each row.) A label out of range is an error, as is any label for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* Softmax and the others over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and
    its logarithm return a list of the edges, the others a list of `rows` rows, which are zeros without edges.
@@ -1166,16 +1166,15 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
 /* Attention along edges, such as agents and their neighbours: for each edge e, in order, row to[e] of q
-   attends to row from[e] of k and v. The result has the rows of q, which need not be as many as those of k
-   and v. A repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over
-   the rows it attends to. Gradients of rows of k and v are summed in the order of queries. from and to are
-   copied. */
+   attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
+   repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
+   attends to. Rows of k and v sum their gradients in the order of queries. from and to are copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
-/* Attention weights: the probability that each query gives each key, to inspect or plot. The result has the
-   rows of q, each [heads keys]: value h n + i is what head h gives key i of n, 0 if the query does not attend
-   to it. A call costs as much as attention with values of that width, and batches with attention over the
-   same number of keys. */
+/* Attention weights, for inspection: the probability that each query gives to each key. The result has the
+   rows of q, each [heads keys]: value h n + i is what head h gives to key i of n, 0 if the query does not
+   attend to it. A call costs as much as attention with values of that width, and batches only with an equal
+   number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
@@ -1200,18 +1199,18 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
    Errors: FOLD_BAD_ARGUMENT if there are fewer rows, or if a ring would keep some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
 /* Copies the rows of `from` over those of `to`, as for two beams that share a beginning, and abandons a step
-   of `to` that has not run. Both must have the same heads and widths, and `to` room for the rows (a ring: the
-   same capacity). Their memory must not overlap.
+   of `to` that has not run. Both must have the same heads and widths, `to` must have room for the rows (a
+   ring: the same capacity), and their memory must not overlap.
    Errors: FOLD_BAD_ARGUMENT if sizes do not fit; `to` is unchanged. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
 /* Appends k and v to the cache when it runs, and attends from q to all rows so far. The result is
    bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
-   - Steps of sequences of different lengths batch, and cached plans fit from step to step.
+   - Steps of sequences of different lengths batch, and one cached plan serves every step.
    - It has no gradients: in a training context it is an error.
-   - A cache can have one step per run, and holds its rows when the run has ended (in an eager context too).
+   - A cache can have one step per run, and holds its rows when the run has ended, in an eager context too.
    - fold_ctx_reset abandons a step that has not run, as does a step of the cache in another recording;
-     running it afterwards is an error. fold_replay repeats the same step, at its place.
+     running it afterwards is an error. fold_replay repeats the step, into the same rows.
    - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 /* Computes the next outputs of a causal convolution, for histories and streams. x is the next row, a node
@@ -1347,8 +1346,7 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
    is null if a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* All recurrent layers are this struct. It also holds your own cell, if that computes h and, with has_c, c
-   from x, h and, with has_c, c. */
+/* Any recurrent layer, or your own cell that computes h (and c, with has_c) from x and h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
@@ -1357,8 +1355,9 @@ FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* Adds an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). The columns of [x h] W + b are the gates
-   i, f and o, which go through sigmoid, and u, which goes through tanh. Then c' = f c + i u and h' = o
-   tanh(c'). W [inputs + hidden x 4 hidden], b [4 hidden]: i f o u; the bias of f is initially 1. */
+   i, f and o, which go through sigmoid, and u, which goes through tanh:
+       c' = f c + i u, h' = o tanh(c')
+   W [inputs + hidden x 4 hidden], b [4 hidden]: i f o u; the bias of f is initially 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* Adds a GRU (Cho et al. 2014). X = x W + b and H = h U + c have three blocks of `hidden` columns each: r, z
@@ -1371,12 +1370,11 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); 
 /* Records one step from a state and returns the next. Given lists, it makes one step of each row. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls a layer over one sample's sequence of n >= 0 inputs, and returns the final state (for n = 0 the
-   first). Sequences can differ in length: their steps batch without padding.
-   begin: the first state; NULL: zeros. out: gets h of the step on x[t] as out[t]; NULL: only the final state
-   is returned; it may be x.
-   reverse: from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1]. After an error the state is
-   null.
+/* Unrolls a layer over one sample's sequence of n >= 0 inputs, and returns the final state: without inputs
+   the first one, after an error null. Sequences can differ in length: their steps batch without padding.
+   - begin: the first state; NULL: zeros.
+   - reverse: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
+   - out: receives the outputs h, that of x[t] in out[t]. It may be x, or NULL.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
        fold_node all = fold_stack(f, out, n); // [n x hidden] as one value; batches only with equal n */
@@ -1483,9 +1481,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
                                          const fold_state *children, int n);
 
 /* ==== 13 files =========================================================================== */
-/* fold_model_save writes the parameters of a model to a file; fold_model_load reads them into a model that
-   was made by the same calls. Files are safetensors (Hugging Face), which safetensors.torch.load_file reads
-   in Python.
+/* fold_model_save writes the parameters of a model to a file; fold_model_load reads them into a model made by
+   the same calls. Files are safetensors (Hugging Face); Python reads them with safetensors.torch.load_file.
    - A parameter is an F32 tensor of its name and shape. Names must be UTF-8, must not be "__metadata__", and
      must not begin with "optimizer."; fold_param_new refuses others.
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
@@ -1494,8 +1491,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      number in optimizer.adam.step.NAME, F32 [1].
    - A weight that fold_model_quantize left in int8 only is an I8 tensor and NAME.scale, F32: in Python the
      weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
-     a weight of fold_linear_t, one per row, [rows x 1]. A weight in bfloat16 only is BF16. All others are
-     floats.
+     a weight of fold_linear_t, one per row, [rows x 1]. One in bfloat16 only is BF16. All others are floats.
    - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
    All calls return a status, and do nothing while an error is set on the model (fold_model_clear_error). A
    load or save that fails sets none: fold_model_message gives the reason until the next load or save. Errors:
@@ -1531,8 +1527,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. Until it returns it needs memory for at most four times the header (at most 100 MB) and
-   for the data of the tensors it loads; from memory, none for the data.
+   changes nothing. Until it returns it needs memory for at most four times the header (which has at most 100
+   MB) and for the data of the tensors it loads; from memory, none for the data.
    - Values of type F16, BF16 and F64 become float. Gradients are unchanged. Packed weights and cached plans
      are brought up to date; reset eager contexts.
    - The model keeps its formats. int8 (I8 with scales, as saved) becomes floats where the model has floats;
@@ -1575,17 +1571,15 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    int8 model, are int8 weights at once, with the bits of that model. They need no memory where products are
    plain loops, as on microcontrollers; kernels with vector instructions copy weights, not tables. Each byte
    is checked once. fold_model_quantize also turns floats of an image into int8, in the model's memory.
-   Errors are those of loading, but they stay set on the model: of this call, if the image is not a
-   safetensors file; of the call that creates a parameter, which is then not added, if its tensor is missing
-   or has a different shape. int8 is refused if fold_model_quantize would not have made it for the parameter's
-   uses, or if its scales are for the other axis. Writing such parameters, loading into them, copying or
-   averaging values and fold_tensors_open are errors. */
+   Errors are those of loading, but they stick to the model. This call fails if the image is not a safetensors
+   file. Creating a parameter fails, and adds none, if its tensor is missing, has a different shape, is int8
+   that fold_model_quantize would not make for the parameter's uses, or has scales for the other axis. It is
+   an error to write such parameters, load into them, copy or average values, or use fold_tensors_open. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
-   metadata the optimiser and the size of config. It reads only the header, into memory of m, which is
-   otherwise unchanged; an error on m does not matter. Errors: FOLD_IO if the writer stopped, or the file
-   cannot be read (the text says why). */
+   metadata the optimiser and the size of config. It reads only the header, with memory from m, which does not
+   change (nor does its error). FOLD_IO: the writer stopped, or the file cannot be read (as the text says). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1603,9 +1597,8 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
    A file that cannot be read has no tensors. Reading one anyway sets an error on the model, as do an index or
-   values out of range, and fold_model_fail for your own checks. An open file holds about its size in memory
-   from the model's allocator, and half as much again while it is being opened; from memory, none for the
-   data. */
+   values out of range, and your own fold_model_fail. An open file takes about its size from the model's
+   allocator, and half as much again while it is being opened; from memory, nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
@@ -1621,8 +1614,7 @@ FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
 /* Opens a file that is in memory, which must stay there until it is closed. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t; call it before the model is freed. Returns the model's status, or why the file could not be read.
-   */
+/* Frees t; call it before fold_model_free. Returns the model's status, or why the file could not be read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model, on which errors are set */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
@@ -1692,7 +1684,7 @@ typedef struct fold_seen {
     int row;                  /* the row that a leaf looks up, or -1 */
     uint64_t data;            /* what calls of a batch differ in, such as a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
-    int sample;               /* from 0; -1: shared by samples, joining them, or nothing was planned */
+    int sample;               /* from 0; -1: shared by samples, combining them, or nothing was planned */
     int batch, group;         /* from 0, prologues included. Of a leaf: those of its first reader, or -1. Of a
                                  run: how many there are */
     int calls, lower_bound;   /* calls of the batch, or run; the bound is that of fold_stats */
@@ -1850,8 +1842,7 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
    repeat its draws, set `draw` to jump; { 0 } is valid.
    Give each independent simulation, such as an environment or an episode, its own generator: then results do
    not depend on the order of simulation. Every call makes one draw, except fold_random_shuffle. Without a
-   generator (NULL) numbers are 0, choices are -1 and their log-probabilities NaN, and arrays are left alone.
-   */
+   generator (NULL) numbers are 0, choices -1, log-probabilities NaN, and arrays are left alone. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
 /* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. Initial values and
@@ -1874,23 +1865,21 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    chosen[i] is -1, and NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] that is readable after a run, as fold_random_softmax does from floats.
+/* Draws a row of a list of scores [1] that a run left readable, as fold_random_softmax does from floats.
    Returns -1 also if rows are not [1], or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
    weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value, ignoring NaN: the first one if several are equal, -1 if there is
-   none. */
+/* Returns the index of the largest value (the first of equal ones), ignoring NaN; -1 if there is none. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, the largest first and equal ones in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 /* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. A controller checks
-   its sensors with it before a step: a NaN would reach all actions, and would stay in any state carried from
-   step to step. Instead pass the last good reading, or what the policy has learned to expect from a dead
-   sensor. */
+   its sensors with it before a step, because a NaN would reach all actions and stay in any state carried from
+   step to step. Pass the last good reading instead, or what the policy has learned for a silent sensor. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
