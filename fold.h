@@ -1907,8 +1907,8 @@ FOLD_API int fold_finite(const float *values, int n);
                  fold__make_plan), reserves all memory (fold__reserve_run) and runs the plan phase by phase
                  (fold__execute, fold__find_phase). In training one group of samples per thread runs at a time
                  (fold__run_samples): forward, then backward, then their weight gradients.
-     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. With
-                 a cached plan, this and all up to forward is skipped (fold__replay_plan).
+     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
+                 cached plan takes the place of this and all steps before forward (fold__replay_plan).
      analyse     fold__analyse_signatures finds, for the program of each signature, what backward needs and
                  which values share a tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins the
@@ -1940,27 +1940,27 @@ FOLD_API int fold_finite(const float *values, int n);
                  instruction set over a parameter (FOLD__RULES).
 
    Where to look for
-     large batches in parts     fold__size_sub_batches decides, fold__forward_batch runs them
-     long lists in chunks       fold__find_chunks decides, fold__enter_chunk moves to the next
+     large batches, in parts    fold__size_sub_batches decides, fold__forward_batch runs them
+     long lists, in chunks      fold__find_chunks decides, fold__enter_chunk moves to the next
      lists, row by row          fold__by_rows makes the request, fold__lift_program the program of a cell
-     lists, read whole          fold__record_whole, fold__run_whole
+     lists, whole               fold__record_whole, fold__run_whole
      calls of cells with lists  fold_call_n and fold_call_list, both by fold__record_call
-     tracing a cell's body      fold__trace_body; made a program by fold__compile
-     merging duplicate calls    fold__find_duplicate
-     defining an op             FOLD__OPS; CONTRIBUTING.md lists the places to add one
+     traces of cells            fold__trace_body; made a program by fold__compile
+     duplicate calls            fold__find_duplicate
+     definitions of ops         FOLD__OPS; CONTRIBUTING.md lists the places to add one
      attention                  fold__attention_forward, fold__attention_backward; along edges:
                                 fold__edge_attention_forward, fold__edge_attention_backward
      convolutions               fold__conv_forward, fold__conv_backward; borders: fold__pad
      AVX2's tanh                FOLD__ISA(tanh): written once, compiled for each set. Profilers show
                                 fold__map_tanh__avx2, in which FOLD__MAPS runs it over rows
-     choosing, adding kernels   fold__kernels_for; what a set must have: fold__kernels
-     packing weights            fold__pack_part; after they were written: fold__refresh_packs
+     choice of kernels          fold__kernels_for; what a set must have: fold__kernels
+     packs of weights           fold__pack_part; after they were written: fold__refresh_packs
      weights read in place      fold__find_in_image, in products `in_place` of fold__product; int8:
                                 fold__take_bytes, in products `as_saved` of their kernels
      work for threads           fold__on_threads, called by fold__run_samples
      arrays of a context        FOLD__ARRAYS; they move in fold__ask, and pointers follow in
                                 fold__refresh_pointers
-     running out of memory      fold__need, fold__reserve_run; reported by fold__out_of_memory
+     memory that runs out       fold__need, fold__reserve_run; reported by fold__out_of_memory
      texts of errors            fold__fail, fold__model_fail; written by fold__fail_v
      layers                     section layers; PyTorch's: examples/fold_torch.h
      files                      fold__write_file, fold__load_file
