@@ -682,6 +682,7 @@ typedef struct fold_conv_desc {
     int dilation;  /* leads from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
     int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
 } fold_conv_desc;
+FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
 /* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
@@ -809,7 +810,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
-   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
+   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_pick_each gives it. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
@@ -1080,7 +1081,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      of lists, put all inner rows into one list, and reduce them to outer rows with the …_to calls below. In
      a cell body only the reductions work, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
-     …_to, fold_list_pick and so on).
+     …_to, fold_pick_each and so on).
    - A sample whose lists all have the same length, 128 or more, runs some rows at a time, on all threads, if
      all its calls are row-wise, except final sums and means of rows of one value. These may be added to each
      other or scaled by a number, but not, say, multiplied by a node. A backward also needs each cell or layer
@@ -1145,7 +1146,7 @@ FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
-/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. (fold_list_softmax_xent
+/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. (fold_softmax_xent_each
    chooses a value in each row.) A label out of range is an error, as is any label for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* Softmax and the others over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and
@@ -1224,9 +1225,9 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
 
 /* These are fold_pick, fold_softmax_xent and fold_hinge with one index per row, copied: a list of [1]. n must
    be the length of the list. */
-FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
-FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
-FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
+FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, int n);
+FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
+FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
 /* Records a call of a cell with a list, passed as one list per component: element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -1388,32 +1389,11 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* Describes a dense array of uneven sequences, which must not change until fold_ctx_reset. */
-typedef enum fold_layout {
-    FOLD_LAYOUT_NTC, /* [samples x steps x width] */
-    FOLD_LAYOUT_TNC  /* time first: [steps x samples x width] */
-} fold_layout;
-typedef struct fold_sequences {
-    const float *values;
-    int samples, steps, width;
-    const int *length;     /* each sample has 0 to steps; what follows is not read. NULL: all have `steps` */
-    fold_layout layout;
-} fold_sequences;
-/* Writes the inputs [width] of one sample to x, with room for `steps`. Returns its length; 0: an error. */
-FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
-/* Unrolls all samples, one after another. begin has a state per sample, or is NULL. out gets [samples x
-   steps] in this order in both layouts, null past a sample's length, last the final states; both may be NULL.
-   A list in begin is an error.
-       fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
-       fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
-                                       const fold_state *begin, fold_node *out, fold_state *last);
-
 /* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below; in
    both directions h of both, [2 hidden], forwards first. `make` makes the cells, with the parameters above,
    named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
-       fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
+       fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
 typedef struct fold_rnn_stack {
     int layers, directions;
@@ -1424,32 +1404,12 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 /* Unrolls a stack like fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin and last
    have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. In PyTorch out[t] is
    output[t], and last[i].h and c are h_n[i] and c_n[i]. */
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
+FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 /* Does the same with the rows of a list, and gives what the top layer gives as a list. States of begin are
    single nodes, as in fold_unroll_list. */
-FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
+FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
-
-/* A step of your own sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
-   every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
-#define FOLD_MAX_STATES 8
-typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out,
-                              fold_node *next, const void *user);
-typedef struct fold_unroll_desc {
-    fold_unroll_body *step;
-    const void *user;                    /* handed to step */
-    const fold_node *x;                  /* n inputs of any shapes, each handed to one step */
-    int n;
-    int reverse;                         /* from x[n - 1] to x[0] */
-    int n_states;                        /* 0 to FOLD_MAX_STATES */
-    const fold_node *begin;              /* has n_states states; NULL: zeros of these shapes */
-    fold_shape state[FOLD_MAX_STATES];
-    fold_node *out;                      /* n outputs, out[t] is that of x[t]; NULL: not wanted. May be x */
-    fold_node *last;                     /* n_states final states; NULL: not wanted */
-} fold_unroll_desc;
-FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
 
 /* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which read only their input, and
    inner nodes, which read `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
@@ -11754,8 +11714,6 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     OF(transformer_desc, inner, UP_TO(FOLD__MAX_WIDTH)) AND(transformer_desc, epsilon, AMOUNT)           \
     AND(transformer_desc, activation, UP_TO(FOLD_ACT_SILU)) AND(transformer_desc, dropout, BELOW_1)      \
     AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                \
-    OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))        \
-    AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))     \
     ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU))                                               \
     ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))      \
     ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__MAX_FILTER)) ONE(factor, float, FINITE) \
@@ -17683,9 +17641,9 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     {                                                                                                      \
         return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
-    FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x, const int *index, int count)             \
+    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, "list_" #name, x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, what, count);            \
     }
 FOLD__INDEXED(pick, 1, "indices")
 FOLD__INDEXED(softmax_xent, 0, "labels")
@@ -27174,6 +27132,8 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
     return x;
 }
 
+FOLD__BY_DEFAULT(fold_conv_desc, FOLD__ALL_ZERO)
+
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation)
 {
@@ -27727,69 +27687,6 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
     return fold__broken(f) ? fold__no_state : state;
 }
 
-static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, int sample)
-{
-    if (fold__broken(f))
-        return -1;
-    if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
-        return fold__missing(f, "sequences"), -1;
-    if (!fold__given_ok(f, FOLD__SET_sequences, "sequences", sequences))
-        return -1;
-    if (sample < 0 || sample >= sequences->samples)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
-    const int count = sequences->length ? sequences->length[sample] : sequences->steps;
-    if (count >= 0 && count <= sequences->steps)
-        return count;
-    fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d has length %d, the array %d steps", sample, count,
-               sequences->steps);
-    return -1;
-}
-
-static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequences, int sample, int step)
-{
-    const size_t row = sequences->layout == FOLD_LAYOUT_TNC
-                           ? (size_t)step * (size_t)sequences->samples + (size_t)sample
-                           : (size_t)sample * (size_t)sequences->steps + (size_t)step;
-    return fold_input_ref(f, sequences->values + row * (size_t)sequences->width,
-                          fold_shape1(sequences->width));
-}
-
-FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *sequences, int sample, fold_node *x)
-{
-    const int count = fold__sequence_length(f, sequences, sample);
-    if (count > 0 && !x)
-        return fold__missing(f, "sequence");
-    for (int step = 0; step < count; step++)
-        x[step] = fold__sequence_step(f, sequences, sample, step);
-    return fold__broken(f) ? 0 : count;
-}
-
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
-                                       const fold_sequences *sequences, const fold_state *begin,
-                                       fold_node *out, fold_state *last)
-{
-    if (!sequences)
-        fold__missing(f, "unroll_batch");
-    else
-        fold__states_are_single(f, "unroll_batch", begin, sequences->samples);
-    for (int sample = 0; sequences && sample < sequences->samples; sample++) {
-        fold_state state;
-        const int count = fold__sequence_length(f, sequences, sample);
-        const int fine = fold__unroll_begin(f, "unroll_batch", layer, begin ? &begin[sample] : NULL, &state);
-        for (int step = 0; step < sequences->steps; step++) {
-            fold_node *at = out ? &out[(size_t)sample * (size_t)sequences->steps + (size_t)step] : NULL;
-            if (fine && step < count)
-                state =
-                    fold_recurrent_apply(f, layer, fold__sequence_step(f, sequences, sample, step), state);
-            if (at)
-                *at = step < count ? state.h : fold__null;
-        }
-        if (last)
-            last[sample] = state;
-    }
-    return fold_ctx_status(f);
-}
-
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional)
 {
@@ -27845,8 +27742,8 @@ static int fold__room_for_steps(fold_ctx *f, int count)
 }
 
 /* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
-static void fold__unroll_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count, int fine,
-                               const fold_state *begin, fold_state *last)
+static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
+                                int fine, const fold_state *begin, fold_state *last)
 {
     for (int i = 0; i < fold__stack_cells(stack); i++) {
         const int reverse = i % stack->directions;
@@ -27866,17 +27763,16 @@ static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *st
            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
 }
 
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
-                                          int count, const fold_state *begin, fold_node *out,
-                                          fold_state *last)
+FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
+                                       int count, const fold_state *begin, fold_node *out, fold_state *last)
 {
     const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    const char *who = "rnn_stack_apply";
+    const char *who = "unroll_stack";
     const int fine = fold__is_stack(f, who, stack) && fold__unroll_length(f, who, x, count) &&
                      fold__room_for_steps(f, count);
     if (fine && count)
         memcpy(f->steps, x, size);
-    fold__unroll_stack(f, who, stack, count, fine, begin, last);
+    fold__unroll_layers(f, who, stack, count, fine, begin, last);
     if (out && size && fold__broken(f))
         memset(out, 0, size);
     else if (out && size)
@@ -27905,14 +27801,14 @@ static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
                            : fold_list_input(f, NULL, 0, fold_shape1(width));
 }
 
-FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
-                                       const fold_state *begin, fold_state *last)
+FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
+                                          const fold_state *begin, fold_state *last)
 {
-    const char *who = "rnn_stack_list";
+    const char *who = "unroll_stack_list";
     const int fine =
         fold__is_stack(f, who, stack) && fold__states_are_single(f, who, begin, fold__stack_cells(stack));
     const int count = fine ? fold__steps_of_list(f, who, x) : -1;
-    fold__unroll_stack(f, who, stack, count, count >= 0, begin, last);
+    fold__unroll_layers(f, who, stack, count, count >= 0, begin, last);
     return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
 }
 
@@ -27931,76 +27827,6 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     if (last)
         *last = fold__broken(f) ? fold__no_state : state;
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
-}
-
-FOLD__BY_DEFAULT(fold_unroll_desc, FOLD__ALL_ZERO)
-
-/* Makes the states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
-static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_node *state)
-{
-    if (fold__broken(f))
-        return 0;
-    if (!desc || !desc->step)
-        return fold__missing(f, "unroll_steps");
-    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll_steps", desc) ||
-        !fold__unroll_length(f, "unroll_steps", desc->x, desc->n))
-        return 0;
-    for (int state_index = 0; state_index < desc->n_states; state_index++) {
-        if (!desc->begin && !desc->state[state_index].rank)
-            return fold__fail(f, FOLD_BAD_ARGUMENT,
-                              "unroll_steps: state %d has neither a beginning nor a shape", state_index);
-        state[state_index] = desc->begin ? desc->begin[state_index] : fold_zeros(f, desc->state[state_index]);
-        if (fold_node_is_null(state[state_index]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state %d is null",
-                              state_index);
-    }
-    return !fold__broken(f);
-}
-
-/* Checks what a step gave: an output if wanted, and all states, of the shapes they had. */
-static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at, fold_node out,
-                              const fold_node *state, const fold_node *next)
-{
-    if (fold__broken(f))
-        return 0;
-    if (desc->out && fold_node_is_null(out))
-        return fold__fail(f, FOLD_BAD_CELL, "unroll_steps: the step of input %d gave no output", at);
-    for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
-        fold__operand before, after;
-        if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states))
-            return fold__fail(f, FOLD_BAD_CELL,
-                              "unroll_steps: the step of input %d %s state %d, there are %d", at,
-                              state_index < desc->n_states ? "left out" : "gave a", state_index,
-                              desc->n_states);
-        if (state_index >= desc->n_states)
-            continue;
-        if (!fold__operand_of(f, state[state_index], "unroll_steps", &before) ||
-            !fold__operand_of(f, next[state_index], "unroll_steps", &after) ||
-            !fold__one_shape(f, "unroll_steps", before.shape, after.shape,
-                             "a step changed the shape of a state"))
-            return 0;
-    }
-    return 1;
-}
-
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc)
-{
-    fold_node state[FOLD_MAX_STATES], next[FOLD_MAX_STATES];
-    int fine = fold__unroll_start(f, desc, state);
-    for (int step = 0; fine && step < desc->n; step++) {
-        const int at = desc->reverse ? desc->n - 1 - step : step;
-        fold_node out = fold__null;
-        memset(next, 0, sizeof next);
-        desc->step(f, desc->x[at], state, &out, next, desc->user);
-        fine = fold__unroll_check(f, desc, at, out, state, next);
-        if (desc->out)
-            desc->out[at] = out;
-        memcpy(state, next, sizeof state);
-    }
-    for (int state_index = 0;
-         desc && desc->last && state_index < desc->n_states && state_index < FOLD_MAX_STATES; state_index++)
-        desc->last[state_index] = fine ? state[state_index] : fold__null;
-    return fold_ctx_status(f);
 }
 
 /* No children: h and c of none are zero, so only W x is left of the gates. */
