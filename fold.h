@@ -1075,7 +1075,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      with fold_list_unstack, or make the list one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. A row has the same bits as in a node of its own.
      Dropout makes one draw per call, and its mask depends on the row's index.
-   - Rows sum their gradients to a node next to them in row order, as one contribution. Weights sum all rows
+   - The gradient of a node next to a list is summed in row order, as one contribution. Weights sum all rows
      in record order, as they do for nodes.
    - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. For a list
      of lists, put all inner rows into one list, and reduce them to outer rows with the …_to calls below. In
@@ -1100,7 +1100,7 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
 /* Looks up the n rows from `first` on, such as the embeddings of the positions in a sequence. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists end to end, with a node as a list of one row: a copy. All rows must have one shape. */
+/* Joins n >= 1 lists end to end, where a node counts as one row: a copy. All rows must have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
@@ -1121,7 +1121,7 @@ FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the r
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
-   [heads] to weight each of as many equal parts of a value separately. */
+   [heads]: then each of that many equal parts of a value has its own weights. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
    Each sample is normalised by itself, as in instance norm, so that batching does not change it. A gain and a
@@ -1181,10 +1181,10 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
                                                   const int *from, const int *to, int edges);
 
 /* A cache holds what the next steps of a sequence look back on: keys and values (a KV cache), as when a
-   language model writes, or the rows before a convolution. Use one per attention or convolution and sequence.
-   The struct and its memory are yours, and must stay where they are as long as a run may need them. A copy of
-   the struct shares the memory; fold_cache_copy copies the rows. Set the members up to value_width, and the
-   others to 0. */
+   language model writes, or the rows before a convolution. Use one for each attention or convolution of each
+   sequence. The struct and its memory are yours, and must stay where they are as long as a run may need them.
+   A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members up to value_width,
+   and the others to 0. */
 typedef struct fold_cache {
     float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
     int capacity;           /* the largest number of rows */
@@ -1389,9 +1389,10 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below; in
-   both directions h of both, [2 hidden], forwards first. `make` makes the cells, with the parameters above,
-   named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS layers of recurrent cells, each reading the outputs of the one below; if
+   bidirectional, h of both directions as [2 hidden], forward first. `make` creates the cells, with the
+   parameters above; they are called 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b,
+   0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1401,13 +1402,13 @@ typedef struct fold_rnn_stack {
 } fold_rnn_stack;
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
-/* Unrolls a stack like fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin and last
-   have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. In PyTorch out[t] is
-   output[t], and last[i].h and c are h_n[i] and c_n[i]. */
+/* Unrolls a stack like fold_unroll; out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
+   and last have layers * directions states in the order of `cell`. All three may be NULL; without begin the
+   first states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
-/* Does the same with the rows of a list, and gives what the top layer gives as a list. States of begin are
-   single nodes, as in fold_unroll_list. */
+/* Does the same over the rows of a list, and returns the outputs of the top layer as a list. The states of
+   begin are single nodes, as in fold_unroll_list. */
 FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
 
