@@ -1454,7 +1454,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
      a weight of fold_linear_t, one per row, [rows x 1]. One in bfloat16 only is BF16. All others are floats.
    - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
-   All calls return a status, and do nothing while an error is set on the model (fold_model_clear_error). A
+   Saves and loads return a status, and do nothing while an error is set on the model (fold_model_clear_error). A
    load or save that fails sets none: fold_model_message gives the reason until the next load or save. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
