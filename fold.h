@@ -1454,8 +1454,8 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
      a weight of fold_linear_t, one per row, [rows x 1]. One in bfloat16 only is BF16. All others are floats.
    - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
-   Saves and loads return a status, and do nothing while an error is set on the model (fold_model_clear_error). A
-   load or save that fails sets none: fold_model_message gives the reason until the next load or save. Errors:
+   Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). One
+   that fails sets none: fold_model_message gives the reason until the next save or load. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1468,7 +1468,7 @@ typedef struct fold_save_desc {
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
-/* Saves a model to a file; desc NULL is the default. Whatever happens meanwhile, `path` is the old file or
+/* Saves a model to a file; desc NULL is the default. Whatever happens, `path` is the old file or
    the whole new one. Many threads and processes may save to one path: the last one wins.
    - The data goes to `path`.tmp or, while another saver uses that, to `path`.1.tmp to `path`.99.tmp. Leave
      these names to savers. The file is renamed when all of it is on disk, which may take some milliseconds.
