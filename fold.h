@@ -13939,6 +13939,17 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
+/* What a run computes. From AGAIN on it does not stop at values that are there. */
+enum fold__run_scope {
+    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays that of the run before */
+    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,  /* what the run before did */
+    FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
+};
+enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
+
 typedef struct fold__run {
     /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
@@ -13954,22 +13965,16 @@ typedef struct fold__run {
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
-    int backward;
+    enum fold__run_scope scope;
+    enum fold__run_life life;
+    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is; else 0 */
+    int backward;       /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    int changed;    /* parameters have changed since values of earlier runs were computed */
-    int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
     fold__command_list commands;    /* lies at the end of scratch */
     uint64_t capture_moves; /* how often arrays had moved when it was written */
-    int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
-    int replays;        /* it does again what the run before did; */
-    int all_again;      /* eager: and computes all that was recorded */
-    int again;          /* it computes again what was there */
-    int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
     uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
-    int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
     uint32_t version;    /* the model's when it began, */
     fold__recorded from; /* and what was recorded by then */
     uint64_t executions;
@@ -14245,24 +14250,22 @@ static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    const int given_up = run->open && run->progress.phase != FOLD__NONE;
+    const int given_up = run->life != FOLD__CLOSED && run->progress.phase != FOLD__NONE;
     if (given_up && table_rows->need)
         memset(table_rows->data, 0, table_rows->need);
-    if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
+    if (FOLD__TRAINING(given_up && run->life == FOLD__SLICED && run->root))
         fold__restart_kept_grads(f);
-    if (run->open)
+    if (run->life != FOLD__CLOSED)
         f->sig_pins--;
-    run->open = run->begun = 0;
+    run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures: one that is begun, or one in one go. */
-static void fold__open_run(fold_ctx *f, int begin)
+static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
     fold__run *run = f->run;
-    run->begun = begin;
-    run->open = 1;
-    run->replays = run->all_again = run->idle = run->sliced = 0;
+    run->scope = scope;
+    run->life = begin ? FOLD__BEGUN : FOLD__OPEN;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
     run->progress.phase = FOLD__NONE;
@@ -18644,7 +18647,7 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
    run looks at are not marked either. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
-    if ((f->kind[source] & FOLD__IS_STORED) && !f->run->recompute)
+    if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
         return 0;
     if (source < f->run->plan.first_node) {
         if (!fold__makes_value(f->kind[source]))
@@ -18749,7 +18752,8 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     const fold__run *run = f->run;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
-        const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__IS_STORED));
+        const int runs =
+            fold__makes_value(kind) && (run->scope >= FOLD__SCOPE_AGAIN || !(kind & FOLD__IS_STORED));
         const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
         const int is_long = FOLD__IN_CHUNKS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
@@ -18869,7 +18873,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.edge_source = f->edge_source;
     marker.sig_cache = run->sig_cache;
     marker.n_nodes = f->n_nodes;
-    marker.there = run->recompute ? 0 : FOLD__IS_STORED;
+    marker.there = run->scope >= FOLD__SCOPE_AGAIN ? 0 : FOLD__IS_STORED;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->plan.first_node;
     marker.backward = fold__goes_back(run);
     return marker;
@@ -18963,13 +18967,16 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->plan.kept++] = source;
 }
 
-static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
+static uint32_t fold__first_to_see(const fold_ctx *f)
+{
+    return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
+}
 
 /* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    return (fold__is_eager(f) && (id >= run->first_new || run->all_again)) ||
+    return (fold__is_eager(f) && (id >= run->first_new || run->scope == FOLD__SCOPE_REPLAY_ALL)) ||
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
@@ -18988,8 +18995,9 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
     /* kept nodes run too, but bear on no root */
-    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
-        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || run->changed))
+    const int changed = run->scope == FOLD__SCOPE_CHANGED;
+    for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
+        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
             fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
     run->plan.has_prefix = fold__prefix_runs(f);
@@ -22068,7 +22076,7 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
     const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
-    return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
+    return fold__has_clock(f) && run->life >= FOLD__BEGUN && batch->elems && fold__is_by_rows(&f->sigs[sig]);
 }
 
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
@@ -22937,7 +22945,7 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
     const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
     fold__use_share share = { { 0, (int)count }, { 0, (int)use->rows } };
-    if (f->run->begun && use->rows > steps) {
+    if (f->run->life >= FOLD__BEGUN && use->rows > steps) {
         share.rows.from = (int)(from / row_work);
         share.rows.to = (int)(to / row_work);
         return share;
@@ -24264,7 +24272,7 @@ static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
 {
     fold__plan_section section[FOLD__PLAN_SECTIONS];
     const fold__run *run = f->run;
-    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
+    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2) | (uint64_t)run->scope;
     fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_merged, (uint32_t)n_roots,
                            n_words, f->model->layout, mode };
     fold__list_sections(f, n_words, &run->plan, section);
@@ -25470,7 +25478,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const int changed = f->done_version != f->model->version || (run->changed && !run->replays);
+    const int changed = f->done_version != f->model->version || run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && changed; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
             fold__forget_value(f, id);
@@ -25754,8 +25762,11 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
 
 /* Copies values to where the caller wants them: those asked for since the last run, and those that this run
    computed again. */
-static void fold__give_outputs(fold_ctx *f, int again)
+static void fold__give_outputs(fold_ctx *f)
 {
+    const fold__run *run = f->run;
+    const int again = run->scope >= FOLD__SCOPE_AGAIN ||
+                      (run->scope == FOLD__SCOPE_NEW && run->plan.first_node < run->first_new);
     fold__operand operand;
     for (uint32_t at = again ? 0 : f->old_output_refs;
          at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
@@ -25767,9 +25778,9 @@ static void fold__give_outputs(fold_ctx *f, int again)
 static void fold__end_run(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (!run->replays)
+    if (run->scope < FOLD__SCOPE_REPLAY)
         f->first_keep = FOLD__NONE;
-    if (run->idle) {
+    if (run->scope == FOLD__SCOPE_NOTHING) {
         fold__note_idle(f);
     } else if (!fold__is_eager(f)) {
         fold__mark_done(f);
@@ -25779,8 +25790,8 @@ static void fold__end_run(fold_ctx *f)
     run->plan_salt = f->salt;
     run->plan_of = fold__recorded_now(f);
     if (!f->desc.measure)
-        fold__give_outputs(f, run->again && !run->idle);
-    if (!run->idle)
+        fold__give_outputs(f);
+    if (run->scope != FOLD__SCOPE_NOTHING)
         fold__commit_steps(f);
     f->old_nodes = f->n_nodes;
     f->old_merged = f->n_merged;
@@ -25797,10 +25808,11 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     run->executions++;
     run->moves = f->arena.moves;
     const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
-    run->timing = fold__has_clock(f) && (run->begun || (fold__threads_of(f) < 2 && chosen));
-    if (run->begun)
+    const int begun = run->life >= FOLD__BEGUN;
+    run->timing = fold__has_clock(f) && (begun || (fold__threads_of(f) < 2 && chosen));
+    if (begun)
         fold__begin_slices(f);
-    if (run->begun || f->desc.measure)
+    if (begun || f->desc.measure)
         return;
     fold__execute(f);
     f->stats.run_ns = fold__now(f) - planned;
@@ -25830,31 +25842,32 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
     return 1;
 }
 
-static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
+static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *roots, size_t n_roots,
+                                           int backward)
 {
-    return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
+    if (fold__is_stale(f))
+        return FOLD__SCOPE_CHANGED;
+    if (backward)
+        return FOLD__SCOPE_AGAIN;
+    return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Runs what the roots need: decides what is there already, plans or takes an earlier plan, and executes
-   it. */
-static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+/* Only a run that looks at old nodes again reads their indices again. */
+static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
+{
+    return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
+}
+
+/* Finds what the run computes, and in which order, with the memory for gradients of kept nodes. */
+static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
-    const uint64_t start = fold__now(f);
-    run->idle = !backward && fold__all_there(f, roots, n_roots);
-    if (run->idle && !run->begun)
-        fold__end_run(f);
-    if (run->idle)
-        return FOLD_OK;
     run->plan_salt = 0;
-    run->began = start;
-    run->backward = run->asked_backward = backward;
+    run->backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
     memset(&run->commands, 0, sizeof run->commands);
-    run->changed = fold__is_stale(f);
-    run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
     if (fold__has_zone(f))
@@ -25862,34 +25875,41 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
     if (fold__has_zone(f))
         f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
-    if (!planned || !fold__steps_fit(f))
-        return f->error.status;
-    if (FOLD__TRAINING(backward && !fold__reserve_kept_grads(f)))
-        return f->error.status;
+    return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
+}
+
+/* Plans and runs; a run that is begun computes nothing yet. 0 with an error if there is no memory for it. */
+static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+{
+    fold__run *run = f->run;
+    const uint64_t start = run->began = fold__now(f);
+    if (!fold__plan_run(f, roots, n_roots, backward))
+        return 0;
     if (!fold__is_eager(f) && !f->desc.measure)
-        fold__read_index_refs(f, fold__first_index_ref(f, backward));
+        fold__read_index_refs(f, fold__first_index_ref(f, run->scope));
     if (f->refresh_tables)
         f->refresh_tables(f);
-    run->again = run->recompute || run->plan.first_node < run->first_new;
-    if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
-        return f->error.status;
-    if (!fold__is_eager(f))
-        fold__run_planned(f, start);
-    if (!run->begun)
-        fold__end_run(f);
-    return FOLD_OK;
+    if (fold__is_eager(f))
+        return fold__finish_eager(f) == FOLD_OK;
+    if (!fold__reserve_run(f))
+        return 0;
+    fold__run_planned(f, start);
+    return 1;
 }
 
 /* Runs need signatures to keep their numbers: idle ones are forgotten between two tries for memory. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
-    if (!fold__is_eager(f) && !f->desc.measure &&
-        !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
+    const enum fold__run_scope scope = fold__scope_of(f, roots, n_roots, backward);
+    if (!fold__is_eager(f) && !f->desc.measure && !fold__index_refs_fit(f, fold__first_index_ref(f, scope)))
         return f->read_error.status;
     do {
-        fold__open_run(f, begin);
-        if (fold__try_run(f, roots, n_roots, backward) || !begin)
+        fold__open_run(f, scope, begin);
+        const int done = scope == FOLD__SCOPE_NOTHING || fold__try_run(f, roots, n_roots, backward);
+        if (done && !begin)
+            fold__end_run(f);
+        if (!done || !begin)
             fold__close_run(f);
     } while (f->error.status == FOLD_NO_MEMORY && (f->reclaim)(f));
     return fold__run_status(f);
@@ -25992,7 +26012,8 @@ static void fold__draw_again(fold_ctx *f)
 /* Computes and differentiates the recorded ops again; after a change of parameters all, as all are there. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
-    f->run->all_again = f->done_version != f->model->version;
+    if (f->done_version != f->model->version)
+        f->run->scope = FOLD__SCOPE_REPLAY_ALL;
     for (uint32_t at = 0; at < f->n_calls; at++)
         if (fold__ran(f, f->calls[at]))
             fold__eager_compute(f, f->calls[at]);
@@ -26007,7 +26028,8 @@ static void fold__begin_capture(fold_ctx *f)
     fold__run *run = f->run;
     fold__command_list *const commands = &run->commands;
     if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->plan.groups != 1 || f->n_index_refs ||
-        fold__traces(f) || fold__has_zone(f) || run->begun || commands->disabled || !run->scratch)
+        fold__traces(f) || fold__has_zone(f) || run->life >= FOLD__BEGUN || commands->disabled ||
+        !run->scratch)
         return;
     commands->base = (char *)(run->scratch + run->plan.scratch) - commands->size;
     commands->last = &commands->first;
@@ -26036,7 +26058,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
-    if (run->begun || run->capture_moves != f->arena.moves + f->model->arena.moves)
+    if (run->life >= FOLD__BEGUN || run->capture_moves != f->arena.moves + f->model->arena.moves)
         run->commands.first = NULL;
     if (!run->commands.first && !fold__reserve_run(f))
         return f->error.status;
@@ -26064,14 +26086,13 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
     if (problem || (!f->desc.measure && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
-    fold__open_run(f, begin);
-    f->run->again = f->run->replays = 1;
+    fold__open_run(f, FOLD__SCOPE_REPLAY, begin);
     if (!f->desc.measure)
         fold__read_index_refs(f, 0);
     if (f->refresh_tables)
         f->refresh_tables(f);
     fold__draw_again(f);
-    if (FOLD__TRAINING(f->run->asked_backward && (!begin || fold__is_eager(f))))
+    if (FOLD__TRAINING(f->run->root && (!begin || fold__is_eager(f))))
         fold__restart_kept_grads(f);
     const fold_status status = fold__is_eager(f) ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
@@ -26079,7 +26100,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     fold__close_run(f);
     if (!status)
         fold__end_run(f);
-    if (FOLD__TRAINING(f->run->asked_backward) && !status)
+    if (FOLD__TRAINING(f->run->root) && !status)
         fold__settle_kept_grads(f);
     return status;
 }
@@ -26092,7 +26113,9 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 static uint32_t fold__chunks_left(const fold__run *run, uint32_t which)
 {
     const fold__group *group = &run->group[which];
-    return fold__chunk_of(group) ? (group->length - (run->begun ? group->row : 0) - 1) / group->chunk + 1 : 1;
+    return fold__chunk_of(group)
+               ? (group->length - (run->life >= FOLD__BEGUN ? group->row : 0) - 1) / group->chunk + 1
+               : 1;
 }
 
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
@@ -26101,9 +26124,10 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
         return 0;
     const fold__run *run = f->run;
     fold__progress progress = run->progress;
-    if (!run->begun && fold__replay_problem(f))
+    const int begun = run->life >= FOLD__BEGUN;
+    if (!begun && fold__replay_problem(f))
         return 0;
-    if (!run->begun)
+    if (!begun)
         fold__first_phase(run, &progress);
     else if (progress.phase != FOLD__NONE && fold__chunks_left(run, progress.group) > 1) {
         progress.phase -= (uint32_t)progress.backward; /* the whole chunk counts until it is done */
@@ -26122,11 +26146,11 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
 static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
-    if (!run->begun)
+    if (run->life < FOLD__BEGUN)
         return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
     if (ns && !fold__has_clock(f))
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
-    const int moved = !run->idle && !fold__is_eager(f) && run->moves != f->arena.moves;
+    const int moved = run->scope != FOLD__SCOPE_NOTHING && !fold__is_eager(f) && run->moves != f->arena.moves;
     if (moved || !fold__nothing_since(f, &run->from))
         return "something was recorded, printed or named to be kept since the run began: begin it anew";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
@@ -26140,11 +26164,13 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
-    if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced && !fold__is_eager(f)))
+    fold__run *run = f->run;
+    if (FOLD__TRAINING(run->scope >= FOLD__SCOPE_REPLAY && run->root && run->life == FOLD__BEGUN &&
+                       !fold__is_eager(f)))
         fold__restart_kept_grads(f);
-    f->run->sliced = 1;
-    if (progress->phase != FOLD__NONE && (f->run->replays || f->run->recompute))
-        f->run->interrupted_salt = f->salt; /* values that are there get others */
+    run->life = FOLD__SLICED;
+    if (progress->phase != FOLD__NONE && run->scope >= FOLD__SCOPE_AGAIN)
+        run->interrupted_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
         (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
@@ -26177,7 +26203,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter(f->model->flushes);
     fold__run_slice(f, ns);
     const int done = f->run->progress.phase == FOLD__NONE;
-    if (done && !fold__is_eager(f) && !f->desc.measure && !f->run->idle)
+    if (done && !fold__is_eager(f) && !f->desc.measure && f->run->scope != FOLD__SCOPE_NOTHING)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -26185,7 +26211,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     if (!done)
         return FOLD_OK;
     fold__close_run(f);
-    const int backward = f->run->asked_backward && !f->run->idle;
+    const int backward = f->run->root && f->run->scope != FOLD__SCOPE_NOTHING;
     fold__end_run(f);
     if (FOLD__TRAINING(backward))
         fold__settle_kept_grads(f);
@@ -26423,7 +26449,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
 /* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
-    if (f->run->begun || fold__is_interrupted(f))
+    if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
         return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
     if (!f->old_nodes)
         return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
