@@ -1,8 +1,8 @@
 /* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0-dev
 
-   You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records it lazily,
-   finds the operations of all samples that can run together, runs them as a few large batched kernels,
-   forward and backward, and hands back per-sample results.
+   You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records what it would
+   compute, finds the operations of all samples that can run together, and runs them as a few large batches,
+   forward and backward. You read the results sample by sample.
 
    USE      In exactly one C or C++ file:     #define FOLD_IMPLEMENTATION
                                               #include "fold.h"
@@ -37,136 +37,140 @@
         return 0;
     }
 
-   STEP BY STEP (the number of the section that tells more stands behind)
-     Model      fold_model_new makes one: it holds the parameters. (4)
-     Layers     fold_dense_new, fold_lstm_new and the like add theirs to it (12); fold_weight_new and its kin
-                add single ones. (4)
-     Context    fold_ctx_new makes one: it records and runs. Set `training` to train. (5)
-     Record     Go through the samples one by one. Hand data in by fold_input and fold_lookup (6), and compute
-                with ops, such as fold_linear (7), and layers, such as fold_dense_apply (12). Rows that are
-                treated alike, and sequences, are lists: fold_list_input (11), fold_unroll_list (12). A body
-                that recurs is a cell: fold_call (10).
+   STEP BY STEP (section numbers in parentheses)
+     Model      fold_model_new creates the model, which owns the parameters. (4)
+     Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to it
+                (12); fold_weight_new, fold_bias_new and so on add single ones. (4)
+     Context    fold_ctx_new creates a context, which records and runs. Set `training` if it will train. (5)
+     Record     Go through the samples one at a time. Pass data in with fold_input and fold_lookup (6), and
+                compute with ops such as fold_linear (7) and layers such as fold_dense_apply (12). Use a list
+                for rows that all get the same treatment, and for sequences: fold_list_input (11),
+                fold_unroll_list (12). Make a cell of code that runs many times: fold_call. (10)
      Run        fold_run computes what was recorded. (8)
-     Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
-     Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
-                fold_ctx_reset, and record the next batch. examples/fold_fit.h has this loop, ready-made.
-     Save       fold_model_save and fold_model_load (13). examples/fold_torch.h reads and writes networks of
-                PyTorch, and examples/fold_onnx.h reads policies of ONNX files.
-     A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
-                over frames. (8)
-     A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
-                fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5), and
-                fold_model_desc.threads a step of an optimiser (4); or give each thread a context of its own.
-     When something is wrong, read fold_ctx_message; fold_ctx_print shows what was batched. (14)
+     Read       fold_value and fold_scalar read one result, fold_read copies many. (8)
+     Train      fold_backward computes the gradients of a loss (8), and fold_adam_step updates the parameters
+                (9). Then call fold_ctx_reset and record the next batch. examples/fold_fit.h has this loop.
+     Save       fold_model_save and fold_model_load. (13) examples/fold_torch.h reads and writes PyTorch
+                networks, examples/fold_onnx.h reads policies from ONNX files.
+     Frames     fold_replay repeats a recording on new data; fold_run_begin and fold_run_more spread a run
+                over several frames. (8)
+     Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
+                fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
+     Threads    fold_ctx_desc.threads spreads a run over threads, such as those of fold_pool_new (5), and
+                fold_model_desc.threads the step of an optimiser (4). Or give each thread its own context.
+     When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
    DOES NOT
-     - run on GPUs, compute in anything but float32, or differentiate twice;
-     - read models of Python, only their weights; parse graphs from files (fold_onnx.h does); decode images;
-     - normalise over samples, as batch norm does in training, since batching never changes a result. Use
-       fold_layer_norm or fold_rms_norm on each value, or fold_list_standardize over the rows of a sample.
-       A network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
+     - run on GPUs, compute in anything but float32 (weights may be int8 or bfloat16), differentiate twice;
+     - load Python models, only their weights; read graph files (fold_onnx.h does); decode images;
+     - normalise across samples, as batch norm does in training: batching must never change a result. Use
+       fold_layer_norm or fold_rms_norm per value, or fold_list_standardize over the rows of one sample. A
+       network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 files
                        14 looking inside   15 adding an op   16 chance and choice
-              private: after FOLD_IMPLEMENTATION; each section has a banner saying what it owns and uses.
+              private: after FOLD_IMPLEMENTATION; it starts with a map.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
-   1 CONFIGURATION (define before including; the same in every file where marked *)
+   1 CONFIGURATION (define before including; define those marked * alike in every file)
      FOLD_IMPLEMENTATION     compiles the implementation here
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
-     FOLD_API *              stands before every public function, to export or import it, such as
-                             __declspec(dllexport) or __attribute__((visibility("hidden"))). Default extern;
-                             on ELF systems with gcc or clang a shared library then exports the functions
-                             and still calls its own copy if another library has one. A program linked with
+     FOLD_API *              precedes every public function, to export or import it, such as
+                             __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
+                             On ELF systems with gcc or clang a shared library then exports the functions and
+                             still calls its own copy if another library has one. A program linked with
                              -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
+     FOLD_NO_MALLOC          no default allocator: every model and context must be given its memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
-                             works with any other too
-     FOLD_USE_CBLAS          cblas_sgemm computes large products. This gives up the bit contract and holds a
-                             tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
-     FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
-                             without FMA hardware)
+                             works with any other pool too
+     FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
+                             not bit for bit. FOLD_CBLAS_HEADER names the header, default <cblas.h>
+     FOLD_REPRODUCIBLE       makes the portable kernels use fmaf, which matches the SIMD kernels bit for bit
+                             (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
-                             (-funsafe-math-optimizations and the like need no define: portable kernels keep
-                             their bits; clang's -ffp-contract=fast may change those of other kernels)
-     FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
-                             instruction set
-     FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
-     FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock.
-     These leave code out of programs that only run networks; `make sizes` tells how much each saves. The
-     flags -ffunction-sections -fdata-sections -Wl,--gc-sections leave out ops that are never called.
-     FOLD_INFERENCE *        leaves out gradients, optimisers, random initial values (they are zeros), and
-                             saving; their calls are not declared. All ops stay, so a program that trains
-                             can share the code that records. Models are for inference, and a context of
-                             training is an error
-     FOLD_NO_TEXT *          leaves out all that prints or shows (section 14); messages stay, but for the
-                             nearest name of a missing tensor
-     FOLD_PLAIN_CONTEXTS     leaves out eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads of
+                             (-funsafe-math-optimizations and the like need no define: the portable kernels
+                             keep their bits; clang's -ffp-contract=fast may change those of other kernels)
+     FOLD_FILENAME           the name of this file, default "fold.h": it includes itself once per instruction
+                             set
+     FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
+     FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
+     The next ones leave code out of programs that only run networks; `make sizes` prints how much each saves.
+     To leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
+     FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros) or saving; their
+                             functions are not declared. All ops stay, so that a program that trains can share
+                             the code that records. Every model is for inference, and creating a context with
+                             `training` is an error
+     FOLD_NO_TEXT *          no printing or inspection (section 14). Messages stay, except that they do not
+                             suggest the nearest name of a missing tensor
+     FOLD_PLAIN_CONTEXTS     no eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads in
                              fold_ctx_desc: setting one is an error
-     FOLD_ONLY_PORTABLE      leaves the portable kernels alone. Their products of bytes are plain loops, on
-                             x86-64 a seventh as fast as those of floats
-     FOLD_NO_AVX512          leaves out the kernels for AVX-512
+     FOLD_ONLY_PORTABLE      only the portable kernels. Their int8 products are plain loops, on x86-64 a
+                             seventh as fast as float ones
+     FOLD_NO_AVX512          no kernels for AVX-512
 
    2 CONTRACTS
-     Names     A thing gives its name to its calls and is their first argument: fold_model_…, fold_ctx_…,
-               fold_param_… (a model and a parameter). Calls that record, run or read nodes take a context
-               and have bare names: fold_add, fold_run, fold_value. Calls that work on all parameters at once
-               take the model: fold_grads_…, fold_values_…, fold_sgd_step.
-               - _new makes a thing (fold_weight_new and its kin a parameter), and _apply records a layer.
-               - _desc describes a thing, and _default gives the settings of a desc or an optimiser.
-               Counts are int, bytes size_t, and zero is the default. Outputs come last. `user` is the last
-               argument of callbacks (fold_parallel_for gets a pool too); in structs it stands behind them.
+     Names     Functions are named after their first argument: fold_model_..., fold_ctx_..., fold_param_... (a
+               model and a parameter). Functions that record, run or read nodes take a context and have short
+               names: fold_add, fold_run, fold_value. Functions over all parameters take the model:
+               fold_grads_..., fold_values_..., fold_sgd_step.
+               - ..._new creates (fold_weight_new and so on a parameter), ..._apply records a layer.
+               - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
+                 Start from those and set members by name: later versions may add some.
+               Counts are int, byte sizes size_t, and zero is the default. Outputs come last. `user` is the
+               last argument of callbacks (fold_parallel_for also gets a pool) and follows them in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
-               Strings and arrays given are copied unless their comment says otherwise. A name that is
-               returned holds until something is added to the model, a message until the next call.
-     Memory    A model and a context take memory by an allocator, or from a block of yours (fold_memory). No
-               call allocates while a recording stays within the largest seen. A run reserves all its memory
-               before its first write. fold_ctx_stats tells the most memory that a context held, and how large
-               a block must be for its recordings. A recording that fits a block alone fits it after any
-               others.
-     Errors    The library never aborts, exits or prints. The first error sticks in the context (or model)
-               with a message, and the desc's callback `error` is told it.
-               - The call that fails returns the null node; running returns the stored status.
-               - A null node as an operand is such an error; its message names the call and the operand. After
-                 an error all calls take null, and return it.
+               Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
+               valid until something is added to the model, a returned message until the next call. If part
+               of a program is reloaded while it runs, keep fold.h in the rest: models and contexts point into
+               its code.
+     Memory    A model or context takes memory from an allocator, or from a block that you pass (fold_memory).
+               No call allocates while recordings stay within the largest so far. A run reserves its memory
+               before it writes anything. fold_ctx_stats reports the most memory that a context has held, and
+               how large a block must be for its recordings. A recording that fits a block alone fits it after
+               any others.
+     Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
+               with a message, and the desc's `error` callback is called.
+               - The failing call returns the null node; running returns the stored status.
+               - A null operand is such an error, and its message names call and operand. After an error every
+                 call accepts null and returns it.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. Nothing trained is lost.
-               - A setting that is NaN, outside its range or no member of its enum is FOLD_BAD_ARGUMENT, and
-                 nothing has changed: "adam: beta1 is 2, must be in [0, 1)". Data may be anything, such as
-                 values, factors of fold_scale and terms of fold_shift: NaN goes on to the results.
-               - Errors stick where something was lost. A read (8), load or save (13) that fails changes
-                 nothing: it returns a status, the message says why, and everything continues.
-               - Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
-                 handle, NULL, or a message that there is none.
+               - A setting that is NaN, out of range or not a member of its enum is FOLD_BAD_ARGUMENT and
+                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data may be anything: values, factors
+                 of fold_scale, terms of fold_shift. NaN carries on to the results.
+               - Errors stick only if something was lost. A read (8), load or save (13) that fails changes
+                 nothing: it returns a status, the message says why, and everything stays usable.
+               - NULL is safe everywhere: without a model or context a call returns FOLD_BAD_ARGUMENT, a null
+                 handle, NULL, or a message saying that there is none.
      Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
                a run over several (fold_ctx_desc.threads), with the same bits for any number. Many contexts
-               may read one model at once. A call that writes the model must be alone with it: optimisers,
-               fold_values_write_begin, fold_backward, new parameters and cells.
-     Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
+               may read one model at once: inference on all cores is one context per thread. Whatever writes
+               the model must be alone with it: optimisers, fold_values_write_begin, fold_backward, new
+               parameters and cells.
+     Numerics  Batching never changes a result. Values and gradients are bit-identical for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend on the sequence recorded and on nothing else. They sum n rows by blocks of 512 (large
-                 weights: of 2048) and are off by about (block + n / block) / 2 units at most. Rows of zeros
-                 count, such as those of padding that a mask takes away, and may so change the last bits.
-               - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
-                 host has set the processor to, and puts its settings and exception flags back. So a host may
-                 trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
-                 to zero (linked with -ffast-math) still flushes them in its own code.
-               - With fold_model_desc.flush_subnormals runs and steps flush them, too: batched and eager still
-                 give the same bits, two kinds of processors need not. A subnormal number of your own is 0
-                 where it is computed with and stays where it is copied, which batches may do in other places.
-               - No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
-                 PyTorch's have it. Its place belongs to the contract, its sign and payload do not.
-     Accuracy  The table tells how far values and gradients of an op are at most from those of real numbers,
-               in units in the last place. It does not hold for weights in bytes or bfloat16.
-               - Maps count in the last place of the result; silu keeps to it down to -87.
-               - Sums count in the last place of the sum of their terms' magnitudes, and half a unit more for
-                 each term. Terms are those of the formula: a slope with 1 - y, such as that of tanh, counts
-                 the 1. Softmax and its kin count 1 + the distance to the largest x, which they subtract.
-                 Means that softmax weighs, and attention, count the terms of the weights' sum, too.
+                 depend only on the sequence recorded. They sum n rows in blocks of 512 (large weights: 2048),
+                 with an error of at most about (block + n / block) / 2 units. Rows of zeros count, such as
+                 padding that a mask removes, and so may change the last bits.
+               - All computation rounds to nearest, never traps and keeps subnormal numbers, however the host
+                 has set the processor. Its settings and exception flags are restored, so a host may trap
+                 exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers to
+                 zero (linked with -ffast-math) still does so in its own code.
+               - With fold_model_desc.flush_subnormals runs and steps flush them as well: batched and eager
+                 are still bit-identical, two kinds of processors may not be. A subnormal number that you pass
+                 in is 0 where it is computed with and stays where it is copied: batches may copy elsewhere.
+               - No op and no loss hides a NaN that it reads: it reaches the values, and the gradients where
+                 PyTorch's have it. Where a NaN is belongs to the contract, its sign and payload do not.
+     Accuracy  The table bounds how far an op's values and gradients are from those of real numbers, in units
+               in the last place. It does not hold for int8 and bfloat16 weights.
+               - Maps: units of the result. silu keeps to it down to -87.
+               - Sums: units of the sum of their terms' magnitudes, and half a unit more for each term. The
+                 terms are those of the formula: a slope with 1 - y, such as that of tanh, counts the 1. Ops
+                 with a softmax count 1 + the distance to the largest x, which they subtract. Softmax-weighted
+                 means and attention also count the terms of the weights' sum.
                `make accuracy` prints the worst seen. Units of values, and of gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max list_stack
@@ -179,8 +183,8 @@
          4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
          4  6   silu pow layer_norm rms_norm list_softmax_mean
          8  8   gelu_tanh gelu list_attention
-     Views     fold_slice (first axis), fold_split and fold_reshape make views: no copy, no work. A view's
-               gradient is that of the values it shows. */
+     Views     fold_slice (first axis), fold_split, fold_unstack and fold_reshape return views: no copy, no
+               work. A view's gradient is that of the values it shows. */
 
 #ifndef FOLD_H
 #define FOLD_H
@@ -196,7 +200,7 @@
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
-#error "fold.h: FOLD_STATIC and a FOLD_API of your own contradict each other"
+#error "fold.h: FOLD_API is defined, and FOLD_STATIC defines it: leave one of them out"
 #endif
 #elif defined(FOLD_STATIC)
 #if defined(__GNUC__) || defined(__clang__)
@@ -222,31 +226,32 @@ extern "C" {
 #endif
 
 /* ==== 3 types ============================================================================ */
-/* These types and limits stand in all sections. A node is a value of one sample; a list has many rows. */
+/* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
 
 #define FOLD_MAX_RANK 4  /* axes of a value, of at most 2^30 floats */
-#define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops take any number of nodes */
+#define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops accept any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
 #define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
 #define FOLD_MAX_OUT 8   /* outputs of one op or cell */
-#define FOLD_ALL 0x7fffffff /* axis: over all of them. Axes below 0 count from the end: -1 is the last */
+#define FOLD_ALL 0x7fffffff /* as an axis: over all of them */
 
 typedef enum fold_status {
     FOLD_OK,
     FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
     FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
     FOLD_BAD_HANDLE,     /* a node, parameter, cell or op that is stale or foreign */
-    FOLD_BAD_STATE,      /* e.g. reading what was not kept, training an inference context */
+    FOLD_BAD_STATE,      /* e.g. reading what was not kept, training in an inference context */
     FOLD_BAD_CELL,       /* a cell body that is not what was traced */
     FOLD_NO_MEMORY,
     FOLD_IO,             /* a file, a reader or a writer failed */
     FOLD_STATUS_COUNT
 } fold_status;
 
+/* How the next batch is chosen. */
 typedef enum fold_schedule {
-    FOLD_SCHEDULE_RATIO,  /* default: runs the calls that are alike and have the largest share ready */
-    FOLD_SCHEDULE_DEPTH,  /* runs calls that are alike and equally deep (Looks et al. 2017) */
-    FOLD_SCHEDULE_AGENDA, /* runs the calls that are alike and least deep on average (Neubig et al. 2017) */
+    FOLD_SCHEDULE_RATIO,  /* default: the kind of call of which the largest share is ready */
+    FOLD_SCHEDULE_DEPTH,  /* one kind of call at one depth (Looks et al. 2017) */
+    FOLD_SCHEDULE_AGENDA, /* the kind of call with the least mean depth (Neubig et al. 2017) */
     FOLD_SCHEDULE_COUNT
 } fold_schedule;
 
@@ -254,8 +259,8 @@ typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every
 typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. Salts
-   catch stale and foreign handles, but for one in about four thousand million: a node's changes with every
-   reset and differs between contexts, the others' differ between models. */
+   detect stale and foreign handles, except for about one in four billion: a node's salt changes with every
+   reset and differs between contexts, those of the others differ between models. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -268,38 +273,38 @@ typedef struct fold_op { uint32_t id, salt; } fold_op;
 #define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* e.g. as no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
 #endif
 
-/* Describes one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
+/* Shape of one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
 typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
 
-/* Returns the shape [n]; the others return those of more axes. */
+/* Returns the shape of these axes. */
 FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
-/* Says where memory comes from: an allocator, or a block, such as a static array. Zero: a model takes malloc
+/* Where memory comes from: an allocator, or one block such as a static array. All zero: a model uses malloc
    and free, a context its model's memory. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user); /* returns memory aligned to `align` (8, 64, or
                            4096 for large arrays), or NULL */
-    void (*free)(void *ptr, size_t size, void *user); /* gets the size that was asked for */
+    void (*free)(void *ptr, size_t size, void *user); /* `size` is what was requested */
     void *user;
-    void *block;        /* the model or context lives in these bytes, from the first multiple of 64 on, and
-                           never allocates. Sizes of blocks that calls tell leave room for that */
+    void *block;        /* the model or context lives in these bytes, from the first 64-byte boundary on, and
+                           never allocates. Reported block sizes include that padding */
     size_t block_size;
 } fold_memory;
 
-/* Returns what a status means, in a word or two. */
+/* Returns the meaning of a status in a word or two. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* Writes `size` bytes for you and returns 0 to go on; anything else stops the writing. All that prints or
-   saves calls such a function. fold_to_file is one whose `user` is a FILE *:
-       fold_ctx_print(f, fold_to_file, stdout); */
+/* Writes `size` bytes and returns 0 to continue; anything else stops the writing. Everything that prints or
+   saves calls a function that you pass for this. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
+/* Writes to a FILE *, as a fold_writer: fold_ctx_print(f, fold_to_file, stdout). */
 FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
-/* Hands out the next `size` bytes and returns how many: fewer at the end, or when reading fails. */
+/* Copies the next `size` bytes to `bytes` and returns how many: fewer at the end, or if reading fails. */
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
 /* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
@@ -307,61 +312,60 @@ typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 /* ==== 4 model ============================================================================ */
-/* A model holds parameters, cells and ops of your own. Make one by fold_model_new(NULL), and add parameters
-   by fold_weight_new and its kin, or with layers (section 12). Contexts share it (section 5). */
+/* A model owns parameters, cells and user-defined ops. Create it with fold_model_new(NULL). Add parameters
+   with fold_weight_new and so on, or with layers (section 12). Contexts share it (section 5). */
 
 typedef struct fold_model_desc {
-    uint64_t seed;       /* draws the initial values; 0 is a seed like any other */
-    int inference;       /* leaves out gradients, optimiser state and transposed weights. A default model can
-                            be trained (in a context made with `training`) */
-    const char *isa;     /* NULL: the best of this CPU. Else "avx512", "avx2", "neon", "portable", "cblas" */
-    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own take it
-                            from the same block: make and run those on one thread at a time */
-    fold_memory tracing; /* holds the bodies of cells while they are traced; zero: `memory` does. It is free
-                            again after fold_model_seal: a block can then be that of a context */
-    void (*error)(const char *message, void *user); /* called once when an error sticks, by the call that
-                            fails: prints the message, or is a place for a breakpoint. It must not use the
-                            model or the context. NULL: none */
+    uint64_t seed;       /* for the initial values; 0 is a seed like any other */
+    int inference;       /* no gradients, optimiser state and transposed weights. 0: contexts with `training`
+                            can train the model */
+    const char *isa;     /* "avx512", "avx2", "neon", "portable" or "cblas". NULL: the best of this CPU */
+    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own use the
+                            same block: create and run those on one thread at a time */
+    fold_memory tracing; /* for the bodies of cells while they are traced; zero: `memory`. Free again after
+                            fold_model_seal: a context can then use that block */
+    void (*error)(const char *message, void *user); /* called once when an error sticks, by the failing call:
+                            print the message, or set a breakpoint here. Must not use the model or the
+                            context. NULL: none */
     void *error_user;
-    int threads;         /* spreads the steps of optimisers over so many threads, to the same bits, as
-                            fold_ctx_desc.threads spreads runs. Steps of small models stay on the caller's.
-                            0, 1: all do */
-    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; needed for threads */
-    void *pool;          /* handed to parallel_for */
-    int flush_subnormals; /* takes values and gradients below 2^-126 for 0 in runs and steps, which saves time
-                             where they fade: see Numerics. Only x86 and 64-bit ARM can; others keep them */
+    int threads;         /* for the steps of optimisers, with the same bits for any number. Steps of small
+                            models stay on the caller's thread. 0, 1: all do */
+    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; required for threads */
+    void *pool;          /* passed to parallel_for */
+    int flush_subnormals; /* treat values and gradients below 2^-126 as 0 in runs and steps, which saves time
+                             when they fade: see Numerics. No effect except on x86 and 64-bit ARM */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* Makes an empty model; desc NULL is the default. Returns NULL when memory runs out, or when an alloc has no
-   free beside it; desc.error is told how many bytes a block that is too small must have. An isa that is
-   unknown or not available here is an error of the model, and so are threads without a parallel_for. Nothing
-   can be added until fold_model_clear_error accepts the best that there is, or one thread. */
+/* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or alloc comes without
+   free; if a block is too small, desc.error is told how many bytes it needs. An isa that is unknown or not
+   available here sets an error on the model, as do threads without a parallel_for. Nothing can be added until
+   fold_model_clear_error, which accepts the best kernels there are, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
-FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
+FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message, or why a file failed */
-FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
-/* Makes an error of your own stick in a model that has none, as the library's do: for readers of other files.
-   The text is copied, up to 240 bytes; bytes that would move a cursor, or are no UTF-8, become '?'. FOLD_OK
-   or no status is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
+FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
+/* Sets your own error on a model that has none, as the library does: for readers of other files. The text is
+   copied, up to 240 bytes; bytes that would move a cursor, or are not UTF-8, become '?'. FOLD_OK, or a status
+   that does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
-/* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
-   %x %lu %llu %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the length. */
+/* Formats such a message as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u %x %lu %llu
+   %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the full length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
     FOLD_INIT_CONSTANT,   /* every value is init_scale */
-    FOLD_INIT_UNIFORM,    /* draws from [-init_scale, init_scale) */
-    FOLD_INIT_NORMAL,     /* draws with the standard deviation init_scale */
+    FOLD_INIT_UNIFORM,    /* in [-init_scale, init_scale) */
+    FOLD_INIT_NORMAL,     /* with standard deviation init_scale */
     FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot, Bengio 2010) */
     FOLD_INIT_HE,         /* normal, deviation init_scale sqrt(2 / rows) (He et al. 2015) */
-    FOLD_INIT_ORTHOGONAL  /* makes the fewer of rows or columns orthonormal, times init_scale (Saxe 2014) */
+    FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, whichever are fewer, times init_scale (Saxe 2014) */
 } fold_init;
 
-/* Say how a parameter is used. Weights of linear ops are kept packed beside their values. */
+/* What a parameter is used for. Weights of linear ops are also kept packed. */
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
@@ -374,214 +378,212 @@ typedef struct fold_param_desc {
     const char *name;    /* unique in the model; copied */
     fold_shape shape;
     fold_init init;      /* default FOLD_INIT_ZEROS, for biases: choose another for weights */
-    float init_scale;    /* finite, see fold_init; 0 means 1, but for FOLD_INIT_CONSTANT */
+    float init_scale;    /* finite, see fold_init; 0 means 1, except for FOLD_INIT_CONSTANT */
     const float *values; /* initial values instead of an initialiser; copied */
-    unsigned uses;       /* FOLD_FOR_…; 0: FOLD_FOR_LINEAR when rank is 2 */
-    int frozen;          /* no gradient, no update; may be changed later by fold_param_freeze */
-    int buffer;          /* state rather than weight: never trained, and fold_param_freeze leaves it alone */
+    unsigned uses;       /* FOLD_FOR_...; 0: FOLD_FOR_LINEAR if the rank is 2 */
+    int frozen;          /* no gradient, no update; fold_param_freeze changes it */
+    int buffer;          /* state, not a weight: never trained, and fold_param_freeze leaves it alone */
     int rate_set;        /* 0..15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
-/* Adds a parameter, for as long as the model lives. When it cannot, it returns the null handle, and the model
-   has an error. The others are short for it. */
+/* Adds a parameter, which lives as long as the model. On failure it returns the null handle and sets an error
+   on the model. The other functions are shorthand for it. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 /* Adds a weight [inputs x outputs] with Glorot's initial values. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
-FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds zeros [n] */
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n], zeros */
 /* Adds a gain [n] for fold_layer_norm and fold_rms_norm, initially one. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
-/* Adds a table for fold_lookup, such as embeddings; its values are normal with deviation 0.1. */
+/* Adds a table for fold_lookup, such as embeddings, with normal values of deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
-/* Adds a filter of a convolution with He's normal values; FOLD_FOR_CONV tells its shape. */
+/* Adds a convolution filter with He's normal initial values; FOLD_FOR_CONV gives its shape. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
-FOLD_API int fold_param_is_null(fold_param p); /* tells whether p is the null handle */
+FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds it, or returns null */
-FOLD_API int fold_param_count(const fold_model *m); /* returns how many there are */
+FOLD_API int fold_param_count(const fold_model *m); /* returns how many parameters there are */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* returns one, in order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
-/* Stops the training of a parameter (frozen 1), or goes on with it (0). */
+/* Stops training a parameter (frozen 1), or resumes it (0). */
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
-/* Returns the values of a parameter, row-major. The pointer holds until a parameter is added. It is NULL when
-   fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
+/* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
+   if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 /* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   begins at a multiple of 16 floats; gaps are zero. It leaves out those without floats, or read in place. */
+   starts at a multiple of 16 floats; gaps are zero. Those without floats, or read in place, are left out. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter to write to; the null parameter stands for all, as one span. Values are
-   written only between begin and end. The end refreshes the packed weights. */
+/* Returns the values of a parameter for writing; the null parameter means all, as one span. Write only
+   between begin and end: the end refreshes the packed weights. Errors: it is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART and is
-   row-major, in the shapes and the order that the comment of the layer's _new tells. name "": the parts are
-   whole names. Errors: a part that the layer has not, or a parameter that has no array or another number of
-   values, is an error of the model; then nothing changes.
+/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART, is
+   row-major, and has the shape and order that the comment of the layer's _new gives. With name "" the parts
+   are whole names, and the layer is the whole model. Errors, set on the model: a part that the layer does not
+   have; a parameter without an array, or with a different number of values. Then nothing changes.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
     const char *part;
     const float *values;
-    int count; /* how many values */
+    int count; /* of values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
-/* Copies all values from a model of the same parameters, made by the same calls. Use it for a network that is
-   a fixed target for a while. Frozen parameters and buffers come too; gradients and the optimiser's state
-   stay. Errors: the first parameter that differs is an error of m, which names it; then nothing changes. */
+/* Copies all values, including frozen parameters and buffers, from a model made by the same calls: for a
+   target network that stays fixed for a while. Gradients and the optimiser's state stay. Errors: a parameter
+   that differs, is quantised or is read in place. The message on m names the first, and nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter as fold_param_value does its values; NULL in inference models. */
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
-/* Returns the gradients of all parameters as a span like that of values. */
+/* Returns the gradients of all parameters, as fold_model_values does their values. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
-/* Returns a gradient to write to, like fold_values_write_begin; NULL in inference models. Use it to sum
-   gradients over replicas, in one order everywhere. Later runs add to what was written. Rows of lookup tables
+/* Returns a gradient for writing, like fold_values_write_begin; NULL in inference models. Use it to sum
+   gradients over replicas, in the same order on each. Later runs add to what you wrote. Rows of lookup tables
    that are not zero count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, in [0, inf),
-   from the next step on. Both are 1 at first; a later call replaces them. */
+/* Multiplies the learning rate and weight decay of the parameters of a rate set by these factors, in
+   [0, inf), from the next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
-/* Moves every value w to w + share (v - w), towards the other model's v, with share in [0, 1]. Use it for the
-   moving average of weights in training: w keeps 1 - share of itself at a step. */
+/* Moves every value w to w + share (v - w), with v of the other model and share in [0, 1]: an exponential
+   moving average, or Polyak update, in which w keeps 1 - share of itself. Errors as in fold_values_copy. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
 typedef struct fold_quantize_desc {
-    int min_values; /* 0: 1024 */
-    int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
-                   fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
-                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats if
-                   cells read it by fold_use, if it is read in place, and, in bytes, if fold_linear does */
-    int bits;   /* 8 (0): bytes; 16: bfloat16 */
+    int min_values; /* weights with fewer values stay float; 0: 1024 */
+    int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
+                   fold_lookup writes the dequantised row into the recording. A tied table (FOLD_FOR_LINEAR_T)
+                   then keeps only the copy that its products use. A table stays float if cells read it with
+                   fold_use, if it is read in place and, in int8, if fold_linear reads it */
+    int bits;   /* 8 (0): int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
-/* Turns weights into bytes or bfloat16, for faster and smaller inference.
-   - Bytes (int8) take a quarter of the memory. Products are several times as fast where the processor has
-     instructions for them. Their inputs become bytes while they are read: there is nothing to calibrate.
-   - bfloat16 (`bits` of 16) takes half the memory, and nothing but the weights is rounded.
-   Needs: a model made for inference, loaded before or after (section 13 tells how bytes lie in files).
-   Contexts are reset before they record again; pointers to values move. Parameters that are added later wait
-   for another call, except those whose bytes are read in place (fold_model_read_in_place).
-   The floats of a weight are gone afterwards: fold_param_value gives NULL, and fold_use and writing are
-   errors. A weight keeps them if cells read it by fold_use too, or both fold_linear and fold_linear_t do.
+/* Converts weights to int8 or bfloat16, for faster and smaller inference.
+   - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
+     for them. Their inputs are converted as they are read: there is nothing to calibrate.
+   - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
+   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Contexts
+   are reset before they record again; pointers to values move. Parameters added later stay float until the
+   next call, except those whose int8 is read in place (fold_model_read_in_place).
+   The floats of a weight are gone afterwards: fold_param_value returns NULL, fold_use and writing are errors.
+   A weight keeps them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
-   Bytes: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and whole
-   numbers from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Sums of
-   bytes are exact. So these products have the same bits on every processor and in batches of any size, even
-   without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and no other row
-   notices. A row, or a weight's column, that has no magnitude from 2^-119 on counts as zeros.
-   bfloat16: a value is rounded to 8 bits of precision, to the nearest, of two to the even one, and beyond the
-   largest to that. Products have the bits of a model of floats that holds the rounded values. Rows with an
-   infinity or a NaN do, too: infinity times a weight is infinity, or NaN where the weight is 0.
+   int8: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and integers
+   from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Integer sums
+   are exact, so these products are bit-identical on every processor and in batches of any size, even without
+   FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no other row. A
+   row, or a weight's column, without a magnitude of at least 2^-119 counts as zeros.
+   bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and those beyond the largest
+   to the largest. Products are bit-identical to those of a float model that holds the rounded values. This
+   includes rows with an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
-   These stay floats:
-   - weights of fewer than `min_values` values, of fewer than 16 outputs or of more than 131072 inputs;
+   These stay float:
+   - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
    - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
-   - tables at all, without `tables`. A tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside them.
-   Errors: FOLD_BAD_ARGUMENT when a weight has an infinity or a NaN (loading refuses them as well), and
+   - without `tables`, all tables. A tied one (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for its products.
+   Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
 typedef struct fold_quantized {
-    int bits;    /* a value has so many in products: 8, 16 or 32 */
-    float error; /* the largest of a column: the root of the mean square of what rounding changed, divided by
-                    that of the values. 0: none, or the bytes were loaded */
+    int bits;    /* of a value in products: 8, 16 or 32 */
+    float error; /* of the worst column: root mean square of the rounding errors, divided by that of the
+                    values. 0: none, or loaded as int8 */
 } fold_quantized;
-/* Returns what became of a weight; zeros: it is of another model. fold_model_print prints it for all. */
+/* Returns how a weight was quantised, zeros for one of another model. fold_model_print prints it for all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
 
-/* Tells the bytes of a model's growing arrays. They grow by doubling, so an allocator that never reuses what
-   is freed gives a model several times its weights. To give it exactly what it needs:
-   1. Build a model, train it for a step if it is to be trained, and fold_model_measure it.
-   2. Make it again, and call fold_model_reserve with these numbers before anything is added: each array is
-      then asked for once, at this size.
-   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes. Ask
-      before contexts without memory of their own are made: they count. Without step 2 the block is larger.
-   A program may hold the numbers as constants: measure with the kernel set that it will use (isa). */
+/* Sizes of a model's growing arrays, in bytes. They double as they grow, so with an allocator that never
+   reuses freed memory a model takes several times its weights. To allocate exactly what it needs:
+   1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
+   2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
+      allocated once, at this size.
+   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
+      Measure before you create contexts that share the block: they count. Without step 2 it is larger.
+   You can keep the numbers as constants: measure with the kernel set that you will use (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
                            and state2 the optimiser's, marks those of table rows. 0: there are none */
-    size_t block_bytes; /* holds the model in a block if it is made again by the same calls; too little after
-                           it ran out of memory, 0 without a block. fold_model_reserve does not look at it, */
-    size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
+    size_t block_bytes; /* of a block that holds the model if the same calls build it again; too small if
+                           it ran out of memory, 0 without a block */
+    size_t tracing;     /* of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns where a model takes memory from, for data of yours beside it: alloc and free, with their user. With
-   a block they take from it. Give all back before the model is freed. Without a model they are NULL. */
+/* Returns where a model's memory comes from, for your own data next to it: alloc and free with their user, on
+   the block if there is one. Free your data before the model. Without a model they are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
-/* Returns how much memory a model holds. */
-FOLD_API fold_model_size fold_model_measure(const fold_model *m);
-/* Reserves arrays of these sizes; size NULL or zeros: nothing. Returns the model's status. */
+FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
+/* Allocates arrays of these sizes, not blocks, in advance; NULL or 0: nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Gives back what only building a model takes: the memory of tracing, and what arrays hold beyond their
-   needs. Adding parameters, cells and ops afterwards is an error; everything else goes on. Contexts are reset
-   before they record or run again. Returns the model's status. */
+/* Frees what only building a model needs: the memory of tracing, and the spare capacity of arrays. Adding
+   parameters, cells and ops is an error from then on; everything else works. Contexts are reset before they
+   record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient, and writes the first `capacity` of them to rows,
-   each once (capacity 0: NULL). They are the rows that lookups reached since the gradient was last cleared.
-   Returns -1 when any row may have one: the parameter is no table, or other ops read the table too. */
+   each once (rows may be NULL if capacity is 0). They are the rows that lookups reached since the gradient
+   was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read the table too. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Ends fold_grads_write_begin when only these n rows of a table were written. It takes time in proportion to
-   n, fold_grads_write_end in proportion to the table. */
+/* Ends fold_grads_write_begin if only these n rows of a table were written. It takes time in proportion to n,
+   fold_grads_write_end in proportion to the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
 /* ==== 5 context ========================================================================== */
-/* A context holds one recording and runs it. Make one by fold_ctx_new, with `training` set if it is to train,
-   and call fold_ctx_reset before each new recording: it keeps the memory. */
+/* A context holds one recording and runs it. Create one with fold_ctx_new, with `training` set if it will
+   train, and call fold_ctx_reset before each new recording, which keeps the memory. */
 
 typedef struct fold_ctx_desc {
-    int training;           /* lets fold_backward be called. A default context can only run forward */
-    int eager;              /* runs every op when it is recorded, one row at a time; its value can be read at
-                               once. Use it to step through a network in a debugger */
-    int dedupe;             /* makes identical calls one node; recurrent and child-sum cells multiply a
-                               looked-up word once for all its occurrences. It pays when samples have much in
-                               common and cells are wide. It costs some 15 ns a node, splits batches, and
-                               structure then depends on data: measure with and without. Gradients are summed
-                               in another order than without, to the same bits in all contexts with it */
-    int measure;            /* computes nothing, but plans and takes memory. Use it to find the size of a
-                               static array: record the worst case and run it, then fold_stats.block_bytes is
-                               that size. If parameters change between runs, change them here too. fold_value
-                               returns NULL. A replay takes more memory if there is room: measure without one
-                               for the smallest block. threads needs no parallel_for */
+    int training;           /* allow fold_backward; without it a context only runs forward */
+    int eager;              /* run every op as it is recorded, one row at a time: its value is there at once.
+                               Use it to step through a network in a debugger */
+    int dedupe;             /* merge identical calls into one node; recurrent and child-sum cells then
+                               multiply a looked-up word once for all its occurrences. Worth it if samples
+                               share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
+                               makes structure depend on data: measure both ways. Gradients are summed in a
+                               different order than without, but to the same bits in every context with it */
+    int measure;            /* plan and take memory, but compute nothing: to size a static array, record the
+                               worst case and run it; fold_stats.block_bytes is the size. If parameters change
+                               between runs, change them here too. fold_value returns NULL. A replay takes
+                               more memory if there is room: for the smallest block, measure without one.
+                               threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
-                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
-                               times that if batches would have few rows or weights take more than half of
-                               it, and more if batches would have fewer than 12 rows. SIZE_MAX: all run
-                               together. Without a backward, large batches run in pieces: what is made and
-                               read within one takes about a quarter of this. 16384 suits small memories */
-    size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
-                                used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
-                                recently used goes first. A second run of one recording keeps none. 0: none */
-    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: lets
-                                      fold_ctx_stats tell times. NULL: it tells none */
+    size_t group_bytes;     /* samples run together as long as their values take about this. Record each
+                               sample as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
+                               times that if batches would have few rows or weights take more than half of it,
+                               and more if batches would have fewer than 12 rows. SIZE_MAX: all run together.
+                               Without a backward, large batches run in pieces: what is made and read within
+                               a piece takes about a quarter of this. 16384 suits small memories */
+    size_t plan_cache_bytes; /* memory for caching plans: only the first two runs of a structure plan it. A
+                                plan takes about 60 bytes a node; start with 1 << 20. The least recently used
+                                is evicted first. Only the first run of a recording is cached. 0: off */
+    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: for
+                                      the times of fold_ctx_stats, and for fold_run_more. NULL: none */
     void *clock_user;
-    size_t trace_bytes;     /* keeps times for fold_ctx_visit_times: 32 bytes a batch, forward and backward.
-                               Needs a clock, which is called from every thread. 0: none */
-    uint64_t trace_over_ns; /* lets fold_ctx_visit_times show the last run that took longer than this,
-                               planning included, whatever ran after it. Takes half of trace_bytes. 0: the
-                               last */
-    void (*zone)(int begin, const char *name, int calls, void *user); /* is called when planning and each
-                               batch begins (1) and ends (0), from every thread, with the name of the op or
-                               cell and how many calls it has. For profilers such as Tracy. NULL: none */
+    size_t trace_bytes;     /* memory for the times of fold_ctx_visit_times: 32 bytes a batch, forward and
+                               backward. Needs a clock, which every thread calls. 0: none */
+    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, planning
+                               included, whatever ran after it. Takes half of trace_bytes. 0: the last run */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning and each batch
+                               begins (1) and ends (0), on every thread, with the name of the op or cell and
+                               the number of its calls: for profilers such as Tracy. NULL: none */
     void *zone_user;
-    void (*error)(const char *message, void *user); /* is called once when an error sticks, as that of
-                               fold_model_desc is. Each has its own: the model's tells of the model alone */
+    void (*error)(const char *message, void *user); /* called once when an error sticks to the context, like
+                               that of fold_model_desc, which reports the model's errors alone */
     void *error_user;
-    int threads;            /* spreads samples, or pieces of large batches, over at most this many threads, to
+    int threads;            /* spread samples, or pieces of large batches, over up to this many threads, with
                                the same bits. Small runs, calls that cannot be cut and fold_run_more stay on
-                               the caller's. 0, 1: everything does. Your ops are called from all threads */
-    fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; needed for
+                               the caller's. 0, 1: everything does. Your own ops are called on all threads */
+    fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While it waits it may run other jobs on the caller's thread,
-                                        but none that uses this context. They round as the host has set it */
-    void *pool;             /* handed to parallel_for */
+                                        but none that uses this context. Those keep the host's rounding */
+    void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
@@ -589,9 +591,9 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns nanoseconds that never go back, from any thread: for fold_ctx_desc.clock and for measuring. `user`
-   is not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. When headers hide the
-   system's clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
+/* Returns nanoseconds that never go back, on any thread: for fold_ctx_desc.clock and for measuring. `user` is
+   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
+   from strict C (-std=c99), it is the clock of C, which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
@@ -607,29 +609,28 @@ FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
-/* Makes a context for a model; desc NULL: for inference. Returns NULL when the model is NULL, or its
-   allocator or block has no memory left. When a setting is wrong, or a block too small to begin in, the
-   context has an error that no reset clears, whose message says which setting. Free it too: its memory is
-   of the model's allocator. */
+/* Creates a context for a model; desc NULL: for inference. Returns NULL if the model is NULL, or if its
+   allocator or block is out of memory. If a setting is wrong, or a block too small to start in, the context
+   has an error that names the setting and that no reset clears. Free it too: it uses the model's memory. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
-/* Forgets the recording and the context's error; keeps memory and settings. */
+/* Discards the recording and the context's error; memory and settings stay. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of the first error, or says why the last read gave nothing (see fold_value). */
+/* Returns the message of that error, or else says why the last read returned nothing (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
-/* Makes an error of your own stick in a context, as fold_model_fail does in a model: for layers and loops of
-   yours. Returns the context's status. */
+/* Sets your own error on a context, as fold_model_fail does on a model: for layers and loops that you write.
+   Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
 
 /* ==== 6 inputs =========================================================================== */
-/* These calls hand in data and give a node, a value of one sample. Begin with fold_input. A call that fails
-   gives the null node, and so do all calls after an error. */
+/* These calls pass data in and return a node, which is a value of one sample. Start with fold_input. A call
+   that fails returns the null node, as do all calls after an error. */
 
-FOLD_API int fold_node_is_null(fold_node x); /* tells whether x is the null node */
-/* Records values of the program, [n] or of a shape; they are copied. */
+FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
+/* Records your values, as [n] or in a shape; they are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
@@ -638,49 +639,49 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* records a value, [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
-/* Records n values: 1 at `index`, else 0. */
+/* Records n values: 1 at `index`, 0 elsewhere. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* takes a row of [rows x ...] */
-FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* takes a parameter, marked shared */
-/* Marks a value as shared: ops take the one value for all rows of a batch. Nodes that use different shared
-   values do not batch together. */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* row of a table [rows x ...] */
+FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* parameter as a shared node */
+/* Marks a value as shared: it is broadcast over the batch, not batched. So nodes that use different shared
+   values do not batch together. A list cannot be shared. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
-/* An op takes nodes and gives a node. Shapes are per sample; lists work row by row (section 11). The shapes
-   of two values of an element-wise op meet from the last axis on (broadcasting). An axis of 1, or a missing
-   one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4]; so does [3 x 1] with [4]. The gradient of
-   what repeats is the sum over its repetitions, over the last axes that repeat first, each as by fold_sum.
-   Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
-   alone batch together. All other numbers are structure: settings, finite unless said otherwise.
-   An axis below 0 counts from the end, and so do the index of fold_pick, the row of fold_list_at and the
-   start of fold_slice: -1 is the last. Labels, rows of tables and arrays of indices must be in range. */
+/* An op takes nodes and returns a node. Shapes are per sample; lists work row by row (section 11).
+   Element-wise ops align two shapes at the last axis (broadcasting): an axis that is 1 or missing repeats.
+   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and [3 x 1] with [4] does too. The gradient of a value that
+   repeats is summed over its repetitions as by fold_sum, axis by axis, the last axes that repeat first.
+   Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
+   them batch together. All other numbers are settings, which separate calls: finite unless said otherwise.
+   Negative axes count from the end, -1 being the last; so do the index of fold_pick, the row of fold_list_at
+   and the start of fold_slice. Labels, rows of tables and arrays of indices must be in range. */
 
-/* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs], to [.., outputs].
-   A concatenation that it reads is never copied. */
+/* Computes concat(x...) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs]; the result is
+   [.., outputs]. Concatenations are read in place, never copied. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
-/* Computes x Wᵀ + b, W [outputs x inputs], such as a tied embedding. */
+/* Computes x W^T + b for W [outputs x inputs], such as a tied embedding. */
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 /* Multiplies [m,k] [k,n] to [m,n], [k] [k,n] to [n], [m,k] [k] to [m], and [b,m,k] [b,k,n] to [b,m,n]. */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums a b; equal shapes give [1] */
+FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum of a b, [1]; equal shapes */
 
-/* Windows move over a grid, [height x width x channels], or over a line: [length x channels], or a list of
-   [channels], which gives a list. Lists of all lengths batch together. Position i of the output reads x from
-   i stride - padding on. A convolution computes
+/* Convolution and pooling over a grid [height x width x channels], or a line: [length x channels], or a list
+   of [channels], which gives a list (lists of all lengths batch together). Position i of the output reads x
+   from i stride - padding on. A convolution computes
        y[i, j, o] = b[o] + the sum over u, v and c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
-   x is zero beyond its borders; a line has no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or null. A
-   filter of n taps reaches over r = (n - 1) dilation + 1. An axis of s values gives (s + 2 padding - r) /
-   stride + 1, rounded down; a list that is too short gives none. Other borders are zeros that fold_concat or
-   fold_list_join puts first, such as a causal filter's. PyTorch's weights come by weight.permute(2, 3, 1, 0),
-   Conv1d's by weight.permute(2, 1, 0), depthwise ones alike, and an image by image.permute(1, 2, 0). */
+   x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
+   null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
+   floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty one. For padding on one
+   side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
+   PyTorch weights: weight.permute(2, 3, 1, 0), for Conv1d (2, 1, 0), depthwise alike; images: (1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
-    int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
-    int dilation;  /* leads from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
-    int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
+    int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
+    int dilation;  /* distance from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
+    int depthwise; /* each channel has its own filter: W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
 /* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
@@ -688,9 +689,9 @@ FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Gives the largest value (max) or the mean of windows of `size` values along each axis but the channels',
-   channel by channel. stride 0: size. Padding, less than size, is not counted; alone it gives 0. The gradient
-   of a largest value goes to the first that is, or the first NaN. Whole axes: fold_mean, fold_amax. */
+/* Computes the maximum or mean of windows of `size` values along each axis but the channels', per channel.
+   stride 0: size. Padding must be less than size and does not count; a window of nothing else gives 0. The
+   gradient of a maximum goes to the first, or the first NaN. For whole axes use fold_mean and fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -700,278 +701,274 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Give the smaller, or the larger: b where they are equal, NaN where one is. The gradient goes to the one
-   that is taken, at NaN to both. */
-FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* takes the smaller */
-FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* takes the larger */
+/* Equal values give b, a NaN gives NaN. The gradient goes to the one taken, at NaN to both. */
+FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
+FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);                  /* -x */
 FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x */
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
-FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* takes the square root */
+FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* sqrt x */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
 FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
-/* Computes x P(x), P being the normal distribution, (1 + erf(x / sqrt 2)) / 2. fold_gelu_tanh approximates it
-   by tanh (Hendrycks and Gimpel 2016), and is 0 at -infinity. */
+/* Computes x P(x), where P is the cumulative normal distribution, (1 + erf(x / sqrt 2)) / 2. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x); /* approximates fold_gelu by tanh */
+/* Approximates fold_gelu with tanh (Hendrycks and Gimpel 2016); 0 at -infinity. */
+FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
-/* Take radians, |x| <= 262144; NaN beyond. */
+/* These take radians, |x| <= 262144; beyond they are NaN. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
-   1 or infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), 0 for 0. */
+/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless that is an integer; 0 gives 0, 1 or
+   infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), or 0 for exponent 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Keeps x within low <= high; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
+/* Limits x to [low, high], low <= high; both may be infinite. No gradient beyond them, nor if x is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* Reduce one axis, which disappears, or all by FOLD_ALL, which gives [1]. amax and amin are NaN if there is
-   one; their gradient goes to the first that is. Sums and means of many values are accurate, here and in
-   fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: they add at most 32 one after the other.
-   Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
-   interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
-   the number of values alone. */
-FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sums an axis */
-FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean of an axis */
-FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest along an axis */
-FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest along an axis */
-FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* gives the sum of (x - mean)^2 / n */
-FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; a list: by row */
-FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multiplies, one after the other */
-/* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
+/* These reduce one axis, which disappears, or all with FOLD_ALL, which gives [1]. amax and amin are NaN if a
+   value is; their gradient goes to the first extreme, or the first NaN. Sums and means of many values are
+   accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32 values are
+   added one after another. Longer sums consist of blocks, joined in pairs. A block has 512 adjacent values
+   (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so the bits, depends only
+   on the number of values. */
+FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sum along an axis */
+FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* mean along an axis */
+FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* largest value along an axis */
+FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* smallest value along an axis */
+FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* mean of (x - mean)^2 */
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; of a list by row */
+FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* product, in order */
+/* Sums each value and all before it along an axis, in order; the result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
    length gain and bias have. epsilon >= 0; 0: 1e-5. Outside inference models a gain that is all zeros because
    it was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
-/* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); the rest is as in layer norm. */
+/* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
-/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, by statistics that you give:
-   nodes, or parameters by fold_use, whose shapes meet that of x. */
+/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, with statistics that you pass:
+   nodes, or parameters with fold_use, whose shapes broadcast to that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Gives 0 x with probability rate < 1, else x / (1 - rate). In inference contexts it gives x itself. */
+/* Each element becomes 0 x with probability rate < 1, else x / (1 - rate). Inference contexts return x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
-/* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
-   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. Call it before each
-   sample with a key made of its number and the epoch. Then the sample has the same masks in any order, in any
+/* Restarts the context's draws: a mask is a function of (key, draws since, element) alone. A new context has
+   key 0, and fold_ctx_reset does not restart, so every step has its own masks. Call it before each sample,
+   with a key made of its number and the epoch: the sample then has the same masks in any order, in any
    context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* Reduce n >= 1 nodes of one shape. All counts batch together, without padding. If there may be none, zeros
-   stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sums n nodes */
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* gives the mean of n nodes */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest, as fold_amax */
+/* These reduce n >= 1 nodes of one shape. Calls batch together whatever their n, without padding. If n may be
+   0, zeros stand in and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
+FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
+FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
-   each of which weighs one of as many equal parts of the values. */
+   each of which weighs one of that many equal parts of the values. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
-/* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n views, [1] in a vector. */
+/* Stacks n nodes of one shape, of rank at most 3, to [n, shape]: a copy. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts); /* goes back */
-/* Takes a part of an axis: a view of axis 0, a copy of another. */
+/* Undoes fold_stack: the parts are views, of shape [1] if x is a vector. */
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
+/* Returns part of an axis: of axis 0 a view, of another a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
-FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n views of axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a view */
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1] */
-/* Takes condition > 0 ? a : b, element by element, of equal shapes. */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
+/* Returns condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
-FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no gradient passes */
+FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, through which no gradient passes */
 
-/* Losses give [1]. A target gets no gradient; a and b both get one. */
-/* Gives the cross entropy of a class, -log softmax(logits)[label]. */
+/* A loss is [1]. Targets get no gradient; a and b both do. */
+/* Computes the cross entropy of a class, -log softmax(logits)[label]. */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
-/* Sums t (log t - log softmax(logits)); the target t sums to 1. */
+/* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 where t is. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 if t is. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums (a - b)^2; fold_scale by 1 / n makes it the mean squared error. */
+/* Sums (a - b)^2; fold_scale it by 1 / n for the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
-/* Sums, with d = a - b, d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). delta > 0. */
+/* Sums, for d = a - b, d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). delta > 0. */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
-   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_pick_each gives it. */
+/* For policies, whose actions section 16 draws; made of the ops above. The log-probability of choice k is
+   fold_pick(f, fold_log_softmax(f, logits), k), in lists with fold_pick_each. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Gives the log-probability [1] of x under independent normal distributions. With s = log_deviation, which
-   may be [1], it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
+/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, which
+   may be [1], the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* Sums s + log(2 pi e) / 2, s = log_deviation. */
+/* Computes the entropy [1] of such distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* Computes fold_linear_n of x and h in two steps, to the same bits:
+/* Compute fold_linear_n of x and h in two steps, with the same bits:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
-   start [outputs] can be used many times, or alone where there is no h. */
+   start [outputs] can be used many times, or alone if there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
-/* A run computes what was recorded: fold_run forward, fold_backward gradients of a loss too. Roots and kept
-   nodes can be read afterwards, by fold_value and its kin. */
+/* A run computes what was recorded: fold_run forward, fold_backward also the gradients of a loss. Afterwards
+   roots and kept nodes are readable, with fold_value and fold_read. */
 
-/* Keeps x: it runs even if no root needs it, and can be read after a run, as roots can. In a cell's body this
-   and fold_keep_grad are errors: make an output of what is wanted. */
+/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. Neither
+   this nor fold_keep_grad is allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Runs what the n roots need, and what fold_keep and fold_output_ref name; n may be 0.
-   More may be recorded afterwards and run again: this costs what is new, as long as it reads of before
-   only roots, kept nodes and inputs. Anything else is computed again from those, and the run looks at all
-   nodes from there on (fold_stats.visited_nodes). When all is there, it does nothing. After a change of
-   parameters a batched context computes anew what it needs; reset an eager one. */
+/* Computes the n roots and all they depend on, and whatever fold_keep and fold_output_ref name; n may be 0.
+   You can record more and run again. Only what is new is computed, as long as it reads earlier results only
+   from roots, kept nodes and inputs. Other earlier values are computed again from those, and planning visits
+   every node from there on (fold_stats.visited_nodes). If everything is there already, nothing runs. After
+   parameters change, a batched context computes what it needs again; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-/* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
-   concatenation, such as an output of a bidirectional fold_rnn_stack, then reads its inputs once more, whose
-   gradients may be summed in another order. */
+/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. Parameters are an
+   error: use fold_param_grad. A concatenation, such as an output of a bidirectional fold_rnn_stack, then
+   reads its inputs once more, so their gradients may be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
-   kept nodes. The root may be one element of a larger value, by a view. No fold_run is needed before;
-   values that one computed are computed again, to the same bits. Call it for several roots in turn, and
-   gradients add up. The root, earlier roots and kept nodes are readable afterwards. If there is no memory for
-   it, gradients of parameters stay as they are. */
+   kept nodes. The root may be one element of a larger value, as a view. No fold_run is needed before; values
+   of one are computed again, with the same bits. Call it for several roots, and gradients add up. Afterwards
+   the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients stay. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
-/* A program whose structure stays, such as a controller's step, records once and then runs the same again
-   with other data, without recording and planning:
+/* If the structure stays the same, as in the step of a controller, record once and then run that again on
+   other data, without recording and planning:
        fold_node in[2] = { fold_input_ref(f, sensors, fold_shape1(16)),
                            fold_input_ref(f, memory, fold_shape1(64)) };
        fold_node step = fold_call(f, policy, in, 2), action = fold_out(f, step, 0);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
-   eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
-   fold_pick, fold_softmax_xent, fold_hinge or their list forms returned, or fold_list_choice_xent. Calls made
-   of others, and the _to forms, have no index. `index` has n ints: one for each row, or one for all if all
-   rows of a list were given the same.
-   Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
-   error of the run, which does nothing and loses nothing; the context goes on. */
+/* Makes x read its index from your memory instead of the recorded one, in the next fold_run, and in every
+   fold_backward and fold_replay. An eager context has already used the recorded index, so only fold_replay
+   reads yours. x comes from fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms, or
+   from fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
+   ints: one per row, or one if all rows of a list were recorded with the same.
+   Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
+   which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
-/* Lets an attention by edges read its edges from your memory whenever fold_index_ref would, for agents whose
-   neighbours change: in each frame *edges of them, up to `max_edges`. x is what fold_list_attention_to gave,
-   or fold_list_attention_weights_to. Rows of q, k and v stay as many.
-   Memory for `max_edges` edges is taken at once. If it is called right behind the attention, they lie where
-   the recorded ones did, so that frames of any number of edges take the same memory. Values and gradients
-   have the bits of a new recording.
-   Errors: another x, one that was run before, or twice the same; fewer `max_edges` than were recorded; a
-   context with dedupe.
-   *edges that are not in [0, max_edges], or an index out of range, are an error of the run as above. */
+/* Makes attention along edges read its edges from your memory, whenever fold_index_ref would: for agents
+   whose neighbours change. Each run reads *edges pairs, at most max_edges. x comes from
+   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay. Memory
+   for max_edges is taken at once; called right after the attention, this reuses that of the recorded edges,
+   so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+   Errors: any other x, one that has run, or the same one twice; max_edges below the recorded number; a
+   context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
-/* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
-   fold_input_ref may read the same memory: so a state goes from one run to the next. */
+/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it.
+   fold_input_ref may read the same memory: this takes a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Runs the last fold_run or fold_backward that had something to do once more, without recording or planning.
-   Use it when the structure stays and only numbers change: a controller's step, a frame of the same agents.
-   - It reads anew what fold_input_ref, fold_index_ref and fold_edges_ref point to, and the parameters.
-   - All that was copied stays (other edges of lists too), lengths, shapes, and what dedupe made one (never
-     two inputs). Values that it only reads, since an earlier run computed them, stay too; an eager context
-     has all of those.
-   - Values get the bits of a new recording, in which dropout draws on, without fold_dropout_seed.
-   - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
-   - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
-   - It allocates nothing, and values lie where they lay, but the first replay of a recording may allocate
-     once and move them. In a block without room for that, replays take longer.
-   Errors: FOLD_BAD_STATE, and nothing is lost, when
-   - nothing was run since fold_ctx_reset, or the last run did not end;
-   - something was recorded since it, or newly named to be kept, or a parameter added, frozen or thawed;
-   - it reads values of an earlier run, and parameters have changed. */
+/* Repeats the last fold_run or fold_backward that had something to do, on new data, without recording or
+   planning: for the step of a controller, or a frame of the same agents.
+   - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
+   - Everything that was copied stays: other edges, lengths, shapes, and what dedupe merged (never two
+     inputs). So do values from earlier runs: in an eager context, all recorded before the last run.
+   - Values are bit-identical to a fresh recording; without fold_dropout_seed dropout draws new masks.
+   - Gradients of kept nodes are replaced, those of parameters added to, as always.
+   - If parameters have changed, a batched context's next run computes again what this did not.
+   - It does not allocate or move values, except that the first replay of a recording may do both once. In a
+     block without room for that, replays take longer.
+   Errors: FOLD_BAD_STATE, and nothing is lost, if
+   - nothing was run since fold_ctx_reset, or the last run did not finish;
+   - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
+   - it takes values from an earlier run, and parameters have changed. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
-/* Begins a run in slices of time, for a frame that has other things to do; fold_run_more goes on with it. It
-   stands in place of fold_run, fold_backward or fold_replay. Nothing is computed yet. The first two plan the
-   whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
-   - Inputs given by reference, and parameters, must stay as they are until the run has ended.
-   - To run, record, name what is to be kept, print or reset in this context gives the rest up.
-   - Another context of the model may run between the slices.
-   - There is nothing new to read until the run has ended. A backward, a replay, and a run after a change of
-     parameters write over values that are there. From their first slice on nothing computed can be read until
-     a run has ended: this one, a replay of it, or another, which computes anew what it needs.
-   - A backward that is given up after a slice may have added to some gradients of parameters: call
-     fold_grads_clear. Gradients of kept nodes start again from zero. */
+/* Starts a run that fold_run_more executes in slices, between the other work of a frame, in place of
+   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. The first two
+   plan the whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
+   - Leave parameters and inputs given by reference alone until the run has finished.
+   - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
+     the model may run in between.
+   - Results are readable when it has finished. A backward, a replay, or a run after parameters changed
+     overwrites earlier results: from its first slice on nothing computed is readable until a run finishes
+     (this one, a replay of it, or another, which computes what it needs again).
+   - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
+     nodes start from zero again. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* begins a backward so */
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a fold_backward in slices */
 #endif
-FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* begins a replay so */
-/* Goes on with a begun run for about `ns` nanoseconds (0: until it is finished), on this thread alone. *more
-   tells whether something is left. The results have the bits of a run in one go.
-   It stops before a batch that is expected to take longer than is left, by what batches took before.
-   If the first batch of a slice is expected to, it runs some calls of it, or some rows of lists. So a slice
-   is late by the error of one prediction, for one batch at most, and by what the processor does meanwhile.
-   Some work is never cut: a call that reads lists whole, a call of a cell with a list, and the gradients of
-   inputs and looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds
-   for a million values, attention what its products take.
-   Needs: the context's clock. Errors: FOLD_BAD_STATE, and nothing is lost, without a clock or a begun run, or
-   when parameters have changed since it began.
+FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a fold_replay in slices */
+/* Continues the run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets *more to
+   whether anything is left. Results are bit-identical to an uninterrupted run.
+   It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
+   even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
+   overruns by the error of one prediction, for at most one batch, and by what the processor does in between.
+   Never split are a call that reads whole lists, a call of a cell with a list, and gradients of inputs and
+   looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds for a
+   million values, attention as long as its products.
+   Needs: the context's clock, unless ns is 0. Errors: FOLD_BAD_STATE, and nothing is lost, without the clock
+   or a started run, or if parameters have changed since it started.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* Returns how many nanoseconds the rest of a begun run takes, or else a replay of the last, on one thread. A
-   context with a clock measures batches in slices, in its first runs and in one of sixteen later on. It
-   guesses the others by their work. Returns 0 without a clock or a run, and in eager contexts. */
+/* Estimates how many nanoseconds the rest of a started run, or else a replay of the last run, takes on one
+   thread. A context with a clock times the batches of sliced runs and, if it has one thread, of its first
+   three runs and of every 64th; others are estimated from their amount of work. Returns 0 without a clock or
+   a run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
-/* Returns the values of a root or a kept node; inputs, and all shapes, can be read before any run. The
-   pointer holds until the next call that records, runs, prints or names what is to be kept or copied. That
-   call may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read copies out what the
-   next recording needs.
-   When there is none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). Then
-   fold_ctx_message says why until the next read or run; the context has no error. In a cell's body there are
-   values when an eager context runs it, but none while fold_cell_new traces it: asking is an error. */
+/* Returns the values of a root or a kept node; inputs, and all shapes, are readable before any run. The
+   pointer is valid until the next call that records, runs or prints, or names what to keep or copy. That call
+   may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read saves values for longer.
+   If there are none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). The
+   context then has no error, but fold_ctx_message says why, until the next read or run. In a cell's body
+   there are values when an eager context runs it; asking while fold_cell_new traces it is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
 #endif
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node */
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* returns the shape, in a list of a row */
-/* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node, NaN for a list */
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* its shape; for a list, a row's */
+/* Copies n nodes of one size to values, as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
 #ifndef FOLD_INFERENCE
 /* ==== 9 optimisers ======================================================================= */
-/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Begin with
-   fold_adam_step. Set `rate` anew at each step for a schedule. All return the model's status. State is
-   allocated at the first step. It begins anew when a step needs another kind: momentum, squares (Adagrad,
-   RMSprop) or Adam's. Means of gradients below 2^-100 and of squares below 2^-139 become 0.
-   In lookup tables only rows touched since the last step change: value, state, weight decay. A backward
-   touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
-   fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
-   its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
-   gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds epsilon
-   before it corrects the bias of the squares, and has no decay. */
+/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Start with
+   fold_adam_step. For a schedule set `rate` before each step. All return the model's status. State is
+   allocated at the first step, and starts from zero again if a step needs a different kind: momentum, squares
+   (Adagrad, RMSprop) or Adam's. Means of gradients below 2^-100, and of squares below 2^-139, become 0.
+   In lookup tables only rows touched since the last step change: value, state and weight decay. A backward
+   touches the rows of lookups that the root's gradient reaches, even if it is zero there. It does not reach
+   past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients from all
+   its outputs, zeros from unused ones, to the inputs they depend on. A table that is also the weight of an op
+   that gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds
+   epsilon before it corrects the bias of the squares, and has no decay. */
 
-/* Zero means the default in all settings, and a rate alone is a good choice. `rate` has no default: 0 is a
-   step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
-   default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f, which rounding loses. Rates,
-   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
+/* Zero means the default in all settings, and setting only the rate is a good choice. `rate` has no default:
+   with 0 a step trains nothing, as at the end of a schedule. Momentum and decay are off by default. To turn
+   off beta1, beta2 or rho set 1e-9f, and epsilon 1e-30f: rounding loses them. Rates, decays and epsilons are
+   in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
-    float decay;     /* L2: decay w is added to the gradient. 0: none. In all four */
+    float decay;     /* L2: decay w is added to the gradient, in all four optimisers. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -980,12 +977,12 @@ typedef struct fold_adagrad { /* Duchi et al. 2011 */
 } fold_adagrad;
 typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float rate;
-    float rho;       /* so much of the squares' mean stays at a step: default 0.9 */
+    float rho;       /* share of the squares' mean that stays at a step; default 0.9 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. Bias is corrected by the steps that a parameter made: one
-                              that is added or thawed later begins like any other */
+typedef struct fold_adam { /* Kingma and Ba 2015. The bias correction counts each parameter's own steps: one
+                              that is added or thawed later starts like any other */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
@@ -993,20 +990,20 @@ typedef struct fold_adam { /* Kingma and Ba 2015. Bias is corrected by the steps
     float decay;
     int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): w shrinks by rate decay w */
 } fold_adam;
-FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and rate 0.01 */
-FOLD_API fold_adagrad fold_adagrad_default(void);  /* returns the defaults, and rate 0.05 */
-FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* returns the defaults, and rate 0.001 */
-FOLD_API fold_adam fold_adam_default(void);        /* returns the defaults, and rate 0.001 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* makes a step of SGD */
-FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* makes a step of Adagrad */
-FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* makes a step of RMSprop */
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* makes a step of Adam or AdamW */
+FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, with rate 0.01 */
+FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, with rate 0.05 */
+FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* the defaults, with rate 0.001 */
+FOLD_API fold_adam fold_adam_default(void);        /* the defaults, with rate 0.001 */
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* one step of SGD */
+FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* one step of Adagrad */
+FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* one step of RMSprop */
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` >= 0 (clipping, Pascanu et al. 2013).
-   Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
+   Returns the norm before. If that is not finite nothing is scaled: fold_grads_clear instead of a step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
-/* Tells how a learning rate changes: its factor at every step, which are counted from 0.
+/* A schedule of the learning rate: its factor at every step, counted from 0.
        steps before warm_up   (step + 1) / warm_up
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
@@ -1019,14 +1016,14 @@ typedef enum fold_rate_kind {
     FOLD_RATE_STEP
 } fold_rate_kind;
 typedef struct fold_rates {
-    int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
-    int warm_up;  /* 0: none */
-    int steps;    /* counts all of training, with warm_up. 0: there is no end, so that the factor stays 1 */
+    int kind;     /* a fold_rate_kind; as an int, so that { 0 } initialises it in C++ too */
+    int warm_up;  /* steps; 0: none */
+    int steps;    /* of all training, with warm_up. 0: no end, so that linear and cosine stay at 1 */
     float end;    /* in [0, inf), as factor is */
-    int every;    /* 0: never */
+    int every;    /* steps; 0: never */
     float factor; /* 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step; 1 for NULL, NaN if a setting is out of range, which the step then refuses:
+/* Returns the factor at a step: 1 for NULL, NaN if a setting is out of range, which the step then refuses:
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
