@@ -18592,7 +18592,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model, with the context that traces its cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free and measure the
+   context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18644,26 +18645,27 @@ FOLD_API void fold_model_free(fold_model *m)
 }
 
 /* ==== section: reachability ==================================================================
-   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put
-   together from contributions.
-   Uses: signatures, storage, model. Invariant: batched and eager contexts both follow these rules: they
-   are the contract.
+   Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
+   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from what is
+   trained, fold__gradient_modes over the calls that run; each takes time in proportion to the operands.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since they
+   fix the bits of gradients:
 
-   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
-   some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
-   computes its contribution from zero. A single contribution is written in place, and so are several to
-   different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
-   order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order. Rows of the prefix (what samples share by merging) come last. A call whose list is empty adds no row
-   of what only elements of the list need. */
+   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
+     and all that any output depends on, whichever of them are used.
+   - Each consumer it reaches computes its contribution from zero. One contribution is written in place, and
+     so are several to disjoint pieces of a value, 64 at most. Otherwise each has rows of its own, and they
+     are added to zero in record order.
+   - The uses of shared operands and of parameters are summed one by one, each over its rows in record order,
+     with the rows of the prefix last.
+   - A call with an empty list adds no row for what only the list's elements need. */
 
-/* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
+/* Eager: identifies an op within the body of its cell; 0 for any other node. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
 }
 
-/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
 static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
@@ -18675,9 +18677,9 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
-   value again looks at what was recorded since the last run. Before that it looks only as far back as it
-   needs values that are not there. So it costs what is new, however long the recording is. */
+/* Extends what the run visits back to node `id`. A run that computes nothing again visits what was recorded
+   since the last run, and goes further back only for values that are missing. So its cost is that of the new
+   part, however long the recording is. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18687,9 +18689,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run, which is not
-   computed again except in backward and when parameters have changed since. Leaves that lie before what the
-   run looks at are not marked either. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if an earlier run has left the value
+   stored (backward computes it again, as does any run after parameters have changed) or if it is a leaf
+   before the visited nodes. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && !f->run->recompute)
@@ -18705,7 +18707,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: tells which input of a call an op with this tag copies, or NONE. */
+/* Eager: which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18714,14 +18716,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose outputs begin with this view. */
+/* Eager: the signature of the call whose outputs begin with this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
-   its list elements too, which stand only if there are elements to read them. */
+/* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
+   Copies made for its list's elements are needed only if there are any. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18744,8 +18746,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
-   the view that stands for its first output, when all that read the outputs are marked. */
+/* Eager: a reader of one output needs all outputs and inputs of the call, as if that were one node. Called
+   for the view of the first output, when all readers of the outputs are marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18759,7 +18761,7 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
+/* Eager: an op of a body on an empty list. A batched call leaves out what only such ops read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
@@ -18778,7 +18780,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the suffix: they only combine scalars. */
+/* Whether calls of a signature may be of the suffix: ops on scalars, whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18789,9 +18791,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call is of the suffix: it only combines scalars of samples, or of a long list, on the way to the
-   roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
-   together. Asked of calls that only the suffix reads. */
+/* The suffix only combines scalars of samples, or of a long list, on the way to the roots, such as a sum of
+   losses. Its gradients need no values, so that samples can go backward before all have gone forward: it ties
+   none together. Asked of calls that only the suffix reads. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18806,16 +18808,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: what identical calls of several samples became. With all it depends on, it is the same
-   whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
-   sum of a weight's gradient its rows come last. */
+/* Marks the prefix: the calls that samples share since identical ones were merged. With all they depend on
+   (fold__mark_prefix), they are the prefix whatever runs, as the order of sums must not depend on that: rows
+   of the prefix come last. It runs before the samples and backward after them, and so ties none together. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* it is there, or of samples that this run ties together */
+            continue; /* computed already; if it is needed again, it ties its samples together */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18828,8 +18830,8 @@ static int fold__prefix_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list. A
-   component is made of the rows of its edges: those of a whole list, or one. */
+/* The operands of a call by input: an edge for each fixed input, then the components of the list. The rows of
+   a component are those of its edges: all rows of a whole list, or one. */
 typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
@@ -18872,8 +18874,8 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* The operand of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
-   others. */
+/* Which operand the nth edge of a call belongs to. After the fixed inputs, components share the rest equally.
+   */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18892,8 +18894,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
-   written may lie anywhere, in a context too. */
+/* What marking reads and writes, loaded before its loop: the states it writes are bytes, which may alias
+   anything, so the compiler would load all of this again after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18901,8 +18903,8 @@ typedef struct fold__marker {
     const uint32_t *sig, *first_edge, *edge_source;
     const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
-    uint8_t there;        /* kinds of values that are not computed again */
-    uint32_t first_plain; /* from here on, marking a value is no more than that */
+    uint8_t there;        /* the flag of values that are not computed again */
+    uint32_t first_plain; /* from this node on, fold__need_value would only set the marks */
     int backward;
 } fold__marker;
 FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
@@ -18923,7 +18925,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads, and notes it as the last reader outside the suffix where it is. */
+/* Marks what a running call reads, and in `reach` the call as a reader of it unless it is of the suffix. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18944,7 +18946,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     for (; edge < end; edge++) {
         uint32_t from = marker->edge_source[edge];
         if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
-            marker->state[from] |= marks; /* as fold__need_value does */
+            marker->state[from] |= marks;
         else
             from = fold__need_value(f, from, marks);
         if (marker->reach[from] < reader)
@@ -18952,7 +18954,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks all outputs of a call of the prefix, and what it reads, even if it does not run. */
+/* Marks the outputs and operands of a call of the prefix, whether it runs or not: see fold__mark_merged. */
 static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
@@ -18961,7 +18963,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Marks a call as its outputs are marked; its last reader is the last of theirs. */
+/* A call is needed as its outputs are, and its last reader is the last of theirs. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18977,7 +18979,7 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     return marks;
 }
 
-/* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
+/* Marks what calls need, the last call first: so all readers of a call are marked before it is. */
 static void fold__mark_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19013,7 +19015,7 @@ static void fold__persist(fold_ctx *f, uint32_t source)
 
 static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
 
-/* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
+/* Eager calls have run when they were recorded; they belong to the run that comes next. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19021,7 +19023,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19035,7 +19036,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but bear on no root */
+    /* kept nodes run too, but no root depends on them */
     for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || run->changed))
             fold__need_value(f, source, FOLD__RUNS);
@@ -19048,8 +19049,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
-   an input that the body reads has a gradient. */
+/* Eager: a call gives gradients as if it were one node: all its outputs get one if the body trains something
+   or an input that the body reads has a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19078,8 +19079,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
-   is trained or on a node whose gradient is kept. */
+/* A value gets a gradient if a root's gradient reaches it, and it depends on something that is trained or on
+   a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19117,11 +19118,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns how the gradient is put
-   together so far. `piece_floats` is the largest length that all contributions so far are multiples of,
-   `pieces_written` a
-   mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
-   too many. */
+/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
+   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. The size of a piece, `piece_floats`,
+   divides all lengths and offsets so far; `pieces_written` is a mask of pieces. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19156,7 +19155,7 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* Tells how a gradient that comes in pieces is put together, when all contributions are noted. */
+/* The mode once all contributions are noted: whether the pieces cover the value. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
@@ -19173,15 +19172,15 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The operands whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
+/* The operands whose edges carry contributions. Shared inputs, which are all fixed, have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns which operands read one with a gradient.
-   An edge that reads one row of a list is added up with others, which may read that row too. But each row of
-   an eager cell's copy of a whole list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads; returns a mask of the operands that read one
+   with a gradient. An edge to one row of a list makes the list's gradient a sum, since others may read that
+   row too. But each row of an eager cell's copy of a list is read by the copy of one element alone. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19213,8 +19212,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
     return operands;
 }
 
-/* Finds how the gradient of every value that needs one is put together, and which inputs of each signature
-   get a gradient in some call. */
+/* Finds how each gradient is assembled, and which inputs of each signature get one in some call. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19241,7 +19239,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
+/* Eager: an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19263,8 +19261,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
-   row contributes to a parameter once for every row, as the ops of a batched body do. */
+/* How many rows a call contributes through an edge. Eager: an op of a cell's body that takes lists row by row
+   contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19273,10 +19271,10 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: which values of the programs that run get a gradient, how that is put together, what must stay
-   until backward, and how much room it takes.
-   Uses: reachability, ops. Invariant: it depends only on the program and on which inputs get gradients, so
-   it is kept from run to run. */
+   Owns: the analysis of a program: which of its values get a gradient and how that is assembled, which must
+   outlive their batch, and how many floats and how much scratch a call takes.
+   Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
+   gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19338,7 +19336,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Counts scratch floats of the product of an op, of at most so many rows of a batch. */
+/* Scratch is counted in floats, here and below, for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19350,7 +19348,6 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                 trains);
 }
 
-/* Counts scratch floats that an op takes beside its operands, in batches of at most so many rows. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                size_t rows)
 {
@@ -19371,7 +19368,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Counts bytes of scratch that a call of an op over whole lists takes beside that. */
+/* Counts the bytes that one call of an op over whole lists takes in addition. */
 static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19379,7 +19376,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, and to gradients */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
@@ -19403,7 +19400,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
+/* The largest scratch among the ops with parameters, or among those without. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19413,8 +19410,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
-   pointers that a batch takes: for one op, and for its inputs and outputs. */
+/* Counts the floats that a call, and an element of its list, add to what must outlive a batch; and the arrays
+   of row pointers that a batch takes, for its inputs, its outputs and one op at a time. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19433,8 +19430,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, neighbours together
-   when both are of calls or both of list elements. */
+/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, and neighbours run
+   together if both are of calls or both of list elements: they form a span. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19444,8 +19441,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
- * gradients that are read late. */
+/* Marks outputs, gradients that weight gradients read, and values that are made and read within one span: a
+   tile of these is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19469,7 +19466,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks the values that lead to outputs by other ways than through the elements of a list. */
+/* A call with an empty list needs what its outputs depend on other than through list elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19485,7 +19482,7 @@ static void fold__mark_needed_if_empty(const fold__program *program, fold__value
     }
 }
 
-/* Tells whether only list elements need what an op makes. Calls with an empty list do without it. */
+/* Whether only list elements need what an op makes: calls with an empty list skip it. */
 static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
@@ -19495,7 +19492,7 @@ static int fold__for_elements(const fold__program *program, const fold__value_fa
     return !needed_if_empty;
 }
 
-/* Finds which inputs each value depends on and whether it gets a gradient. */
+/* Finds which inputs each value depends on, and which values get a gradient. */
 static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
                                  const fold__program *program, fold__value_facts *facts)
 {
@@ -19518,7 +19515,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* kept, maybe, although nothing passes it on */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19532,8 +19529,8 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
-   contributions that it makes to values and inputs. */
+/* Notes what backward reads for each op that has a gradient, which operands get one from it, and which pieces
+   of values and inputs it contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19564,8 +19561,6 @@ static uint32_t fold__n_facts_of(const fold__program *program)
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
 }
 
-/* Analyses a signature's program: what its values depend on, whether they get gradients, how those are put
-   together, and how much room all that takes. */
 static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__sig *sig = &f->sigs[run_sig->sig];
@@ -19578,7 +19573,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
-    for (int output = 0; output < program.n_out; output++) { /* these come from outside */
+    for (int output = 0; output < program.n_out; output++) { /* what the call's readers contribute */
         const uint32_t value = program.out[output].index;
         fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
@@ -19606,12 +19601,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
-   when signatures began anew. */
+/* All that is known of signatures is forgotten when parameters were added or frozen, or when signatures got
+   new numbers. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19639,7 +19634,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Adds a signature that this run had not met yet. Arrays may move. */
+/* Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19654,7 +19649,7 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Lists the calls that run for the roots, in record order, and their signatures. */
+/* Lists the calls that run, in record order, and their signatures. */
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19691,7 +19686,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds or makes the analysis of a program for the inputs that get gradients in this run. Arrays may move. */
+/* Finds an analysis made for the same inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19721,7 +19716,6 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
-/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
@@ -19731,14 +19725,15 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: which calls run together in a group, and what passes between groups. It puts the prefix first and
-   the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
-   out.
+   Owns: how a run's calls are cut into groups: one for the prefix, some of samples each, one for the suffix;
+   and what passes between groups. The values of a group should fit into the cache, yet its batches should
+   have rows enough for their weights; and threads share whole groups.
    Uses: program analysis, reachability. Invariant: a cut lies where no later call shares a value with an
-   earlier one. It sees calls, operands and sizes, never floats. */
+   earlier one. `reach`, the last reader of each value, shows all such places in one pass over the calls and
+   operands. Groups are formed from calls, operands and sizes, never from floats. */
 
-/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
-   head tie nothing together. */
+/* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
+   prefix tie nothing together: the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19756,8 +19751,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
-   earlier ones. */
+/* Returns the end of the unit that begins with call `at`, the least that a group can have: no call after it
+   shares a value with one before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19804,7 +19799,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Tells about how many multiplications so many calls of a signature make, with so many elements of lists. */
+/* About how many multiplications these calls and list elements of a signature make. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19813,8 +19808,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* Tells how much work is worth handing to other threads, in multiplications. One thread takes some 20
-   microseconds for it, several times as long as waking a thread that has just worked. */
+/* How much work is worth handing to other threads, in multiplications: some 20 microseconds for one thread,
+   which is several times what it takes to wake a thread that has just worked. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19828,8 +19823,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Tells how many rows a batch should have on average. Each batch reads its weights, and those of more than a
-   few megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* How many rows a batch should have on average. Each batch reads its weights, and more than a few megabytes
+   come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19840,11 +19835,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
-/* Tells how many calls the prefix and the suffix have. */
+/* How many calls the prefix and the suffix have. */
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Puts the prefix's calls before those of samples, and the suffix's behind them. */
+/* Moves the prefix's calls before those of samples, and the suffix's after them, all in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19884,10 +19879,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Tells into how many groups samples are cut, which have so many bytes. A group has as many units as use up
-   the budget. It has up to three times that, to have more rows a batch and, before a backward, about
-   twice as many bytes as the gradients of weights that each group passes over. It has yet more where weights
-   would be read for too few rows. A batch has a row of each unit, about, or those of a call's lists. */
+/* Returns how many groups to cut the samples into, which take `bytes`. A group fills the budget of bytes. It
+   may fill up to three for more rows a batch, and before a backward only until it has about twice the bytes
+   of the weight gradients that each group passes over. It gets more than that if weights would be read for
+   too few rows. A batch is expected to have a row for each unit, or for each element of a call's lists. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19904,7 +19899,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
         calls += run_sig->calls;
     }
-    const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
+    const size_t of_batch = (size_t)(units * rows / calls); /* its rows, in a single group */
     size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
@@ -19912,9 +19907,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
-   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted.
-   Threads get as many of a few groups each, unless there is one of little work. */
+/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several whose
+   recordings interleave. If all calls fit the budget, no more than two are counted. With fewer than four
+   groups a thread, all threads get the same number, unless there is one of too little work to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19927,7 +19922,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     if (threads > 1 && groups < 4 * threads && (groups > 1 || fold__worth_sharing(fold__all_work(f))))
         groups = fold__round_up(groups, threads);
     const int64_t share = (int64_t)(all / groups + 1);
-    int64_t left = share; /* bytes of it */
+    int64_t left = share; /* bytes until the next cut */
     uint32_t start = first_call;
     for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -19935,7 +19930,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearest to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer to a share */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19944,8 +19939,8 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return start == end_call || fold__add_group(f, start, end_call);
 }
 
-/* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
-   each lookup reaches at least as far as those before it. */
+/* A table sums the gradients of its lookups in record order, so they are tied together: each reaches at least
+   as far as those before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19963,10 +19958,10 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Tells whether a call of a group can run on some rows of its lists, whatever happens to the others. It works
-   row by row, on lists of one length, and reads no single row. It gives gradients to nothing but lists of the
-   group, and its own is not cleared or kept as a whole. Weights sum their rows chunk by chunk, so no other
-   call of the group has rows of the same sums. */
+/* Whether a call of a group can run on some rows of its lists, whatever happens to the others: it works row
+   by row, on lists of one length, and reads no single row. It passes gradients only to lists of the group,
+   and its own is neither cleared nor kept as a whole. Weights sum their rows chunk by chunk, so no earlier
+   call of the group may have rows in the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19989,7 +19984,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     return fits;
 }
 
-/* Finds whether a group, one sample, can take some rows of its long lists at a time, and how many: as fit the
+/* Decides whether a group of one sample takes its long lists in chunks. A chunk has as many rows as fit the
    budget of each thread. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
@@ -20008,7 +20003,6 @@ static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t th
     group->length = length;
 }
 
-/* Makes the prefix one group, then groups of samples, and the suffix one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20036,7 +20030,7 @@ static int fold__form_groups(fold_ctx *f)
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
-    if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
+    if (ends.suffix) { /* one group of samples: the suffix is an ordinary part of it */
         run->plan.has_suffix = 0;
         run->plan.groups = prefix;
         for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
@@ -20048,11 +20042,11 @@ static int fold__form_groups(fold_ctx *f)
     }
     if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->plan.calls); /* without calls where the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* without calls if the root is a leaf */
 }
 
-/* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
-   that others read. */
+/* Marks what crosses between groups: values out of the prefix or into the suffix, and the leaves of the
+   prefix that others read. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20070,8 +20064,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the prefix
-   go to the prefix. */
+/* Lists the leaves that get gradients, by the group that reads them, in record order. Leaves of the prefix
+   are the prefix's. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20087,7 +20081,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
-            run->leaf_group[id] = 0; /* the prefix's, or the root, which nobody reads */
+            run->leaf_group[id] = 0; /* the prefix's, or the root, which no call reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->plan.leaves++;
     }
@@ -20102,9 +20096,10 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the signatures of one group, which of them feed which input of which, and their components.
-   Uses: storage. Invariant: producers come before what they feed. It sees signatures and operands, never
-   sizes or floats. */
+   Owns: the graph of a group's signatures: which feeds which inputs of which, the longest chain of calls in
+   each, and the components.
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
+   proportion to calls and operands, then to pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20129,7 +20124,8 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures as they come, and notes which of them makes each value. */
+/* Lists the group's signatures in the order of their first calls, and in `producer` which makes each value.
+   */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20176,19 +20172,19 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* The signature of a group whose operands are being looked at, and what that needs at hand. */
+/* What reading the operands of one signature in a group takes, with all that is looked up for each. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
     uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *operands;       /* for each signature, the inputs of this one that it feeds */
-    fold__predecessor *predecessors; /* all that feed any, as found */
+    uint64_t *operands;       /* for each signature, a mask of the inputs that it feeds */
+    fold__predecessor *predecessors; /* the signatures that feed some input, as they are found */
 } fold__reader;
 
-/* Notes which signature makes an input's value, behind the other predecessors if it is a new one. Returns the
-   reader's own longest chain up to the value. */
+/* Notes which signature makes an operand's value, among the predecessors if it is a new one. Returns the
+   longest chain of the reader's own calls up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_predecessors)
 {
@@ -20202,11 +20198,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
+    return reader->chain[source] & (0u - (from == reader->self)); /* a branch would often be mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature, and for each of its calls the longest chain of its
-   own calls that ends there. `operands` is all zero, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
+   signature's calls that ends there. `operands` must be all zero, and is again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20256,7 +20252,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds strongly connected components, producers first (Tarjan 1972). `index` has 5 numbers a signature. */
+/* Finds strongly connected components, producers first (Tarjan 1972), without recursion. `index` has room for
+   5 numbers a signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
@@ -20277,7 +20274,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* again after its return, which lowers `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is looked at again for `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20304,7 +20301,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
     }
 }
 
-/* Notes which inputs of a signature come from its own component, and whether it feeds itself. */
+/* Notes which inputs of a signature close a cycle: those that its own component feeds. */
 static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
     for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
@@ -20315,7 +20312,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
+/* Numbers the group's signatures by component, producers first. `place` has room for two numbers each. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20346,7 +20343,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
             run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        while (place[sig] != sig) { /* each exchange puts one where it belongs */
+        while (place[sig] != sig) { /* each swap puts one where it belongs */
             const uint32_t to = place[sig];
             const fold__group_sig moved = sigs[to];
             sigs[to] = sigs[sig];
@@ -20356,11 +20353,10 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
         }
 }
 
-/* Makes the graph of the group's signatures and finds its components and which inputs close a cycle. */
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy, as the array moves */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20387,12 +20383,16 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: scheduling: batches ===========================================================
-   Owns: the order of execution within a group. A signature that feeds only itself runs in a batch for each
-   level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
-   chooses.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, behind all that it reads. */
+   Owns: the batches of a group and their order. A signature that is a component of its own runs in a batch
+   for each level of its chain, which is the least possible, perhaps after a prologue. In larger components
+   the policy decides: whenever a batch is done it picks the signature of the highest priority, and runs all
+   of its calls that are ready. Time is in proportion to calls and operands, and for each signature that a
+   batch changes to the logarithm of their number.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
+   a prologue's batch comes on top. */
 
-/* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
+/* Ends a batch at `end` in the order of calls, and gives its calls the next rows of the signature's buffers.
+   */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
@@ -20400,13 +20400,13 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
-    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row,
+    uint32_t *const call_row = run->call_row, *const first_elem_row = run->first_elem_row,
                     elems = group_sig->max_elems;
     batch->count = count;
     batch->first_call_row = rows;
     batch->first_elem = elems;
     for (uint32_t call = 0; call < count; call++) {
-        operand[calls[call]] = rows + call;
+        call_row[calls[call]] = rows + call;
         first_elem_row[calls[call]] = elems;
         if (group_sig->has_elements)
             elems += chunk ? chunk : f->length[calls[call]];
@@ -20416,7 +20416,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of the last calls in the order. Arrays may move. */
+/* Makes a batch of the calls from `first` on in the order of calls. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20430,14 +20430,15 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Tells whether an op runs in the prologue: it depends on no input that closes the cycle. */
+/* An op runs in the prologue if it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Tells how many leading segments of a product can run in the prologue although the product itself cannot. */
+/* Counts the leading segments of a product that can run in the prologue although the product cannot: its sums
+   begin with them. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -20463,11 +20464,12 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* What transient buffers of a signature take, or rows that are used again together. */
+/* The share of a group's memory for transient buffers of a signature, or for rows that are reused together.
+   */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
-   group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
+/* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
+   group's memory, but has rows enough for products, as a prologue runs for one block at a time. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20479,8 +20481,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* Decides whether a prologue pays. A signature that feeds itself in small batches first runs the products
-   that do not depend on the recursion, for many calls at once. Larger batches would gain nothing by it. */
+/* A prologue runs those products of a cell that do not depend on the recursion for many calls at once. It
+   pays if the signature feeds itself in small batches; larger ones would gain nothing. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20494,20 +20496,20 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
                                    fold__leading_segments(f, group_sig, &program, &program.op[i]));
 }
 
-/* Makes the batches of a signature that is a component of its own: one per level of its chain. If a prologue
-   pays, one stands before the first level of each block, with the block's calls. */
+/* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
+   batch of that for all of the block's calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* which moves */
+    const fold__group_sig of = run->group_sig[sig]; /* a copy, as the array moves */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
     fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
-    fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
+    fold__batch *const level = to + prologues; /* by chain, from 1 on; finished ones move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
@@ -20541,40 +20543,39 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
-   not run. */
+/* A signature's queue of ready calls, linked through `next`, and what has not run of it. */
 typedef struct fold__ready {
     uint32_t first, last, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height that those have */
-    uint32_t heights;           /* their counts by height begin there */
-    uint64_t depths;            /* the sum of the depths of those */
-    int changed;                /* since signatures were compared */
+    uint32_t highest;           /* the largest height among those */
+    uint32_t heights;           /* where its counts by height begin */
+    uint64_t depths;            /* the sum of the depths of pending calls */
+    int changed;                /* its priority may have */
 } fold__ready;
-/* Counts calls of one signature and height. */
+/* Counts of calls with one signature and height. */
 typedef struct fold__height {
     uint32_t ready, pending;
 } fold__height;
-/* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
+/* What policies need of a gathered call, all in one place, as calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t height;       /* the longest way through readers from it on; then its count's place */
+    uint32_t height;       /* calls on the longest way through its readers; then where its count is */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
-    uint32_t reader;       /* the first of those that read it, or NONE */
+    uint32_t reader;       /* the first of its readers in `reads`, or NONE */
 } fold__waiting;
 typedef struct fold__reads {
-    uint32_t reader, next; /* a call, and who else reads the same one, or NONE */
+    uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls go by their index among those gathered. */
+/* The work area of the greedy policies. Calls have their numbers among those gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one more, which stands for all others */
+    fold__waiting *waiting; /* each gathered call, and one that represents all others */
     fold__reads *reads;     /* each operand has one */
     uint32_t *depth;        /* each call's, for the agenda */
     fold__ready *queue;     /* each signature has one */
     fold__height *heights; /* by signature and height */
-    uint32_t *changed;     /* signatures to compare anew */
-    /* a tree over the signatures' priorities, from 1 on: the larger of both below */
+    uint32_t *changed;     /* signatures whose priority may have changed */
+    /* the tournament of priorities: a node, from 1 on, has the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20599,7 +20600,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Points to the work area, which moves in a caller's block when the array of batches grows. */
+/* Called again whenever arrays may have moved: those of a caller's block do when the batches grow. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20611,7 +20612,8 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order; notes each one's index for its outputs. */
+/* Gathers the group's calls of these signatures in record order, and notes for their outputs which is which.
+   */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20629,8 +20631,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
-   readers of a call come after it. */
+/* Finds each gathered call's readers, its height, and how many of its operands are gathered calls. As readers
+   come later, one pass from the end does. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20642,7 +20644,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* as likely as not: no branch */
+            /* a branch would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20658,9 +20660,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept by signature and height, in room that is in proportion to calls. If many signatures are in
-   high components, heights are counted in steps of more than one. */
-enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
+/* Counts are kept by signature and height, in memory in proportion to calls. If many signatures are in deep
+   components, heights are counted in steps of more than one. */
+enum { FOLD__HEIGHTS = 4 }; /* how many counts there may be for each call, besides two for each signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20673,7 +20675,7 @@ static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
     return at;
 }
 
-/* Counts operands, readers and heights of the gathered calls, and queues those that are ready. */
+/* Lays the work area out, counts all that the policies go by, and queues the calls that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -20722,17 +20724,16 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Tells how good it is to run a signature next: the larger the better, and of equally good ones the first has
-   the largest. The agenda wants pending calls of the least depth on average. The ratio is the share of
-   pending calls that are ready, times that share of the highest, times their height, as most waits for those.
-   0: none is ready. */
+/* Priority of running a signature next; ties go to the first, and 0 means that nothing is ready. Agenda:
+   least mean depth of the pending calls. Ratio: the share of pending calls that are ready, times that share
+   among the calls of greatest height, times their height, because most of the rest waits for those. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float priority;
-    uint32_t bits; /* floats that are not negative have bits in the order of the floats */
+    uint32_t bits; /* those of non-negative floats sort as the floats do */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20744,7 +20745,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature to run next. Only those that changed are compared, one by one if few. */
+/* Returns the signature of highest priority. Only those that changed are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20768,7 +20769,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Puts all ready calls of a signature in order. */
+/* Takes all ready calls of a signature, and queues those that become ready by that. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20793,7 +20794,6 @@ static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     }
 }
 
-/* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__greedy greedy;
@@ -20813,7 +20813,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Within a depth calls run by signature, as they come. */
 static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
 {
     const fold__run *run = (const fold__run *)by;
@@ -20862,7 +20861,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
+/* Producers come first, so each component finds all that it reads from others. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20873,7 +20872,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch: a chunk of its list has rows enough. */
+/* Each call is a batch: a chunk of its list has rows enough. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20885,7 +20884,6 @@ static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
     return 1;
 }
 
-/* Schedules one group: its signatures, its batches and the order of its calls. */
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20893,7 +20891,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* which moves */
+    const fold__group of = run->group[group]; /* a copy, as the array moves */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
