@@ -20902,15 +20902,16 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== section: memory planner ================================================================
-   Owns: where the values, gradients and contributions of programs lie. A buffer that outlives a batch is a
-   slab in the group's region, its rows in the order in which they are made; others are transient and lie
-   in scratch.
-   Uses: scheduling. Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes
-   and times, never floats. */
+   Owns: the memory of values, gradients and contributions within programs. A buffer that outlives a batch is
+   a slab in the group's region, with its rows in the order of batches, so that those of a batch are
+   contiguous. Others are transient and in a worker's scratch.
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
+   backward, are disjoint. Offsets come from a sweep over time (fold__offset_allocator), which never compares
+   buffers in pairs. */
 
-/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
-   of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
-   element follow. */
+/* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
+   to operands, and gradients of outputs from outside. With a list, contributions of list elements follow, for
+   operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20936,7 +20937,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* How many rows a tile of a program has: so few that its values stay in the first level of the cache. */
+/* A tile has so few rows that its values stay in the first-level cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20953,8 +20954,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->storage = (uint8_t)storage;
 }
 
-/* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
-   share the operand each makes a row first, and their sum is the contribution. */
+/* Chooses the buffer for what an op contributes to the gradient of an operand. If list elements share the
+   operand, each makes a row first, and their sum is the contribution. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, const fold__body_op *op, uint32_t operand,
                                  fold__buffer *buffer)
@@ -20989,7 +20990,7 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                          by_rows && fold__has_clock(f) ? FOLD__SLAB : FOLD__PER_BATCH); /* slices cut lists */
 }
 
-/* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
+/* Chooses the row size and the storage of all buffers of a signature. */
 static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, fold__buffer *buffer)
 {
@@ -21025,8 +21026,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* The time of a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
-   gradients are made at 2n. */
+/* The time within a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+   gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21040,7 +21041,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Lengthens the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
+/* Extends the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->storage != FOLD__SLAB)
@@ -21051,7 +21052,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what it does between its first and last batch. */
+/* Extends the lifetimes of a signature's slabs by what its own batches do. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -21082,7 +21083,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes when the outputs of signatures are read: by any batch of those they feed. */
+/* Notes the last batches to read the outputs of each signature, forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21102,7 +21103,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what the group's batches read of it. */
+/* Extends the lifetimes of a signature's outputs by what batches that it feeds read. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -21132,17 +21133,14 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
-   number. The last gap has no end. */
+   enough, and gives it back after its last use. The last gap has no end. */
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* in order of offset; no two touch */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
-                                          then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
+    uint32_t *enter, *leave;           /* for each time, the first buffer whose use begins or ends then, */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of that time, or NONE */
 } fold__offset_allocator;
 
-/* Counts the bytes of memory that placing takes for so many buffers and times. */
 static size_t fold__offset_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
@@ -21182,7 +21180,7 @@ static void fold__take_gap(fold__offset_allocator *offsets, fold__buffer *buffer
 
 static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *buffer)
 {
-    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap behind the buffer */
+    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap after the buffer */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (offsets->gap[middle].offset < buffer->offset)
@@ -21191,7 +21189,7 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
             high = middle;
     }
     fold__gap *gap = offsets->gap + low;
-    if (buffer->offset + buffer->floats != gap->offset) { /* no gap begins there: an empty one does */
+    if (buffer->offset + buffer->floats != gap->offset) { /* it does not touch the buffer: make one */
         memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
@@ -21203,9 +21201,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Gives offsets to the slabs among the buffers, or to the transient ones, whose lifetimes lie in 0 to times -
-   1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
-   then, and lies without gaps if it is placed first. */
+/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes are in [0,
+   times). Returns the floats they take together. If backward runs, time goes from its end: much is in use
+   until then, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21234,7 +21232,6 @@ static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint3
     return floats;
 }
 
-/* Returns the block in which the rows of a batch lie. */
 static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
 {
     const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
@@ -21242,9 +21239,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. Looks from the end for what uses each block last, until that is found for
-   all. Returns whether some block begins when another is not in use any more. Behind the blocks come those of
-   elements. */
+   reads a value of their calls. The second pass goes from the end until the last use of each is found.
+   Returns whether some block begins after the last use of another. The blocks of elements follow those of
+   calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21264,7 +21261,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* where it lies until it is placed */
+        own->size = batch->first_call_row; /* where it is until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21289,8 +21286,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Lets calls of a group have rows again that held what nobody reads any more: places blocks as buffers of as
-   many floats as they have rows. Roots, and what other groups read, were copied from there. */
+/* Places blocks as buffers of as many floats as they have rows, so that calls reuse the rows of values that
+   are not read any more. Roots, and what other groups read, have been copied from there. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21320,9 +21317,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Tells when the transient values of a program are in use, by numbers of ops. A value that lasts for a batch
-   is in use from the first op of the span that makes it to the last of the span that reads it last. For a
-   tile of rows runs through a whole span before the next does. */
+/* Finds when the transient values of a program are in use, in numbers of ops. One that lasts for a batch is
+   in use from the first op of the span that makes it to the last op of the span that reads it last, because a
+   tile of rows runs through a whole span before the next tile does. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21351,15 +21348,15 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their offsets in scratch, one behind the other. If that is more than a tile takes,
-   values that are not in use at the same time share one. In training they do not, as backward computes them
-   again. */
+/* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
+   values that are not in use at the same time share memory: not in training, as the lifetimes of gradients
+   and contributions are not known by ops. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* a batch's: no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21379,10 +21376,10 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
-   cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
-   few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
-   chunks, whose rows are those of lists. */
+/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers
+   stay in the cache and take no more than a share of a group's memory. A part has as many rows as that
+   allows, but not so few that weights are read too often. Calls with lists differ in size and stay together,
+   except in chunks, whose rows are those of lists. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21400,8 +21397,8 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, what ops take, instructions, row pointers); returns its
-   floats. */
+/* Lays out a signature's scratch: transient buffers, floats of the op that runs, then pointers to rows.
+   Returns the floats of all. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21422,8 +21419,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Notes between which batches the signatures of a group have theirs, how large these are, and which blocks
-   of rows there are. Returns how many, or 0 if each signature has but one. */
+/* Finds the first and last batch of each signature of a group, its largest, and the blocks of its rows.
+   Returns the number of blocks, or 0 if each signature has but one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21454,8 +21451,7 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
 
-/* Numbers the buffers of a group and reserves them, and the memory that placing them takes, or so many
-   blocks of rows. */
+/* Reserves the group's buffers, and the memory that placing them, or the blocks of rows, takes. */
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21476,7 +21472,6 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
     return 1;
 }
 
-/* Finds how large a signature's buffers are, when its slabs are in use, and where the others lie. */
 static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const fold__times *times)
 {
     fold__run *run = f->run;
@@ -21502,11 +21497,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
 
-/* Plans one scheduled group: its buffers, their lifetimes and offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy, as the array moves */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -21517,16 +21511,18 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    const uint32_t buffers = run->plan.buffers - first_buffer; /* leaves have none */
+    const uint32_t buffers = run->plan.buffers - first_buffer; /* none if the root is a leaf */
     run->group[which].floats =
         buffers ? fold__assign_offset(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward,
-   calls ops, and copies out what stays readable.
-   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: it allocates nothing:
+   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward, calls
+   ops on them, products over all rows and other ops tile by tile, and copies out what stays readable. How a
+   stage runs its ops, and where their operands are, is worked out once for all batches of a signature
+   (fold__plan_stages) and kept from run to run; a batch adds only where its rows begin.
+   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
    everything was reserved. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21546,7 +21542,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Turns pointers to rows into a base and a stride where rows are evenly spaced: kernels then run once. */
+/* Turns pointers to evenly spaced rows into a base and a stride: kernels then run once. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21559,9 +21555,9 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. This
-   and what follows write rows where they are used, member by member: a copy of a struct that was just written
-   would wait for its stores. */
+/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
+   are set one by one, here and below: copying a struct right after writing it stalls on its pending stores.
+   */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21617,7 +21613,8 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
+/* Repeats a call's row of an operand for each list element: for `count` elements of the batch from `row` on.
+   */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21702,7 +21699,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Gathers the data of each row: what was recorded with a call, or the key of a random draw. */
+/* Finds the data of each row: what was recorded with its call, or the key of its random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21761,7 +21758,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->maps = NULL;
 }
 
-/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+/* Prepares the call of an op for `count` rows of the tile. If it takes lists, it gets all their elements. */
 static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21824,7 +21821,8 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
+/* Runs an op and captures its maps and tiles, if these are all it does and take little memory, or its call.
+   */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21850,7 +21848,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op over `count` rows of the tile. */
+/* Map 0 is the op's own; 1 and 2 are those of its operands' gradients. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21885,7 +21883,8 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows; the rows are all calls, or all list elements.
+   */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -21900,8 +21899,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
-   on the recursion, and leading segments of products; the batches behind it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, and leading segments of products; the batches after it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21929,8 +21928,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
-   elements are summed into it first. */
+/* Binds the contribution to an operand: to rows of its own if it has any, else in place. What list elements
+   contribute is summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21946,7 +21945,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Finds where an op's operands and results lie, and what backward reads and writes. */
+/* Binds an op's operands and results, and what its backward reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21980,7 +21979,8 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have as many values as its result. */
+/* Finds the maps of an element-wise op whose operands are as large as its result: batches run these directly,
+   without a call of the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
     const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
@@ -21988,7 +21988,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* no rows: it says its maps alone */
+    instruction->run(&worker->prepared.call); /* without rows it only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -21996,7 +21996,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
             continue;
         instruction->map[which] =
             (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
-        for (int i = 0; i < 4; i++) { /* what is not used must only be there */
+        for (int i = 0; i < 4; i++) { /* unused ones need only be valid */
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
             instruction->bindings[which][i] = name == 'y'   ? out
                                               : name == 'g' ? out + (uint32_t)worker->program.n_values
@@ -22035,7 +22035,7 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         worker->instruction[op_index].end = end;
 }
 
-/* Lets a worker run a stage of a signature. */
+/* Points a worker to a stage of a signature. */
 static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
                               uint32_t stage)
 {
@@ -22046,7 +22046,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* where buffers lie is decided later */
+    worker->buffer = kinds; /* without offsets, which come with the batch */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22086,7 +22086,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
+/* Finds the stages of signatures in groups among those of earlier runs, or makes them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22108,8 +22108,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
-   row by row. Else they are calls. */
+/* Whether a batch is cut between list elements, within a list too: in slices, if its ops take lists row by
+   row. Otherwise it is cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22125,7 +22125,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* Returns the first call of a batch whose elements do not begin before this one. */
+/* Returns the first call of a batch whose elements begin at this one or later. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -22139,7 +22139,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
+/* Cuts a batch down to some of its rows. Its calls are contiguous, and so are their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22169,7 +22169,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Takes a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
+/* Enters a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22193,8 +22193,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
-   value beside lists its one row. */
+/* How many rows of a call's list are in the part of a batch that runs, and the first of them; 1 for a value
+   that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22202,8 +22202,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Tells whether a component of all the batch's calls is whole lists that lie one behind the other, as those
-   of one signature do. Then pointers to rows are not needed. */
+/* Whether a component of the batch's calls is whole lists that follow each other in memory, as those of one
+   signature do: then rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22212,7 +22212,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* with no edges there is none to look at */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22233,15 +22233,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
-   group writes them, in the part of the region that lasts for the whole run. */
+/* Where the contributions to a value are: in its group's memory or, if it crosses between groups, in the part
+   of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns the worker's row that nobody reads, for a call that must write one. */
+/* A row that is written and never read. Each worker has its own, as threads would race for one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22259,17 +22259,17 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
+/* How many floats an edge's contribution to one row of a list is from that to the next. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->run->grad[source])
-        return 0; /* all to the row that nobody reads */
+        return 0; /* all to the sink */
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
-   group that runs backward, those that get the contributions to it. */
+/* The rows of a fixed input of the batch's calls, one edge each: those that are read or, if a group is given,
+   which runs backward, those that its contributions go to. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22284,7 +22284,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
+/* The same of a component of lists: a call's rows may come from whole lists and from single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22309,7 +22309,6 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int o
     }
 }
 
-/* Finds the rows of an input of the batch's calls. */
 static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, const fold__group *back,
                              fold_rows *to)
 {
@@ -22346,8 +22345,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
-/* Makes a batch, or part of one, ready to run: its calls, its scratch, and the rows of the inputs in
-   `read`. */
+/* Makes a batch, or part of one, ready to run; `read` is a mask of the inputs whose rows it needs. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22358,8 +22356,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
-   (fold__alloc_segments). */
+/* Runs an op that reduces any number of rows: for each row of its result over those that an index assigns to
+   it (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22378,13 +22376,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* an empty list gives zeros, its largest too */
+    for (int row = 0; row < call->rows && !backward; row++) /* no rows give zeros, for the maximum as well */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
+/* Runs one call. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22439,8 +22437,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
-   reads, move to their places. */
+/* Notes where a batch's calls have one of their outputs, after copying those that stay readable or that
+   another group reads to their own memory. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22450,7 +22448,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(worker, fold__buffer_value(value), &rows);
-    const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
+    const ptrdiff_t stride = rows.stride; /* rows of a buffer need no pointers */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
@@ -22465,12 +22463,11 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* one thread notes it, which has the first rows */
+        if (first == begin) /* threads share a list: the one with its first rows writes this */
             f->value[id] = to;
     }
 }
 
-/* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
     fold__begin_batch(f, worker, UINT64_MAX);
@@ -22485,7 +22482,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in as many parts as its scratch was made for (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch is for fewer rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22512,8 +22509,8 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
-/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
-   rows of a list that was looked up have no address in common. */
+/* The address of a value that is stored: an input, a parameter, or what was computed and kept. The rows of a
+   looked-up list have none in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -22544,7 +22541,7 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
+    const fold__kernels *kernels = f->model->kernels; /* shifting by 0 makes -0 +0, as adding to zeros does */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22556,7 +22553,7 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block behind it is summed
+/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block after it is summed
    at `block`, which may be its first row, and added when it is full or ends with the last row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
@@ -22570,10 +22567,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
-   Uses: forward execution, model. Invariant: each use sums its rows in record order. Uses are added to a
-   total in the order of their first rows, and a total to its gradient once, whatever the groups and
-   threads. */
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is one product X^T
+   dY over all rows of a group (fold__accumulate_use), of which threads share the columns.
+   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
+   the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
+   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22597,8 +22595,8 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
-   list is in the order of their first recorded rows. */
+/* Lists a use of a trained parameter, or of a shared node that gets a gradient, in the order of their first
+   recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22670,7 +22668,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
+/* Gives a parameter's first use its total: the gradient itself if it is clear. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22682,8 +22680,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
+/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. It is [1]
+   for an operand that calls share, whose sum is not cut into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22727,7 +22725,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
+/* Whether an earlier use of its parameter overlaps the floats of a use. */
 static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
     for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
@@ -22738,8 +22736,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Finds how many lines of a use make a block, more of a large sum, and places for the sum and, if there is a
-   second block, for blocks. The kernel of a convolution takes rows instead. That of a weight that is not
+/* Chooses how many lines of a use make a block, more of a large sum, and lays out the sum and, for a second
+   block, the blocks. A convolution's kernel takes rows instead of lines. The kernel of a weight that is not
    transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
@@ -22804,14 +22802,13 @@ static float *fold__use_total(const fold_ctx *f, const fold__use *use)
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
-/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where some columns of the next lines of a use are added, and counts them. A full block is added to
-   the sum when the next begins; the first is the sum. */
+/* Returns where to add the next lines of a use, or some columns of them, and counts them. The first block is
+   the sum itself; each other is added to it when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22833,16 +22830,16 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
+    if (use->next > use->block) /* add the last block; with one alone, adding zeros would make -0 +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
                       sum, (uint32_t)use->size);
 }
 
-/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
-   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
-   each. A product reads no parameter as its rows: it reads a copy. */
+/* The rows that a use sums. They are in `buffer`; if that is NULL, at the edges of `input`; if both are NULL,
+   in the gradient of an output, which its readers made. The sum begins `offset` floats into each. A product
+   reads no parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22850,7 +22847,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
+/* From a column on, the gradient of what a use's op makes or, of a value, what the op contributes to that. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22879,8 +22876,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
-   a gradient and the op. */
+/* Lists some rows of a source in record order: those of a signature's calls in a group that get a gradient
+   and need the op. Whatever the batches were, sums have the same order. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22897,7 +22894,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one of each call: most are */
+    const int quick = of_each && !is_list; /* one row of each call, as most uses have */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22936,7 +22933,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, of which some lines are done, block by block. dy begins at the first of the
+/* Adds rows to the sum of a use after the `done` lines before, block by block. dy begins at the first of the
    columns. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22972,8 +22969,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
-   is rows where there are more of those. */
+/* A share of a use's work, from `from` to `to`: columns, in whole vectors, so that each sum stays in one
+   thread and in order. In slices of time it is rows if there are more of those. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -22995,7 +22992,6 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     return share;
 }
 
-/* Adds rows that a call contributes to a value that calls share. */
 static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
                                 const fold__group *group, uint32_t rows, size_t *done)
 {
@@ -23044,7 +23040,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not cut into columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -23102,8 +23098,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
-   a row that nothing touched is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless another lookup of the row has. The gradient
+   of a row that was not touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23129,13 +23125,13 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
-   tells. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if there is none: the caller sets the
+   error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* totals too that gradients serve as now: what a context needs must not depend on that */
+    /* also totals that gradients replace in this run: what a context needs must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23157,13 +23153,15 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs, over the same batches backwards.
-   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made
-   its value runs backward. */
+   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse: each first
+   completes the gradients of its outputs, then runs its ops from last to first, each of which writes its
+   contributions to its operands, and last completes those to inputs that several ops read.
+   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
+   value runs backward. */
 
-/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
-   behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
-   summed value form a list in record order. */
+/* Lays out the contributions of a call that are not written in place, in units of 16 floats. They begin at
+   *at, or after those of the call's group if `at` is NULL; if the value crosses between groups, at
+   *at_linked. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23214,7 +23212,7 @@ static size_t fold__widest(const fold_ctx *f)
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
+    if (first && size == width) { /* shifting by 0 makes -0 +0, as adding to zeros does */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23223,8 +23221,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
-   the same place in all rows of a list, or few. */
+/* Adds the contribution of an edge to some rows of a value's gradient. It covers all, one range, the same
+   range in all rows of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23243,7 +23241,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* zeros where a row was taken before */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first, then zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23258,7 +23256,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds up the contributions to some rows of a value; by blocks those to the whole of what is no list. */
+/* Adds up the contributions to some rows of a value; by blocks, if they cover a value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23302,7 +23300,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* kept gradients stay where the root's does not reach */
+        return; /* a kept gradient stays as it is if the root's does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23326,8 +23324,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up what ops from one on contribute to an input or a value of the program, in trace order. Their
-   operands tell which by `kind` and `index`. Returns whether there is anything. */
+/* Adds up what ops from one on contribute to an input or a value of the program, to which their refs have
+   this kind and index, in trace order. Returns whether there is anything. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23350,8 +23348,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up the contributions of
-   its readers in trace order, then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: the contributions of its
+   readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23372,7 +23370,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums contributions of list elements to a call's operand in the order of the list, from part to part. */
+/* Sums what list elements contribute to a call's operand in the order of the list, from part to part. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23389,7 +23387,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
         const uint32_t length = fold__elements_of(f, worker->ids[call]);
         const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
         if (length == 1)
-            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays */
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays: it is not added to zeros */
         else if (!first)
             fold__clear_row(row, size);
         for (uint32_t nth = first; nth < first + count && length > 1; nth++)
@@ -23399,7 +23397,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* A call whose list is empty gives zeros by what only elements need. */
+/* A call with an empty list contributes zeros through what only elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23410,7 +23408,6 @@ static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, con
                                 (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
-/* Completes the gradients of what an op made, and runs it backward, over some rows of the batch. */
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
@@ -23458,17 +23455,18 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* Tells how many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on,
-   and all that follows from those is computed anew. */
+/* How many calls of a part an earlier part has begun: the first, or none. Their sums over lists continue, and
+   all that follows from those is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side. */
+/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side: a
+   kernel call for many rows instead of one. */
 typedef struct fold__sums {
     uint32_t n, width, edge[32]; /* the contribution of each that is next */
     float *to[32];
 } fold__sums;
 
-/* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
+/* Whether readers have written a gradient in place, and it is neither shared nor kept. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place =
@@ -23476,8 +23474,8 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
-/* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
-   it, or nobody, contributes. */
+/* Takes a value in if it can. Returns 0 if its gradient needs more: it is kept, nothing or only a part of it
+   is contributed, or more than a block of rows. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23544,7 +23542,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions, and clears those not written as a whole. */
+/* Finds the rows of gradients from outside and of contributions, and clears those not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23579,7 +23577,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Completes the contributions to inputs that several ops of the program read, in trace order. */
+/* Completes the contributions to inputs that several ops of the program read, in trace order. With a
+   prologue, this is where those to inputs that close no cycle are complete. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23607,7 +23606,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of contributions; returns whether any input wants one. */
+/* Finds the rows of a call's output gradients and of contributions; returns whether any input gets one. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23643,7 +23642,6 @@ static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Runs a batch backward: completes the gradients of its outputs, then op by op in reverse. */
 static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     if (!fold__gives_grad(f, worker))
@@ -23667,18 +23665,20 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients
-   over the recording backwards.
-   Uses: backward execution, recorder core, ops. Invariant: batched runs are held against it, so it shares
-   op rows, kernels and the rules of gradients with them, but no schedule, slab, tile or stage. */
+   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients by
+   going over the recording backwards.
+   Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
+   with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
+   tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op, on what the call was given. In training a batched call first puts together what its
-   body contributes to an input, and what is contributed to an output. So where the body reads an input not
-   once and whole, or an output too, an eager call has a copy there, which does the same. */
+/* The body runs op by op, on what the call was given. In training a batched call first assembles what its
+   body contributes to an input, and what is contributed to an output. So if the body reads an input other
+   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does the same.
+   */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23689,8 +23689,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
-   value the contributions come in the order of inputs. What is shared is not in a body. */
+/* Returns a mask of the inputs that are copied, and one of the outputs. Several inputs that are one value get
+   copies if their contributions would not come in the order of inputs. Shared inputs always do: what is
+   shared is not in a body. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23708,8 +23709,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once in training, so that their gradient sums the elements first. */
+/* An op on list elements is one op per element, after a marker node that represents them all. In training,
+   values of the call that it uses are copied once, so that their gradients sum the elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23756,8 +23757,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes the list of a call as a body sees it: for each component a marker, and behind it the elements, in
-   training copies. */
+/* Makes a call's list as a body sees it: for each component a marker, followed by the elements, which are
+   copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23791,8 +23792,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
-   batched call's operands. */
+/* Makes the call's inputs as a body sees them: what was given, or copies. Copies of lists come last, as lists
+   do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
 {
@@ -23852,7 +23853,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With the dedupe flag, an eager call leaves a header node (a view with a signature) to be found again. */
+/* With dedupe, an eager call leaves a header node, a view with a signature, for identical calls to find. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23883,7 +23884,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
+/* Finds the addresses of the values that a call reads, which may have moved since they were recorded. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
@@ -23915,7 +23916,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Gives one row of an input, or of contributions to it, as an op takes it; all where it takes a list. */
+/* One row of an input, or of contributions to it, for an op that takes lists row by row; otherwise all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23924,7 +23925,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* Sets the call of one recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs are found already. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -23952,12 +23953,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Counts the floats that an op of an eager context and its sums over rows take. Counts pointers to rows of
-   its lists and of contributions to them, too. */
+/* An eager op's scratch: floats for the op and for sums over its rows, then pointers to the rows of its lists
+   and of contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23968,7 +23969,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Makes scratch for one op; returns where pointers to rows begin. */
+/* Reserves scratch for one op; returns where its pointers begin. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23995,8 +23996,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
-   (fold__bind_list_call_backward). */
+/* Runs an op over whole lists. In backward, fold__bind_list_call_backward has found the rows of gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -24029,7 +24029,6 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Runs an op as soon as it is recorded, a row at a time. */
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
     if (fold__is_of_model(f) && fold__eager_stores(f, id))
@@ -24038,8 +24037,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
-   rows by pointers. */
+/* Finds where an op's contributions to an input go, to lists by pointers; returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24057,7 +24055,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     if (operand < operands.sig->n_in) {
         const uint32_t rows = fold__contribution_rows(f, id, first, fold__is_sparse_take(f, id));
         if (!rows)
-            return 0; /* it has no place */
+            return 0; /* an empty list has no memory */
         fold__set_rows(&worker->dest[operand],
                        fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand),
                                        run->group),
@@ -24074,8 +24072,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Tells whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
-   order, as one contribution. A single row's is the contribution. */
+/* Whether an op that takes lists row by row sums what its rows contribute to a node that is no list: in row
+   order, as one contribution. If there is one row, it is the contribution. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24083,7 +24081,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
+/* Runs an op backward for its nth row: once for all that has rows of its own, then once for each sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24199,11 +24197,12 @@ static const fold__eager *fold__eager_mode(void)
 
 /* ==== section: plan cache ====================================================================
    Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
-   structure comes for the second time.
-   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. */
+   structure comes for the second time, and evicts those that were not used for longest.
+   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
+   and comparing read the recording once each. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
-   uses the arrays of nodes where they are kept. */
+   uses the arrays of nodes in place, and copies the others. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
     FOLD__SECTIONS_OF_STRUCTURE,
@@ -24217,11 +24216,11 @@ typedef struct fold__plan_section {
     void *data;
     size_t bytes, at; /* at: where it is in the blob */
 } fold__plan_section;
-/* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
+/* Begins each blob. Blobs are end to end after the tables; offset 0 is none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
     uint64_t used; /* the run that used it last */
-    size_t bytes, next; /* next: the place of another plan of the same bucket */
+    size_t bytes, next; /* next: the offset of another plan of the same bucket */
     fold__plan plan;
 } fold__kept_plan;
 
@@ -24237,8 +24236,8 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the words of a structure that are in no array of the recording, and counts them. These are parameters
-   of leaves, lengths of lists, the scratch of ops over lists, and the roots. */
+/* Lists the words of a structure that are in no array of the recording: parameters of leaves, lengths of
+   lists, the scratch of ops over lists, and the roots. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24247,7 +24246,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: nobody could predict it */
+        /* no branch: it could not be predicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24288,7 +24287,7 @@ static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fol
     return fold__round_up(at, FOLD__ALIGN);
 }
 
-/* Goes on with a hash. Two chains of products run side by side, because a product takes its time. */
+/* Continues a hash. Two chains of products run side by side to hide the latency of each. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
@@ -24329,11 +24328,11 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     fold__list_sections(f, n_words, &kept->plan, section);
     for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
         if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
-            return 0; /* an array without bytes may not be there */
+            return 0; /* an empty array may be NULL, which memcmp must not get */
     return 1;
 }
 
-/* Returns where the plan of the run's structure is kept, and lists its sections; 0: nowhere. */
+/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24344,7 +24343,7 @@ static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
     return at;
 }
 
-/* Gives the run the plan of an earlier one of the same structure, when there is one. */
+/* Gives the run the plan that is kept for its structure, if there is one. */
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24374,7 +24373,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Forgets the plan that was not used for longest, and moves those behind it. */
+/* Evicts the plan that was not used for longest, and moves those after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24430,8 +24429,8 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
-   were not used for longest. */
+/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps once others are gone.
+   */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24456,10 +24455,10 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, and what others will take by that.
+   Owns: how long batches of each signature took, the latest counting most, and how long others will take.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
+#define FOLD__GUESSED_NS 0.05 /* for a multiplication, until one was timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24495,8 +24494,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Tells what a batch will take, by the line through what others took for their rows. Its slope is not
-   negative, and no rows take no less than nothing. */
+/* Least-squares line through the timed batches, or proportional to rows if these vary too little or the batch
+   is far larger than they were. Slope and intercept stay non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24515,18 +24514,19 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 
 /* ==== section: plan execution ================================================================
    Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
-   backward, alone or shared out among threads.
+   backward. In inference, threads share all groups of samples. In training, as many groups run at a time as
+   there are threads, which then share the sums these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
-   are computed. */
+/* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
+   computed, but are not read before: the sink stands in. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds those of all nodes that the run looks at, and of those before them that they read. */
+/* Resolves the nodes that the run visits, and those before them that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24537,8 +24537,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Gives roots and kept values their places in the recording's data, for which the caller makes room. A value
-   that is computed again stays where it lay. */
+/* Gives roots and kept values their offsets in the recording's data, which the caller reserves. A value that
+   is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24551,9 +24551,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Places the values and gradients that cross between groups, and the contributions to them, in units of 16
-   floats from the region's start; returns the units. Leaves have their values already, and rows for gradients
-   with their group. Also places the contributions within groups, from each group's start. */
+/* Lays out the values and gradients that cross between groups, and the contributions to them, in units of 16
+   floats from the region's start; returns the units. Leaves have values already, and rows for gradients with
+   their group. Also lays out the contributions within groups, from each group's start. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24580,16 +24580,16 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* These two tell which groups are of samples: from the first to the one behind the last. */
+/* Groups from the first of these to before the second are of samples. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
-   groups of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
-   contributions, and behind those the gradients of its leaves. */
+/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and memory for as many
+   groups of samples as there are threads, which groups use in turn. A group's slabs are followed by its rows
+   of contributions, and these by the gradients of its leaves. */
 static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
@@ -24618,8 +24618,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask of the nodes that it reads and that lie before those that it looks at. Nothing in
-   this run makes them, and they get no gradient. */
+/* Clears what a run may ask about nodes that it reads and that come before those it visits: it makes none of
+   them, and they get no gradient. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24650,7 +24650,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Makes the plan of a run: what runs, analyses, groups, batches, and where buffers lie. Arrays may move. */
+/* Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24680,7 +24680,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products that give their inputs gradients in this run. */
+/* Packs, for backward, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24694,7 +24694,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Takes all memory that a planned run writes, before its first write. Arrays may move. */
+/* Reserves all memory that a planned run writes, before its first write. Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24743,8 +24743,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that get only some parts, before any part is written:
-   those on the boundary, which other groups write, or the others. */
+/* Clears the gradients of a group's values and leaves that get only some pieces, before any is written: those
+   on the boundary, which other groups write, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24766,7 +24766,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of lists on: they begin so far before their rows of slabs. */
+/* Begins a group, or its chunk from a row of lists on: lists then begin that many rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24826,7 +24826,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* it did nothing */
+        return; /* nothing ran */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -24846,8 +24846,8 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and writes down what it runs. A batch whose calls are not the same in each replay, or
-   are too many, is a step itself. */
+/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+   the batch itself becomes one command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
@@ -24886,13 +24886,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
-   to. It is the rows of a batch where one group runs alone. */
+/* Work for several threads: groups [first, last) one by one, the sums that these add to, or the rows of a
+   batch of a group that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* so much of the sums, or so many rows */
+    uint64_t work, threads; /* work: of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24905,8 +24905,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Hands a job to its threads. While it waits for them a job system may run other jobs of the host, so the
-   processor gets the host's settings back meanwhile. */
+/* Runs a job on its threads. While this thread waits for them, a job system may run other jobs of the host on
+   it, so the processor has the host's settings until they are done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24934,7 +24934,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs meanwhile. */
+/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs at that time,
+   so threads may share a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24953,7 +24954,6 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     }
 }
 
-/* Runs a group's batches backward, then completes the gradients of its leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24963,16 +24963,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Tells whether a group's rows of a use are summed when the group has run. They are for parameters, and for
-   shared nodes of the prefix when the group is one of samples. All others are summed when the node's gradient
-   is completed (fold__shared_total). */
+/* Whether a group's rows of a use are summed after the group has run: for parameters, and for shared nodes of
+   the prefix if the group is one of samples. Others are summed when the node's gradient is completed
+   (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
-/* Notes in a use how many rows it has in groups [first, last), and what they cost, which it returns: about as
-   much as so many multiplications. To find a row takes some, too. */
+/* Counts a use's rows in groups [first, last), and returns what they cost, in multiplications: finding a row
+   costs some, too. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24992,7 +24992,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Finds the same of all uses. fold__accumulate_groups shares the sums out by what is noted in each. */
+/* Returns what the sums of all uses cost. fold__accumulate_groups shares them out by what each notes. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -25001,8 +25001,8 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
-   end to end by what they cost, and the part begins and ends anywhere. */
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. Uses are laid end
+   to end by their cost, and the part may begin and end anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -25014,13 +25014,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the work of one kernel is whole in the part in which it begins */
+            continue; /* a sum by one kernel belongs to the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
+        if (to >= end || share.rows.to < (int)use->rows) /* of threads that share columns, the last writes */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25030,7 +25030,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, all its chunks, or forward and backward, one chunk. */
+/* Runs a group of samples forward, in all its chunks, or one chunk of it forward and backward. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
@@ -25052,7 +25052,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts what threads can share of the sums that were measured: see fold__share_of_use. */
+/* Counts the pieces that the measured sums can be cut into: see fold__share_of_use. */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
@@ -25065,7 +25065,6 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
     return pieces;
 }
 
-/* Sums what groups [first, last) add to parameters and shared nodes, among all threads. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__job job = { f, fold__sum_uses_job, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
@@ -25074,17 +25073,17 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Tells how many steps a phase has: its group's batches and, behind those of backward, the sums. */
+/* A phase has a step for each batch of its group and, backward, one for the sums after those. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Goes on to the next phase that has something to do, this one or one behind it. In order they are the
-   prefix, the suffix backward, each group of samples forward and backward, the suffix, and the prefix
-   backward. Gradients pass through the suffix before there are values, and through the prefix when all
-   samples have added theirs. */
+/* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass through the suffix before there are values, and through the prefix when all samples have added theirs.
+   */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25109,17 +25108,17 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, as many as threads take at once, from one on, and returns where it ends.
-   In inference all are shared out among the threads at once. In training as many run at a time as there are
-   threads, which then share out the sums that these groups add to. So every sum goes on in the order of
-   groups. A group that is left alone is shared out batch by batch. */
+/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference
+   threads share all of them. In training as many run at a time as there are threads, which then share the
+   sums that these add to, so that every sum continues in the order of groups. A lone group is shared batch by
+   batch. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__chunk_of(&run->group[first + nth])) /* its chunks have sums of their own */
+        if (fold__chunk_of(&run->group[first + nth])) /* each chunk is followed by its sums */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -25159,11 +25158,11 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. A batch finds nothing in scratch, which others have used since. */
+/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
-    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted before */
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted when captured */
     for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
@@ -25205,7 +25204,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
+        } else if (fold__goes_back(run)) { /* always, but this drops the code from builds for inference */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
