@@ -18689,9 +18689,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if an earlier run has left the value
-   stored (backward computes it again, as does any run after parameters have changed) or if it is a leaf
-   before the visited nodes. */
+/* Marks a value as needed and returns its node, or node 0, a dummy, if nothing has to run for it: because an
+   earlier run stored it (backward computes it again, and so does any run after parameters have changed), or
+   because it is a leaf before the visited nodes. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && !f->run->recompute)
@@ -18808,9 +18808,9 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: the calls that samples share since identical ones were merged. With all they depend on
-   (fold__mark_prefix), they are the prefix whatever runs, as the order of sums must not depend on that: rows
-   of the prefix come last. It runs before the samples and backward after them, and so ties none together. */
+/* Marks the prefix: calls that several samples share because identical ones were merged, and all they depend
+   on (fold__mark_prefix), whether it runs or not: rows of the prefix come last in sums, and their order must
+   not depend on what runs. It runs before the samples and backward after them, so it ties none together. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -18874,8 +18874,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* Which operand the nth edge of a call belongs to. After the fixed inputs, components share the rest equally.
-   */
+/* Which operand a call's nth edge belongs to. After the fixed inputs, components have equal numbers. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -19003,6 +19002,7 @@ static void fold__mark_calls(fold_ctx *f)
     run->plan.first_call = call;
 }
 
+/* Keeps a value readable after the run if this run computes it. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -19049,8 +19049,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: a call gives gradients as if it were one node: all its outputs get one if the body trains something
-   or an input that the body reads has a gradient. */
+/* Eager: all outputs of a call get gradients, as if it were one node, if the body trains something or an
+   input that the body reads has a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19119,8 +19119,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
 }
 
 /* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
-   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. The size of a piece, `piece_floats`,
-   divides all lengths and offsets so far; `pieces_written` is a mask of pieces. */
+   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. A piece has `piece_floats`, which divides
+   all lengths and offsets so far; `pieces_written` is a mask of pieces. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19728,9 +19728,9 @@ static int fold__analyse_signatures(fold_ctx *f)
    Owns: how a run's calls are cut into groups: one for the prefix, some of samples each, one for the suffix;
    and what passes between groups. The values of a group should fit into the cache, yet its batches should
    have rows enough for their weights; and threads share whole groups.
-   Uses: program analysis, reachability. Invariant: a cut lies where no later call shares a value with an
-   earlier one. `reach`, the last reader of each value, shows all such places in one pass over the calls and
-   operands. Groups are formed from calls, operands and sizes, never from floats. */
+   Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
+   with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
+   calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
 
 /* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
    prefix tie nothing together: the prefix sums their gradients. */
@@ -19879,10 +19879,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns how many groups to cut the samples into, which take `bytes`. A group fills the budget of bytes. It
-   may fill up to three for more rows a batch, and before a backward only until it has about twice the bytes
-   of the weight gradients that each group passes over. It gets more than that if weights would be read for
-   too few rows. A batch is expected to have a row for each unit, or for each element of a call's lists. */
+/* Returns how many groups to cut samples of so many bytes into. A group fills the budget of bytes. It may
+   fill up to three budgets for more rows a batch and, before a backward, for about twice the bytes of the
+   weight gradients that each group passes over; and even more if weights would be read for too few rows. A
+   batch is expected to have a row for each unit, or for each element of a call's lists. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -20124,8 +20124,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and in `producer` which makes each value.
-   */
+/* Lists the group's signatures in the order of their first calls, and which of them makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20172,7 +20171,7 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* What reading the operands of one signature in a group takes, with all that is looked up for each. */
+/* What reading the operands of one signature in a group needs, looked up once and not for each. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
     uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
@@ -20198,7 +20197,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* a branch would often be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
@@ -20384,15 +20383,14 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the batches of a group and their order. A signature that is a component of its own runs in a batch
-   for each level of its chain, which is the least possible, perhaps after a prologue. In larger components
-   the policy decides: whenever a batch is done it picks the signature of the highest priority, and runs all
-   of its calls that are ready. Time is in proportion to calls and operands, and for each signature that a
-   batch changes to the logarithm of their number.
+   for each level of its chain, the fewest possible, perhaps after a prologue. In larger components the policy
+   decides: whenever a batch is done it picks the signature of the highest priority, and runs all of its calls
+   that are ready. Time is in proportion to calls and operands, and for each signature that a batch changes to
+   the logarithm of their number.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
    a prologue's batch comes on top. */
 
-/* Ends a batch at `end` in the order of calls, and gives its calls the next rows of the signature's buffers.
-   */
+/* Ends a batch at `end` in the order of calls; its calls get the next rows of the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
@@ -20464,8 +20462,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* The share of a group's memory for transient buffers of a signature, or for rows that are reused together.
-   */
+/* A share of a group's memory: for transient buffers of a signature, or rows that are reused together. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
@@ -20612,8 +20609,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order, and notes for their outputs which is which.
-   */
+/* Gathers the group's calls of these signatures in record order, and numbers their outputs likewise. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20644,7 +20640,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* a branch would often be mispredicted */
+            /* no branch: it would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20861,7 +20857,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Producers come first, so each component finds all that it reads from others. */
+/* Components are in order: producers come first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -21349,8 +21345,8 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
 }
 
 /* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
-   values that are not in use at the same time share memory: not in training, as the lifetimes of gradients
-   and contributions are not known by ops. */
+   values that are not in use at the same time share memory. In training none do, as fold__live_transient
+   knows nothing of gradients and contributions. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21556,8 +21552,7 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 }
 
 /* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
-   are set one by one, here and below: copying a struct right after writing it stalls on its pending stores.
-   */
+   are set one by one, here and below: a copy of a struct that was just written stalls on its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21613,8 +21608,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats a call's row of an operand for each list element: for `count` elements of the batch from `row` on.
-   */
+/* Repeats a call's row of an operand for each of `count` list elements of the batch from `row` on. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21633,6 +21627,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
+/* Rows that no stride from a buffer reaches: of parameters, outside, or repeated by element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21781,6 +21776,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
+/* Calls an op that takes one row at a time: all that it reads and writes moves on by a row. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21821,8 +21817,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles, if these are all it does and take little memory, or its call.
-   */
+/* Runs an op and captures its maps and tiles, if they are all it does and need little memory, or its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21883,8 +21878,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows; the rows are all calls, or all list elements.
-   */
+/* Runs ops [first, last) tile by tile, or one op over all rows, which are either calls or list elements. */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -22055,6 +22049,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
+/* Makes the stages of a signature: kinds of buffers, then instructions, then bindings. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22259,7 +22254,7 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* How many floats an edge's contribution to one row of a list is from that to the next. */
+/* Floats between what an edge contributes to one row of a list and to the next. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
@@ -22376,7 +22371,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* no rows give zeros, for the maximum as well */
+    for (int row = 0; row < call->rows && !backward; row++) /* of no rows: zeros, for the maximum as well */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
@@ -22567,8 +22562,8 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is one product X^T
-   dY over all rows of a group (fold__accumulate_use), of which threads share the columns.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. The use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use), whose columns threads share.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
    the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
@@ -23037,6 +23032,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, share.columns, done);
 }
 
+/* Adds the sums of a shared node's uses to its gradient. */
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23578,7 +23574,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes the contributions to inputs that several ops of the program read, in trace order. With a
-   prologue, this is where those to inputs that close no cycle are complete. */
+   prologue, those to inputs that close no cycle are complete in its backward. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23677,8 +23673,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* The body runs op by op, on what the call was given. In training a batched call first assembles what its
    body contributes to an input, and what is contributed to an output. So if the body reads an input other
-   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does the same.
-   */
+   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does that. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23734,7 +23729,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
         sig = fold__grow(f, count + 1, edges) ? fold__request_sig(f, &one) : 0;
     if (sig && f->sigs[sig].n_out > 1)
         return fold__fail_node(f, FOLD_BAD_CELL,
-                               "%s: an eager context runs no op of several outputs on list elements",
+                               "%s: an eager context runs no op with several outputs on list elements; use a "
+                               "batched one",
                                fold__request_name(f, request->op));
     if (!sig)
         return fold__null;
@@ -23844,7 +23840,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     cell = fold__cell_after_body(f, id, cells);
     int fine = fold__finish_outputs(f, cell->name, out, n_out);
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
-        fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+        fine = fold__fail(f, FOLD_BAD_CELL,
+                          "cell '%s': traced with %d ops, but %d in this call; a body's ops must not vary",
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
     for (int output = 0; output < n_out && fine; output++)
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
@@ -24429,8 +24426,7 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps once others are gone.
-   */
+/* Keeps the plan just made if its structure was seen before and it fits, in place of others if need be. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24519,7 +24515,7 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
 /* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
-   computed, but are not read before: the sink stands in. */
+   computed, but are not read before: they get the sink. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
@@ -25082,8 +25078,7 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 
 /* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
    suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass through the suffix before there are values, and through the prefix when all samples have added theirs.
-   */
+   pass through the suffix before there are values, through the prefix when all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
