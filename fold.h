@@ -19271,8 +19271,8 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program: which of its values get a gradient and how that is assembled, which must
-   outlive their batch, and how many floats and how much scratch a call takes.
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient and how that is
+   assembled, which must outlive their batch, and how many floats and how much scratch a call needs.
    Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
    gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
 
@@ -19725,9 +19725,9 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: how a run's calls are cut into groups: one for the prefix, some of samples each, one for the suffix;
-   and what passes between groups. The values of a group should fit into the cache, yet its batches should
-   have rows enough for their weights; and threads share whole groups.
+   Owns: how a run's calls are cut into groups (fold__form_groups): one for the prefix, some of samples each,
+   one for the suffix; and what passes between them. The values of a group should fit into the cache, yet its
+   batches should have rows enough for their weights; and threads share whole groups.
    Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
    with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
    calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
@@ -20096,8 +20096,8 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the graph of a group's signatures: which feeds which inputs of which, the longest chain of calls in
-   each, and the components.
+   Owns: the graph of a group's signatures (fold__find_components): which feeds which inputs of which, the
+   longest chain of calls in each, and the components.
    Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
    proportion to calls and operands, then to pairs of signatures that feed each other. */
 
@@ -20382,11 +20382,12 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: scheduling: batches ===========================================================
-   Owns: the batches of a group and their order. A signature that is a component of its own runs in a batch
-   for each level of its chain, the fewest possible, perhaps after a prologue. In larger components the policy
-   decides: whenever a batch is done it picks the signature of the highest priority, and runs all of its calls
-   that are ready. Time is in proportion to calls and operands, and for each signature that a batch changes to
-   the logarithm of their number.
+   Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
+   signature that is one alone has a batch for each level of its chain, the fewest possible, perhaps after a
+   prologue. In larger ones the policy decides: after each batch it picks the signature of highest priority
+   and runs all of its calls that are ready; the agenda does so in the whole group. Time is in proportion to
+   calls and operands, and for each signature that a batch changes to the logarithm of their number. By depth,
+   calls are sorted, and those of one depth and signature are a batch.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
    a prologue's batch comes on top. */
 
@@ -20898,11 +20899,11 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== section: memory planner ================================================================
-   Owns: the memory of values, gradients and contributions within programs. A buffer that outlives a batch is
-   a slab in the group's region, with its rows in the order of batches, so that those of a batch are
-   contiguous. Others are transient and in a worker's scratch.
+   Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
+   outlives a batch is a slab in the group's region, with its rows in the order of batches, so that those of a
+   batch are contiguous. Others are transient and in a worker's scratch.
    Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
-   backward, are disjoint. Offsets come from a sweep over time (fold__offset_allocator), which never compares
+   backward, are disjoint. Offsets come from one sweep over time (fold__offset_allocator), which compares no
    buffers in pairs. */
 
 /* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
@@ -21514,10 +21515,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward, calls
-   ops on them, products over all rows and other ops tile by tile, and copies out what stays readable. How a
-   stage runs its ops, and where their operands are, is worked out once for all batches of a signature
-   (fold__plan_stages) and kept from run to run; a batch adds only where its rows begin.
+   Owns: how a batch runs, and forward (fold__forward_batch). It finds the rows of operands and results,
+   forward and backward, calls ops on them, products over all rows and other ops tile by tile, and copies out
+   what stays readable. How a stage runs its ops, and where their operands are, is worked out once for all
+   batches of a signature (fold__plan_stages) and kept from run to run; a batch adds only where its rows
+   begin.
    Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
    everything was reserved. */
 
@@ -23149,9 +23151,9 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse: each first
-   completes the gradients of its outputs, then runs its ops from last to first, each of which writes its
-   contributions to its operands, and last completes those to inputs that several ops read.
+   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse. Each
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
+   write their contributions to operands, and at last completes those to inputs that several ops read.
    Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
    value runs backward. */
 
@@ -23661,8 +23663,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients by
-   going over the recording backwards.
+   Owns: running each op when it is recorded (fold__eager_run), a row at a time, the bodies of cells op by op;
+   and the backward of each (fold__eager_backward_op), for which runs go over the recording in reverse.
    Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
    with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
    tile or stage. */
@@ -24193,8 +24195,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
-   structure comes for the second time, and evicts those that were not used for longest.
+   Owns: plans of earlier runs, in the bytes that the context has for them. A plan is kept when its structure
+   comes for the second time (fold__store_plan), in place of those that were not used for longest, and used
+   from then on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
    and comparing read the recording once each. */
 
@@ -24509,9 +24512,10 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
-   backward. In inference, threads share all groups of samples. In training, as many groups run at a time as
-   there are threads, which then share the sums these groups add to.
+   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
+   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, threads share all
+   groups of samples. In training, as many groups run at a time as there are threads, which then share the
+   sums these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
 /* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
