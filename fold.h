@@ -18723,7 +18723,7 @@ static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 }
 
 /* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
-   Copies made for its list's elements are needed only if there are any. */
+   Copies that its list's elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18924,7 +18924,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads, and in `reach` the call as a reader of it unless it is of the suffix. */
+/* Marks what a running call reads and, unless the call is of the suffix, notes it in `reach` as a reader. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -19441,8 +19441,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, gradients that weight gradients read, and values that are made and read within one span: a
-   tile of these is enough. */
+/* Marks outputs, values whose gradients the sums of weights read, and those made and read within one span: of
+   these a tile is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19515,7 +19515,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* kept, maybe, although nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* one may be kept though nothing passes it on */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -20355,7 +20355,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy, as the array moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20500,7 +20500,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* a copy, as the array moves */
+    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
@@ -20541,14 +20541,14 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* A signature's queue of ready calls, linked through `next`, and what has not run of it. */
+/* A signature's queue of ready calls, linked through `next`, and counts of what has not run. */
 typedef struct fold__ready {
     uint32_t first, last, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
     uint32_t highest;           /* the largest height among those */
     uint32_t heights;           /* where its counts by height begin */
     uint64_t depths;            /* the sum of the depths of pending calls */
-    int changed;                /* its priority may have */
+    int changed;                /* its priority may differ now */
 } fold__ready;
 /* Counts of calls with one signature and height. */
 typedef struct fold__height {
@@ -20565,7 +20565,7 @@ typedef struct fold__waiting {
 typedef struct fold__reads {
     uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls have their numbers among those gathered. */
+/* The work area of the greedy policies. Calls are numbered as they are gathered. */
 typedef struct fold__greedy {
     fold__waiting *waiting; /* each gathered call, and one that represents all others */
     fold__reads *reads;     /* each operand has one */
@@ -20888,7 +20888,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* a copy, as the array moves */
+    const fold__group of = run->group[group]; /* a copy: arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -20987,7 +20987,6 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                          by_rows && fold__has_clock(f) ? FOLD__SLAB : FOLD__PER_BATCH); /* slices cut lists */
 }
 
-/* Chooses the row size and the storage of all buffers of a signature. */
 static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, fold__buffer *buffer)
 {
@@ -21198,8 +21197,8 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes are in [0,
-   times). Returns the floats they take together. If backward runs, time goes from its end: much is in use
+/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes end before
+   `times`. Returns the floats they take together. If backward runs, time goes from its end: much is in use
    until then, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
@@ -21497,7 +21496,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy, as the array moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -22031,7 +22030,6 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         worker->instruction[op_index].end = end;
 }
 
-/* Points a worker to a stage of a signature. */
 static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
                               uint32_t stage)
 {
@@ -22764,7 +22762,6 @@ static void fold__place_sum(fold_ctx *f, fold__use *use)
     run->sum_floats = use->block_at + (rows * use->lines > use->block ? fold__round_up(use->size, 16) : 0);
 }
 
-/* Lists all uses of the run, in the order of their first rows, and lays out their sums. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22844,7 +22841,8 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* From a column on, the gradient of what a use's op makes or, of a value, what the op contributes to that. */
+/* From a column on, the gradient of what the op makes or, for a use of a value, the op's contribution to it.
+   */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -23000,7 +22998,6 @@ static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__u
                       floats);
 }
 
-/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__use_share share, size_t *done)
 {
@@ -23051,7 +23048,6 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     }
 }
 
-/* Adds the uses of each parameter in order, and their total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23322,8 +23318,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up what ops from one on contribute to an input or a value of the program, to which their refs have
-   this kind and index, in trace order. Returns whether there is anything. */
+/* Adds up, in trace order, what the ops from `op_index` on contribute to the input or value of the program
+   that refs of this kind and index read. Returns whether any does. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23457,8 +23453,8 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
    all that follows from those is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side: a
-   kernel call for many rows instead of one. */
+/* Values whose gradients are sums of contributions to the whole of each. They are added up side by side, many
+   rows in one kernel call. */
 typedef struct fold__sums {
     uint32_t n, width, edge[32]; /* the contribution of each that is next */
     float *to[32];
@@ -24343,7 +24339,6 @@ static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
     return at;
 }
 
-/* Gives the run the plan that is kept for its structure, if there is one. */
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24414,6 +24409,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
+/* The tables have 31 bits of each hash: where two agree in them, a plan is only kept a run early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24429,7 +24425,6 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and it fits, in place of others if need be. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24580,7 +24575,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Groups from the first of these to before the second are of samples. */
+/* Groups in [from, to) are of samples. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24694,7 +24689,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Reserves all memory that a planned run writes, before its first write. Arrays may move. */
+/* Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
