@@ -22841,8 +22841,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* From a column on, the gradient of what the op makes or, for a use of a value, the op's contribution to it.
-   */
+/* From a column on, the gradient of what the op makes or, for a value, what the op contributes to it. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
