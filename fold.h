@@ -18544,7 +18544,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model, with the context that traces its cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free and measure the
+   context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18596,26 +18597,27 @@ FOLD_API void fold_model_free(fold_model *m)
 }
 
 /* ==== section: reachability ==================================================================
-   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put
-   together from contributions.
-   Uses: signatures, storage, model. Invariant: batched and eager contexts both follow these rules: they
-   are the contract.
+   Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
+   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from what is
+   trained, fold__gradient_modes over the calls that run; each takes time in proportion to the operands.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since they
+   fix the bits of gradients:
 
-   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
-   some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
-   computes its contribution from zero. A single contribution is written in place, and so are several to
-   different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
-   order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order. Rows of the prefix (what samples share by merging) come last. A call whose list is empty adds no row
-   of what only elements of the list need. */
+   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
+     and all that any output depends on, whichever of them are used.
+   - Each consumer it reaches computes its contribution from zero. One contribution is written in place, and
+     so are several to disjoint pieces of a value, 64 at most. Otherwise each has rows of its own, and they
+     are added to zero in record order.
+   - The uses of shared operands and of parameters are summed one by one, each over its rows in record order,
+     with the rows of the prefix last.
+   - A call with an empty list adds no row for what only the list's elements need. */
 
-/* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
+/* Eager: identifies an op within the body of its cell; 0 for any other node. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
 }
 
-/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
 static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
@@ -18627,9 +18629,9 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
-   value again looks at what was recorded since the last run. Before that it looks only as far back as it
-   needs values that are not there. So it costs what is new, however long the recording is. */
+/* Extends what the run visits back to node `id`. A run that computes nothing again visits what was recorded
+   since the last run, and goes further back only for values that are missing. So its cost is that of the new
+   part, however long the recording is. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18639,9 +18641,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run, which is not
-   computed again except in backward and when parameters have changed since. Leaves that lie before what the
-   run looks at are not marked either. */
+/* Marks a value as needed and returns its node, or node 0, a dummy, if nothing has to run for it: because an
+   earlier run stored it (backward computes it again, and so does any run after parameters have changed), or
+   because it is a leaf before the visited nodes. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18657,7 +18659,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: tells which input of a call an op with this tag copies, or NONE. */
+/* Eager: which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18666,14 +18668,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose outputs begin with this view. */
+/* Eager: the signature of the call whose outputs begin with this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
-   its list elements too, which stand only if there are elements to read them. */
+/* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
+   Copies that its list's elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18696,8 +18698,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
-   the view that stands for its first output, when all that read the outputs are marked. */
+/* Eager: a reader of one output needs all outputs and inputs of the call, as if that were one node. Called
+   for the view of the first output, when all readers of the outputs are marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18711,7 +18713,7 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
+/* Eager: an op of a body on an empty list. A batched call leaves out what only such ops read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
@@ -18730,7 +18732,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the suffix: they only combine scalars. */
+/* Whether calls of a signature may be of the suffix: ops on scalars, whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18741,9 +18743,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call is of the suffix: it only combines scalars of samples, or of a long list, on the way to the
-   roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
-   together. Asked of calls that only the suffix reads. */
+/* The suffix only combines scalars of samples, or of a long list, on the way to the roots, such as a sum of
+   losses. Its gradients need no values, so that samples can go backward before all have gone forward: it ties
+   none together. Asked of calls that only the suffix reads. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18759,16 +18761,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: what identical calls of several samples became. With all it depends on, it is the same
-   whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
-   sum of a weight's gradient its rows come last. */
+/* Marks the prefix: calls that several samples share because identical ones were merged, and all they depend
+   on (fold__mark_prefix), whether it runs or not: rows of the prefix come last in sums, and their order must
+   not depend on what runs. It runs before the samples and backward after them, so it ties none together. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* it is there, or of samples that this run ties together */
+            continue; /* computed already; if it is needed again, it ties its samples together */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18781,8 +18783,8 @@ static int fold__prefix_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list. A
-   component is made of the rows of its edges: those of a whole list, or one. */
+/* The operands of a call by input: an edge for each fixed input, then the components of the list. The rows of
+   a component are those of its edges: all rows of a whole list, or one. */
 typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
@@ -18825,8 +18827,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* The operand of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
-   others. */
+/* Which operand a call's nth edge belongs to. After the fixed inputs, components have equal numbers. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18845,8 +18846,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
-   written may lie anywhere, in a context too. */
+/* What marking reads and writes, loaded before its loop: the states it writes are bytes, which may alias
+   anything, so the compiler would load all of this again after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18854,8 +18855,8 @@ typedef struct fold__marker {
     const uint32_t *sig, *first_edge, *edge_source;
     const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
-    uint8_t there;        /* kinds of values that are not computed again */
-    uint32_t first_plain; /* from here on, marking a value is no more than that */
+    uint8_t there;        /* the flag of values that are not computed again */
+    uint32_t first_plain; /* from this node on, fold__need_value would only set the marks */
     int backward;
 } fold__marker;
 FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
@@ -18876,7 +18877,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads, and notes it as the last reader outside the suffix where it is. */
+/* Marks what a running call reads and, unless the call is of the suffix, notes it in `reach` as a reader. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18897,7 +18898,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     for (; edge < end; edge++) {
         uint32_t from = marker->edge_source[edge];
         if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
-            marker->state[from] |= marks; /* as fold__need_value does */
+            marker->state[from] |= marks;
         else
             from = fold__need_value(f, from, marks);
         if (marker->reach[from] < reader)
@@ -18905,7 +18906,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks all outputs of a call of the prefix, and what it reads, even if it does not run. */
+/* Marks the outputs and operands of a call of the prefix, whether it runs or not: see fold__mark_merged. */
 static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
@@ -18914,7 +18915,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Marks a call as its outputs are marked; its last reader is the last of theirs. */
+/* A call is needed as its outputs are, and its last reader is the last of theirs. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18930,7 +18931,7 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     return marks;
 }
 
-/* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
+/* Marks what calls need, the last call first: so all readers of a call are marked before it is. */
 static void fold__mark_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18954,6 +18955,7 @@ static void fold__mark_calls(fold_ctx *f)
     run->plan.first_call = call;
 }
 
+/* Keeps a value readable after the run if this run computes it. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -18969,7 +18971,7 @@ static uint32_t fold__first_to_see(const fold_ctx *f)
     return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
 }
 
-/* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
+/* Eager calls have run when they were recorded; they belong to the run that comes next. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18977,7 +18979,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -18991,7 +18992,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but bear on no root */
+    /* kept nodes run too, but no root depends on them */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -19005,8 +19006,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
-   an input that the body reads has a gradient. */
+/* Eager: all outputs of a call get gradients, as if it were one node, if the body trains something or an
+   input that the body reads has a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19035,8 +19036,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
-   is trained or on a node whose gradient is kept. */
+/* A value gets a gradient if a root's gradient reaches it, and it depends on something that is trained or on
+   a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19074,11 +19075,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns how the gradient is put
-   together so far. `piece_floats` is the largest length that all contributions so far are multiples of,
-   `pieces_written` a
-   mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
-   too many. */
+/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
+   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. A piece has `piece_floats`, which divides
+   all lengths and offsets so far; `pieces_written` is a mask of pieces. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19113,7 +19112,7 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* Tells how a gradient that comes in pieces is put together, when all contributions are noted. */
+/* The mode once all contributions are noted: whether the pieces cover the value. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
@@ -19130,15 +19129,15 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The operands whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
+/* The operands whose edges carry contributions. Shared inputs, which are all fixed, have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns which operands read one with a gradient.
-   An edge that reads one row of a list is added up with others, which may read that row too. But each row of
-   an eager cell's copy of a whole list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads; returns a mask of the operands that read one
+   with a gradient. An edge to one row of a list makes the list's gradient a sum, since others may read that
+   row too. But each row of an eager cell's copy of a list is read by the copy of one element alone. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19170,8 +19169,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
     return operands;
 }
 
-/* Finds how the gradient of every value that needs one is put together, and which inputs of each signature
-   get a gradient in some call. */
+/* Finds how each gradient is assembled, and which inputs of each signature get one in some call. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19198,7 +19196,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
+/* Eager: an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19220,8 +19218,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
-   row contributes to a parameter once for every row, as the ops of a batched body do. */
+/* How many rows a call contributes through an edge. Eager: an op of a cell's body that takes lists row by row
+   contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19230,10 +19228,10 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: which values of the programs that run get a gradient, how that is put together, what must stay
-   until backward, and how much room it takes.
-   Uses: reachability, ops. Invariant: it depends only on the program and on which inputs get gradients, so
-   it is kept from run to run. */
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient and how that is
+   assembled, which must outlive their batch, and how many floats and how much scratch a call needs.
+   Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
+   gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19295,7 +19293,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Counts scratch floats of the product of an op, of at most so many rows of a batch. */
+/* Scratch is counted in floats, here and below, for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19307,7 +19305,6 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                 trains);
 }
 
-/* Counts scratch floats that an op takes beside its operands, in batches of at most so many rows. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                size_t rows)
 {
@@ -19328,7 +19325,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Counts bytes of scratch that a call of an op over whole lists takes beside that. */
+/* Counts the bytes that one call of an op over whole lists takes in addition. */
 static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19336,7 +19333,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, and to gradients */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
@@ -19360,7 +19357,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
+/* The largest scratch among the ops with parameters, or among those without. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19370,8 +19367,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
-   pointers that a batch takes: for one op, and for its inputs and outputs. */
+/* Counts the floats that a call, and an element of its list, add to what must outlive a batch; and the arrays
+   of row pointers that a batch takes, for its inputs, its outputs and one op at a time. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19390,8 +19387,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, neighbours together
-   when both are of calls or both of list elements. */
+/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, and neighbours run
+   together if both are of calls or both of list elements: they form a span. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19401,8 +19398,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
- * gradients that are read late. */
+/* Marks outputs, values whose gradients the sums of weights read, and those made and read within one span: of
+   these a tile is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19426,7 +19423,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks the values that lead to outputs by other ways than through the elements of a list. */
+/* A call with an empty list needs what its outputs depend on other than through list elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19442,7 +19439,7 @@ static void fold__mark_needed_if_empty(const fold__program *program, fold__value
     }
 }
 
-/* Tells whether only list elements need what an op makes. Calls with an empty list do without it. */
+/* Whether only list elements need what an op makes: calls with an empty list skip it. */
 static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
@@ -19452,7 +19449,7 @@ static int fold__for_elements(const fold__program *program, const fold__value_fa
     return !needed_if_empty;
 }
 
-/* Finds which inputs each value depends on and whether it gets a gradient. */
+/* Finds which inputs each value depends on, and which values get a gradient. */
 static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
                                  const fold__program *program, fold__value_facts *facts)
 {
@@ -19475,7 +19472,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* one may be kept though nothing passes it on */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19489,8 +19486,8 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
-   contributions that it makes to values and inputs. */
+/* Notes what backward reads for each op that has a gradient, which operands get one from it, and which pieces
+   of values and inputs it contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19521,8 +19518,6 @@ static uint32_t fold__n_facts_of(const fold__program *program)
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
 }
 
-/* Analyses a signature's program: what its values depend on, whether they get gradients, how those are put
-   together, and how much room all that takes. */
 static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__sig *sig = &f->sigs[run_sig->sig];
@@ -19535,7 +19530,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
-    for (int output = 0; output < program.n_out; output++) { /* these come from outside */
+    for (int output = 0; output < program.n_out; output++) { /* what the call's readers contribute */
         const uint32_t value = program.out[output].index;
         fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
@@ -19563,12 +19558,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
-   when signatures began anew. */
+/* All that is known of signatures is forgotten when parameters were added or frozen, or when signatures got
+   new numbers. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19596,7 +19591,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Adds a signature that this run had not met yet. Arrays may move. */
+/* Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19611,7 +19606,7 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Lists the calls that run for the roots, in record order, and their signatures. */
+/* Lists the calls that run, in record order, and their signatures. */
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19648,7 +19643,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds or makes the analysis of a program for the inputs that get gradients in this run. Arrays may move. */
+/* Finds an analysis made for the same inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19678,7 +19673,6 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
-/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
@@ -19688,14 +19682,15 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: which calls run together in a group, and what passes between groups. It puts the prefix first and
-   the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
-   out.
-   Uses: program analysis, reachability. Invariant: a cut lies where no later call shares a value with an
-   earlier one. It sees calls, operands and sizes, never floats. */
+   Owns: how a run's calls are cut into groups (fold__form_groups): one for the prefix, some of samples each,
+   one for the suffix; and what passes between them. The values of a group should fit into the cache, yet its
+   batches should have rows enough for their weights; and threads share whole groups.
+   Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
+   with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
+   calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
 
-/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
-   head tie nothing together. */
+/* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
+   prefix tie nothing together: the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19713,8 +19708,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
-   earlier ones. */
+/* Returns the end of the unit that begins with call `at`, the least that a group can have: no call after it
+   shares a value with one before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19761,7 +19756,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Tells about how many multiplications so many calls of a signature make, with so many elements of lists. */
+/* About how many multiplications these calls and list elements of a signature make. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19770,8 +19765,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* Tells how much work is worth handing to other threads, in multiplications. One thread takes some 20
-   microseconds for it, several times as long as waking a thread that has just worked. */
+/* How much work is worth handing to other threads, in multiplications: some 20 microseconds for one thread,
+   which is several times what it takes to wake a thread that has just worked. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19785,8 +19780,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Tells how many rows a batch should have on average. Each batch reads its weights, and those of more than a
-   few megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* How many rows a batch should have on average. Each batch reads its weights, and more than a few megabytes
+   come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19797,11 +19792,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
-/* Tells how many calls the prefix and the suffix have. */
+/* How many calls the prefix and the suffix have. */
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Puts the prefix's calls before those of samples, and the suffix's behind them. */
+/* Moves the prefix's calls before those of samples, and the suffix's after them, all in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19841,10 +19836,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Tells into how many groups samples are cut, which have so many bytes. A group has as many units as use up
-   the budget. It has up to three times that, to have more rows a batch and, before a backward, about
-   twice as many bytes as the gradients of weights that each group passes over. It has yet more where weights
-   would be read for too few rows. A batch has a row of each unit, about, or those of a call's lists. */
+/* Returns how many groups to cut samples of so many bytes into. A group fills the budget of bytes. It may
+   fill up to three budgets for more rows a batch and, before a backward, for about twice the bytes of the
+   weight gradients that each group passes over; and even more if weights would be read for too few rows. A
+   batch is expected to have a row for each unit, or for each element of a call's lists. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19861,7 +19856,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
         calls += run_sig->calls;
     }
-    const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
+    const size_t of_batch = (size_t)(units * rows / calls); /* its rows, in a single group */
     size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
@@ -19869,9 +19864,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
-   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted.
-   Threads get as many of a few groups each, unless there is one of little work. */
+/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several whose
+   recordings interleave. If all calls fit the budget, no more than two are counted. With fewer than four
+   groups a thread, all threads get the same number, unless there is one of too little work to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19884,7 +19879,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     if (threads > 1 && groups < 4 * threads && (groups > 1 || fold__worth_sharing(fold__all_work(f))))
         groups = fold__round_up(groups, threads);
     const int64_t share = (int64_t)(all / groups + 1);
-    int64_t left = share; /* bytes of it */
+    int64_t left = share; /* bytes until the next cut */
     uint32_t start = first_call;
     for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -19892,7 +19887,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearest to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer to a share */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19901,8 +19896,8 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return start == end_call || fold__add_group(f, start, end_call);
 }
 
-/* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
-   each lookup reaches at least as far as those before it. */
+/* A table sums the gradients of its lookups in record order, so they are tied together: each reaches at least
+   as far as those before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19920,10 +19915,10 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Tells whether a call of a group can run on some rows of its lists, whatever happens to the others. It works
-   row by row, on lists of one length, and reads no single row. It gives gradients to nothing but lists of the
-   group, and its own is not cleared or kept as a whole. Weights sum their rows chunk by chunk, so no other
-   call of the group has rows of the same sums. */
+/* Whether a call of a group can run on some rows of its lists, whatever happens to the others: it works row
+   by row, on lists of one length, and reads no single row. It passes gradients only to lists of the group,
+   and its own is neither cleared nor kept as a whole. Weights sum their rows chunk by chunk, so no earlier
+   call of the group may have rows in the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19946,7 +19941,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     return fits;
 }
 
-/* Finds whether a group, one sample, can take some rows of its long lists at a time, and how many: as fit the
+/* Decides whether a group of one sample takes its long lists in chunks. A chunk has as many rows as fit the
    budget of each thread. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
@@ -19965,7 +19960,6 @@ static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t th
     group->length = length;
 }
 
-/* Makes the prefix one group, then groups of samples, and the suffix one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19993,7 +19987,7 @@ static int fold__form_groups(fold_ctx *f)
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
-    if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
+    if (ends.suffix) { /* one group of samples: the suffix is an ordinary part of it */
         run->plan.has_suffix = 0;
         run->plan.groups = prefix;
         for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
@@ -20005,11 +19999,11 @@ static int fold__form_groups(fold_ctx *f)
     }
     if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->plan.calls); /* without calls where the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* without calls if the root is a leaf */
 }
 
-/* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
-   that others read. */
+/* Marks what crosses between groups: values out of the prefix or into the suffix, and the leaves of the
+   prefix that others read. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20027,8 +20021,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the prefix
-   go to the prefix. */
+/* Lists the leaves that get gradients, by the group that reads them, in record order. Leaves of the prefix
+   are the prefix's. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20044,7 +20038,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
-            run->leaf_group[id] = 0; /* the prefix's, or the root, which nobody reads */
+            run->leaf_group[id] = 0; /* the prefix's, or the root, which no call reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->plan.leaves++;
     }
@@ -20059,9 +20053,10 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the signatures of one group, which of them feed which input of which, and their components.
-   Uses: storage. Invariant: producers come before what they feed. It sees signatures and operands, never
-   sizes or floats. */
+   Owns: the graph of a group's signatures (fold__find_components): which feeds which inputs of which, the
+   longest chain of calls in each, and the components.
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
+   proportion to calls and operands, then to pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20086,7 +20081,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures as they come, and notes which of them makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which of them makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20133,19 +20128,19 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* The signature of a group whose operands are being looked at, and what that needs at hand. */
+/* What reading the operands of one signature in a group needs, looked up once and not for each. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
     uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *operands;       /* for each signature, the inputs of this one that it feeds */
-    fold__predecessor *predecessors; /* all that feed any, as found */
+    uint64_t *operands;       /* for each signature, a mask of the inputs that it feeds */
+    fold__predecessor *predecessors; /* the signatures that feed some input, as they are found */
 } fold__reader;
 
-/* Notes which signature makes an input's value, behind the other predecessors if it is a new one. Returns the
-   reader's own longest chain up to the value. */
+/* Notes which signature makes an operand's value, among the predecessors if it is a new one. Returns the
+   longest chain of the reader's own calls up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_predecessors)
 {
@@ -20159,11 +20154,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature, and for each of its calls the longest chain of its
-   own calls that ends there. `operands` is all zero, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
+   signature's calls that ends there. `operands` must be all zero, and is again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20213,7 +20208,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds strongly connected components, producers first (Tarjan 1972). `index` has 5 numbers a signature. */
+/* Finds strongly connected components, producers first (Tarjan 1972), without recursion. `index` has room for
+   5 numbers a signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
@@ -20234,7 +20230,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* again after its return, which lowers `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is looked at again for `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20261,7 +20257,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
     }
 }
 
-/* Notes which inputs of a signature come from its own component, and whether it feeds itself. */
+/* Notes which inputs of a signature close a cycle: those that its own component feeds. */
 static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
     for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
@@ -20272,7 +20268,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
+/* Numbers the group's signatures by component, producers first. `place` has room for two numbers each. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20303,7 +20299,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
             run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        while (place[sig] != sig) { /* each exchange puts one where it belongs */
+        while (place[sig] != sig) { /* each swap puts one where it belongs */
             const uint32_t to = place[sig];
             const fold__group_sig moved = sigs[to];
             sigs[to] = sigs[sig];
@@ -20313,11 +20309,10 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
         }
 }
 
-/* Makes the graph of the group's signatures and finds its components and which inputs close a cycle. */
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20344,12 +20339,16 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: scheduling: batches ===========================================================
-   Owns: the order of execution within a group. A signature that feeds only itself runs in a batch for each
-   level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
-   chooses.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, behind all that it reads. */
+   Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
+   signature that is one alone has a batch for each level of its chain, the fewest possible, perhaps after a
+   prologue. In larger ones the policy decides: after each batch it picks the signature of highest priority
+   and runs all of its calls that are ready; the agenda does so in the whole group. Time is in proportion to
+   calls and operands, and for each signature that a batch changes to the logarithm of their number. By depth,
+   calls are sorted, and those of one depth and signature are a batch.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
+   a prologue's batch comes on top. */
 
-/* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
+/* Ends a batch at `end` in the order of calls; its calls get the next rows of the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
@@ -20357,13 +20356,13 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
-    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row,
+    uint32_t *const call_row = run->call_row, *const first_elem_row = run->first_elem_row,
                     elems = group_sig->max_elems;
     batch->count = count;
     batch->first_call_row = rows;
     batch->first_elem = elems;
     for (uint32_t call = 0; call < count; call++) {
-        operand[calls[call]] = rows + call;
+        call_row[calls[call]] = rows + call;
         first_elem_row[calls[call]] = elems;
         if (group_sig->has_elements)
             elems += chunk ? chunk : f->length[calls[call]];
@@ -20373,7 +20372,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of the last calls in the order. Arrays may move. */
+/* Makes a batch of the calls from `first` on in the order of calls. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20387,14 +20386,15 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Tells whether an op runs in the prologue: it depends on no input that closes the cycle. */
+/* An op runs in the prologue if it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Tells how many leading segments of a product can run in the prologue although the product itself cannot. */
+/* Counts the leading segments of a product that can run in the prologue although the product cannot: its sums
+   begin with them. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -20420,11 +20420,11 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* What transient buffers of a signature take, or rows that are used again together. */
+/* A share of a group's memory: for transient buffers of a signature, or rows that are reused together. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
-   group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
+/* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
+   group's memory, but has rows enough for products, as a prologue runs for one block at a time. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20436,8 +20436,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* Decides whether a prologue pays. A signature that feeds itself in small batches first runs the products
-   that do not depend on the recursion, for many calls at once. Larger batches would gain nothing by it. */
+/* A prologue runs those products of a cell that do not depend on the recursion for many calls at once. It
+   pays if the signature feeds itself in small batches; larger ones would gain nothing. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20451,20 +20451,20 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
                                    fold__leading_segments(f, group_sig, &program, &program.op[i]));
 }
 
-/* Makes the batches of a signature that is a component of its own: one per level of its chain. If a prologue
-   pays, one stands before the first level of each block, with the block's calls. */
+/* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
+   batch of that for all of the block's calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* which moves */
+    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
     fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
-    fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
+    fold__batch *const level = to + prologues; /* by chain, from 1 on; finished ones move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
@@ -20498,40 +20498,39 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
-   not run. */
+/* A signature's queue of ready calls, linked through `next`, and counts of what has not run. */
 typedef struct fold__ready {
     uint32_t first, last, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height that those have */
-    uint32_t heights;           /* their counts by height begin there */
-    uint64_t depths;            /* the sum of the depths of those */
-    int changed;                /* since signatures were compared */
+    uint32_t highest;           /* the largest height among those */
+    uint32_t heights;           /* where its counts by height begin */
+    uint64_t depths;            /* the sum of the depths of pending calls */
+    int changed;                /* its priority may differ now */
 } fold__ready;
-/* Counts calls of one signature and height. */
+/* Counts of calls with one signature and height. */
 typedef struct fold__height {
     uint32_t ready, pending;
 } fold__height;
-/* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
+/* What policies need of a gathered call, all in one place, as calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t height;       /* the longest way through readers from it on; then its count's place */
+    uint32_t height;       /* calls on the longest way through its readers; then where its count is */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
-    uint32_t reader;       /* the first of those that read it, or NONE */
+    uint32_t reader;       /* the first of its readers in `reads`, or NONE */
 } fold__waiting;
 typedef struct fold__reads {
-    uint32_t reader, next; /* a call, and who else reads the same one, or NONE */
+    uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls go by their index among those gathered. */
+/* The work area of the greedy policies. Calls are numbered as they are gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one more, which stands for all others */
+    fold__waiting *waiting; /* each gathered call, and one that represents all others */
     fold__reads *reads;     /* each operand has one */
     uint32_t *depth;        /* each call's, for the agenda */
     fold__ready *queue;     /* each signature has one */
     fold__height *heights; /* by signature and height */
-    uint32_t *changed;     /* signatures to compare anew */
-    /* a tree over the signatures' priorities, from 1 on: the larger of both below */
+    uint32_t *changed;     /* signatures whose priority may have changed */
+    /* the tournament of priorities: a node, from 1 on, has the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20556,7 +20555,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Points to the work area, which moves in a caller's block when the array of batches grows. */
+/* Called again whenever arrays may have moved: those of a caller's block do when the batches grow. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20568,7 +20567,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order; notes each one's index for its outputs. */
+/* Gathers the group's calls of these signatures in record order, and numbers their outputs likewise. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20586,8 +20585,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
-   readers of a call come after it. */
+/* Finds each gathered call's readers, its height, and how many of its operands are gathered calls. As readers
+   come later, one pass from the end does. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20599,7 +20598,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* as likely as not: no branch */
+            /* no branch: it would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20615,9 +20614,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept by signature and height, in room that is in proportion to calls. If many signatures are in
-   high components, heights are counted in steps of more than one. */
-enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
+/* Counts are kept by signature and height, in memory in proportion to calls. If many signatures are in deep
+   components, heights are counted in steps of more than one. */
+enum { FOLD__HEIGHTS = 4 }; /* how many counts there may be for each call, besides two for each signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20630,7 +20629,7 @@ static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
     return at;
 }
 
-/* Counts operands, readers and heights of the gathered calls, and queues those that are ready. */
+/* Lays the work area out, counts all that the policies go by, and queues the calls that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -20679,17 +20678,16 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Tells how good it is to run a signature next: the larger the better, and of equally good ones the first has
-   the largest. The agenda wants pending calls of the least depth on average. The ratio is the share of
-   pending calls that are ready, times that share of the highest, times their height, as most waits for those.
-   0: none is ready. */
+/* Priority of running a signature next; ties go to the first, and 0 means that nothing is ready. Agenda:
+   least mean depth of the pending calls. Ratio: the share of pending calls that are ready, times that share
+   among the calls of greatest height, times their height, because most of the rest waits for those. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float priority;
-    uint32_t bits; /* floats that are not negative have bits in the order of the floats */
+    uint32_t bits; /* those of non-negative floats sort as the floats do */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20701,7 +20699,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature to run next. Only those that changed are compared, one by one if few. */
+/* Returns the signature of highest priority. Only those that changed are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20725,7 +20723,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Puts all ready calls of a signature in order. */
+/* Takes all ready calls of a signature, and queues those that become ready by that. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20750,7 +20748,6 @@ static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     }
 }
 
-/* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__greedy greedy;
@@ -20770,7 +20767,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Within a depth calls run by signature, as they come. */
 static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
 {
     const fold__run *run = (const fold__run *)by;
@@ -20819,7 +20815,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
+/* Components are in order: producers come first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20830,7 +20826,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch: a chunk of its list has rows enough. */
+/* Each call is a batch: a chunk of its list has rows enough. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20842,7 +20838,6 @@ static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
     return 1;
 }
 
-/* Schedules one group: its signatures, its batches and the order of its calls. */
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20850,7 +20845,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* which moves */
+    const fold__group of = run->group[group]; /* a copy: arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -20861,15 +20856,16 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== section: memory planner ================================================================
-   Owns: where the values, gradients and contributions of programs lie. A buffer that outlives a batch is a
-   slab in the group's region, its rows in the order in which they are made; others are transient and lie
-   in scratch.
-   Uses: scheduling. Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes
-   and times, never floats. */
+   Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
+   outlives a batch is a slab in the group's region, with its rows in the order of batches, so that those of a
+   batch are contiguous. Others are transient and in a worker's scratch.
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
+   backward, are disjoint. Offsets come from one sweep over time (fold__offset_allocator), which compares no
+   buffers in pairs. */
 
-/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
-   of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
-   element follow. */
+/* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
+   to operands, and gradients of outputs from outside. With a list, contributions of list elements follow, for
+   operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20895,7 +20891,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* How many rows a tile of a program has: so few that its values stay in the first level of the cache. */
+/* A tile has so few rows that its values stay in the first-level cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20912,8 +20908,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->storage = (uint8_t)storage;
 }
 
-/* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
-   share the operand each makes a row first, and their sum is the contribution. */
+/* Chooses the buffer for what an op contributes to the gradient of an operand. If list elements share the
+   operand, each makes a row first, and their sum is the contribution. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, const fold__body_op *op, uint32_t operand,
                                  fold__buffer *buffer)
@@ -20948,7 +20944,6 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                          by_rows && fold__has_clock(f) ? FOLD__SLAB : FOLD__PER_BATCH); /* slices cut lists */
 }
 
-/* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
 static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, fold__buffer *buffer)
 {
@@ -20984,8 +20979,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* The time of a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
-   gradients are made at 2n. */
+/* The time within a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+   gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -20999,7 +20994,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Lengthens the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
+/* Extends the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->storage != FOLD__SLAB)
@@ -21010,7 +21005,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what it does between its first and last batch. */
+/* Extends the lifetimes of a signature's slabs by what its own batches do. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -21041,7 +21036,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes when the outputs of signatures are read: by any batch of those they feed. */
+/* Notes the last batches to read the outputs of each signature, forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21061,7 +21056,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what the group's batches read of it. */
+/* Extends the lifetimes of a signature's outputs by what batches that it feeds read. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -21091,17 +21086,14 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
-   number. The last gap has no end. */
+   enough, and gives it back after its last use. The last gap has no end. */
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* in order of offset; no two touch */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
-                                          then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
+    uint32_t *enter, *leave;           /* for each time, the first buffer whose use begins or ends then, */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of that time, or NONE */
 } fold__offset_allocator;
 
-/* Counts the bytes of memory that placing takes for so many buffers and times. */
 static size_t fold__offset_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
@@ -21141,7 +21133,7 @@ static void fold__take_gap(fold__offset_allocator *offsets, fold__buffer *buffer
 
 static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *buffer)
 {
-    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap behind the buffer */
+    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap after the buffer */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (offsets->gap[middle].offset < buffer->offset)
@@ -21150,7 +21142,7 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
             high = middle;
     }
     fold__gap *gap = offsets->gap + low;
-    if (buffer->offset + buffer->floats != gap->offset) { /* no gap begins there: an empty one does */
+    if (buffer->offset + buffer->floats != gap->offset) { /* it does not touch the buffer: make one */
         memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
@@ -21162,9 +21154,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Gives offsets to the slabs among the buffers, or to the transient ones, whose lifetimes lie in 0 to times -
-   1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
-   then, and lies without gaps if it is placed first. */
+/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes end before
+   `times`. Returns the floats they take together. If backward runs, time goes from its end: much is in use
+   until then, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21193,7 +21185,6 @@ static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint3
     return floats;
 }
 
-/* Returns the block in which the rows of a batch lie. */
 static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
 {
     const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
@@ -21201,9 +21192,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. Looks from the end for what uses each block last, until that is found for
-   all. Returns whether some block begins when another is not in use any more. Behind the blocks come those of
-   elements. */
+   reads a value of their calls. The second pass goes from the end until the last use of each is found.
+   Returns whether some block begins after the last use of another. The blocks of elements follow those of
+   calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21223,7 +21214,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* where it lies until it is placed */
+        own->size = batch->first_call_row; /* where it is until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21248,8 +21239,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Lets calls of a group have rows again that held what nobody reads any more: places blocks as buffers of as
-   many floats as they have rows. Roots, and what other groups read, were copied from there. */
+/* Places blocks as buffers of as many floats as they have rows, so that calls reuse the rows of values that
+   are not read any more. Roots, and what other groups read, have been copied from there. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21279,9 +21270,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Tells when the transient values of a program are in use, by numbers of ops. A value that lasts for a batch
-   is in use from the first op of the span that makes it to the last of the span that reads it last. For a
-   tile of rows runs through a whole span before the next does. */
+/* Finds when the transient values of a program are in use, in numbers of ops. One that lasts for a batch is
+   in use from the first op of the span that makes it to the last op of the span that reads it last, because a
+   tile of rows runs through a whole span before the next tile does. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21310,15 +21301,15 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their offsets in scratch, one behind the other. If that is more than a tile takes,
-   values that are not in use at the same time share one. In training they do not, as backward computes them
-   again. */
+/* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
+   values that are not in use at the same time share memory. In training none do, as fold__live_transient
+   knows nothing of gradients and contributions. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* a batch's: no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21338,10 +21329,10 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
-   cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
-   few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
-   chunks, whose rows are those of lists. */
+/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers
+   stay in the cache and take no more than a share of a group's memory. A part has as many rows as that
+   allows, but not so few that weights are read too often. Calls with lists differ in size and stay together,
+   except in chunks, whose rows are those of lists. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21359,8 +21350,8 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, what ops take, instructions, row pointers); returns its
-   floats. */
+/* Lays out a signature's scratch: transient buffers, floats of the op that runs, then pointers to rows.
+   Returns the floats of all. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21381,8 +21372,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Notes between which batches the signatures of a group have theirs, how large these are, and which blocks
-   of rows there are. Returns how many, or 0 if each signature has but one. */
+/* Finds the first and last batch of each signature of a group, its largest, and the blocks of its rows.
+   Returns the number of blocks, or 0 if each signature has but one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21413,8 +21404,7 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
 
-/* Numbers the buffers of a group and reserves them, and the memory that placing them takes, or so many
-   blocks of rows. */
+/* Reserves the group's buffers, and the memory that placing them, or the blocks of rows, takes. */
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21435,7 +21425,6 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
     return 1;
 }
 
-/* Finds how large a signature's buffers are, when its slabs are in use, and where the others lie. */
 static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const fold__times *times)
 {
     fold__run *run = f->run;
@@ -21461,11 +21450,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
 
-/* Plans one scheduled group: its buffers, their lifetimes and offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -21476,16 +21464,19 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    const uint32_t buffers = run->plan.buffers - first_buffer; /* leaves have none */
+    const uint32_t buffers = run->plan.buffers - first_buffer; /* none if the root is a leaf */
     run->group[which].floats =
         buffers ? fold__assign_offset(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward,
-   calls ops, and copies out what stays readable.
-   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: it allocates nothing:
+   Owns: how a batch runs, and forward (fold__forward_batch). It finds the rows of operands and results,
+   forward and backward, calls ops on them, products over all rows and other ops tile by tile, and copies out
+   what stays readable. How a stage runs its ops, and where their operands are, is worked out once for all
+   batches of a signature (fold__plan_stages) and kept from run to run; a batch adds only where its rows
+   begin.
+   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
    everything was reserved. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21505,7 +21496,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Turns pointers to rows into a base and a stride where rows are evenly spaced: kernels then run once. */
+/* Turns pointers to evenly spaced rows into a base and a stride: kernels then run once. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21518,9 +21509,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. This
-   and what follows write rows where they are used, member by member: a copy of a struct that was just written
-   would wait for its stores. */
+/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
+   are set one by one, here and below: a copy of a struct that was just written stalls on its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21576,7 +21566,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
+/* Repeats a call's row of an operand for each of `count` list elements of the batch from `row` on. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21595,6 +21585,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
+/* Rows that no stride from a buffer reaches: of parameters, outside, or repeated by element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21661,7 +21652,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Gathers the data of each row: what was recorded with a call, or the key of a random draw. */
+/* Finds the data of each row: what was recorded with its call, or the key of its random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21720,7 +21711,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->maps = NULL;
 }
 
-/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+/* Prepares the call of an op for `count` rows of the tile. If it takes lists, it gets all their elements. */
 static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21743,6 +21734,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
+/* Calls an op that takes one row at a time: all that it reads and writes moves on by a row. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21783,7 +21775,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
+/* Runs an op and captures its maps and tiles, if they are all it does and need little memory, or its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21809,7 +21801,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op over `count` rows of the tile. */
+/* Map 0 is the op's own; 1 and 2 are those of its operands' gradients. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21844,7 +21836,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows, which are either calls or list elements. */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -21859,8 +21851,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
-   on the recursion, and leading segments of products; the batches behind it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, and leading segments of products; the batches after it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21888,8 +21880,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
-   elements are summed into it first. */
+/* Binds the contribution to an operand: to rows of its own if it has any, else in place. What list elements
+   contribute is summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21905,7 +21897,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Finds where an op's operands and results lie, and what backward reads and writes. */
+/* Binds an op's operands and results, and what its backward reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21939,7 +21931,8 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have as many values as its result. */
+/* Finds the maps of an element-wise op whose operands are as large as its result: batches run these directly,
+   without a call of the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
     const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
@@ -21947,7 +21940,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* no rows: it says its maps alone */
+    instruction->run(&worker->prepared.call); /* without rows it only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -21955,7 +21948,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
             continue;
         instruction->map[which] =
             (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
-        for (int i = 0; i < 4; i++) { /* what is not used must only be there */
+        for (int i = 0; i < 4; i++) { /* unused ones need only be valid */
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
             instruction->bindings[which][i] = name == 'y'   ? out
                                               : name == 'g' ? out + (uint32_t)worker->program.n_values
@@ -21994,7 +21987,6 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         worker->instruction[op_index].end = end;
 }
 
-/* Lets a worker run a stage of a signature. */
 static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
                               uint32_t stage)
 {
@@ -22005,7 +21997,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* where buffers lie is decided later */
+    worker->buffer = kinds; /* without offsets, which come with the batch */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22014,6 +22006,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
+/* Makes the stages of a signature: kinds of buffers, then instructions, then bindings. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22045,7 +22038,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
+/* Finds the stages of signatures in groups among those of earlier runs, or makes them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22067,8 +22060,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
-   row by row. Else they are calls. */
+/* Whether a batch is cut between list elements, within a list too: in slices, if its ops take lists row by
+   row. Otherwise it is cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22084,7 +22077,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* Returns the first call of a batch whose elements do not begin before this one. */
+/* Returns the first call of a batch whose elements begin at this one or later. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -22098,7 +22091,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
+/* Cuts a batch down to some of its rows. Its calls are contiguous, and so are their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22128,7 +22121,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Takes a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
+/* Enters a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22152,8 +22145,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
-   value beside lists its one row. */
+/* How many rows of a call's list are in the part of a batch that runs, and the first of them; 1 for a value
+   that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22161,8 +22154,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Tells whether a component of all the batch's calls is whole lists that lie one behind the other, as those
-   of one signature do. Then pointers to rows are not needed. */
+/* Whether a component of the batch's calls is whole lists that follow each other in memory, as those of one
+   signature do: then rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22171,7 +22164,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* with no edges there is none to look at */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22192,15 +22185,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
-   group writes them, in the part of the region that lasts for the whole run. */
+/* Where the contributions to a value are: in its group's memory or, if it crosses between groups, in the part
+   of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns the worker's row that nobody reads, for a call that must write one. */
+/* A row that is written and never read. Each worker has its own, as threads would race for one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22218,17 +22211,17 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
+/* Floats between what an edge contributes to one row of a list and to the next. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->run->grad[source])
-        return 0; /* all to the row that nobody reads */
+        return 0; /* all to the sink */
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
-   group that runs backward, those that get the contributions to it. */
+/* The rows of a fixed input of the batch's calls, one edge each: those that are read or, if a group is given,
+   which runs backward, those that its contributions go to. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22243,7 +22236,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
+/* The same of a component of lists: a call's rows may come from whole lists and from single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22268,7 +22261,6 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int o
     }
 }
 
-/* Finds the rows of an input of the batch's calls. */
 static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, const fold__group *back,
                              fold_rows *to)
 {
@@ -22305,8 +22297,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
-/* Makes a batch, or part of one, ready to run: its calls, its scratch, and the rows of the inputs in
-   `read`. */
+/* Makes a batch, or part of one, ready to run; `read` is a mask of the inputs whose rows it needs. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22317,8 +22308,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
-   (fold__alloc_segments). */
+/* Runs an op that reduces any number of rows: for each row of its result over those that an index assigns to
+   it (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22337,13 +22328,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* an empty list gives zeros, its largest too */
+    for (int row = 0; row < call->rows && !backward; row++) /* of no rows: zeros, for the maximum as well */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
+/* Runs one call. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22398,8 +22389,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
-   reads, move to their places. */
+/* Notes where a batch's calls have one of their outputs, after copying those that stay readable or that
+   another group reads to their own memory. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22409,7 +22400,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(worker, fold__buffer_value(value), &rows);
-    const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
+    const ptrdiff_t stride = rows.stride; /* rows of a buffer need no pointers */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
@@ -22424,12 +22415,11 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* one thread notes it, which has the first rows */
+        if (first == begin) /* threads share a list: the one with its first rows writes this */
             f->value[id] = to;
     }
 }
 
-/* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
     fold__begin_batch(f, worker, UINT64_MAX);
@@ -22444,7 +22434,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in as many parts as its scratch was made for (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch is for fewer rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22471,8 +22461,8 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
-/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
-   rows of a list that was looked up have no address in common. */
+/* The address of a value that is stored: an input, a parameter, or what was computed and kept. The rows of a
+   looked-up list have none in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -22503,7 +22493,7 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
+    const fold__kernels *kernels = f->model->kernels; /* shifting by 0 makes -0 +0, as adding to zeros does */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22515,7 +22505,7 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block behind it is summed
+/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block after it is summed
    at `block`, which may be its first row, and added when it is full or ends with the last row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
@@ -22529,10 +22519,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
-   Uses: forward execution, model. Invariant: each use sums its rows in record order. Uses are added to a
-   total in the order of their first rows, and a total to its gradient once, whatever the groups and
-   threads. */
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. The use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use), whose columns threads share.
+   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
+   the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
+   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22556,8 +22547,8 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
-   list is in the order of their first recorded rows. */
+/* Lists a use of a trained parameter, or of a shared node that gets a gradient, in the order of their first
+   recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22629,7 +22620,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
+/* Gives a parameter's first use its total: the gradient itself if it is clear. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22641,8 +22632,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
+/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. It is [1]
+   for an operand that calls share, whose sum is not cut into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22686,7 +22677,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
+/* Whether an earlier use of its parameter overlaps the floats of a use. */
 static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
     for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
@@ -22697,8 +22688,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Finds how many lines of a use make a block, more of a large sum, and places for the sum and, if there is a
-   second block, for blocks. The kernel of a convolution takes rows instead. That of a weight that is not
+/* Chooses how many lines of a use make a block, more of a large sum, and lays out the sum and, for a second
+   block, the blocks. A convolution's kernel takes rows instead of lines. The kernel of a weight that is not
    transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
@@ -22728,7 +22719,6 @@ static void fold__place_sum(fold_ctx *f, fold__use *use)
     run->sum_floats = use->block_at + (rows * use->lines > use->block ? fold__round_up(use->size, 16) : 0);
 }
 
-/* Lists all uses of the run, in the order of their first rows, and lays out their sums. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22763,14 +22753,13 @@ static float *fold__use_total(const fold_ctx *f, const fold__use *use)
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
-/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where some columns of the next lines of a use are added, and counts them. A full block is added to
-   the sum when the next begins; the first is the sum. */
+/* Returns where to add the next lines of a use, or some columns of them, and counts them. The first block is
+   the sum itself; each other is added to it when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22792,16 +22781,16 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
+    if (use->next > use->block) /* add the last block; with one alone, adding zeros would make -0 +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
                       sum, (uint32_t)use->size);
 }
 
-/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
-   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
-   each. A product reads no parameter as its rows: it reads a copy. */
+/* The rows that a use sums. They are in `buffer`; if that is NULL, at the edges of `input`; if both are NULL,
+   in the gradient of an output, which its readers made. The sum begins `offset` floats into each. A product
+   reads no parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22809,7 +22798,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
+/* From a column on, the gradient of what the op makes or, for a value, what the op contributes to it. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22838,8 +22827,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
-   a gradient and the op. */
+/* Lists some rows of a source in record order: those of a signature's calls in a group that get a gradient
+   and need the op. Whatever the batches were, sums have the same order. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22856,7 +22845,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one of each call: most are */
+    const int quick = of_each && !is_list; /* one row of each call, as most uses have */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22895,7 +22884,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, of which some lines are done, block by block. dy begins at the first of the
+/* Adds rows to the sum of a use after the `done` lines before, block by block. dy begins at the first of the
    columns. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22931,8 +22920,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
-   is rows where there are more of those. */
+/* A share of a use's work, from `from` to `to`: columns, in whole vectors, so that each sum stays in one
+   thread and in order. In slices of time it is rows if there are more of those. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -22954,7 +22943,6 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     return share;
 }
 
-/* Adds rows that a call contributes to a value that calls share. */
 static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
                                 const fold__group *group, uint32_t rows, size_t *done)
 {
@@ -22966,7 +22954,6 @@ static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__u
                       floats);
 }
 
-/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__use_share share, size_t *done)
 {
@@ -23000,10 +22987,11 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, share.columns, done);
 }
 
+/* Adds the sums of a shared node's uses to its gradient. */
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not cut into columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -23016,7 +23004,6 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     }
 }
 
-/* Adds the uses of each parameter in order, and their total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23061,8 +23048,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
-   a row that nothing touched is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless another lookup of the row has. The gradient
+   of a row that was not touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23088,13 +23075,13 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
-   tells. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if there is none: the caller sets the
+   error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* totals too that gradients serve as now: what a context needs must not depend on that */
+    /* also totals that gradients replace in this run: what a context needs must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23116,13 +23103,15 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs, over the same batches backwards.
-   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made
-   its value runs backward. */
+   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse. Each
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
+   write their contributions to operands, and at last completes those to inputs that several ops read.
+   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
+   value runs backward. */
 
-/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
-   behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
-   summed value form a list in record order. */
+/* Lays out the contributions of a call that are not written in place, in units of 16 floats. They begin at
+   *at, or after those of the call's group if `at` is NULL; if the value crosses between groups, at
+   *at_linked. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23173,7 +23162,7 @@ static size_t fold__widest(const fold_ctx *f)
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
+    if (first && size == width) { /* shifting by 0 makes -0 +0, as adding to zeros does */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23182,8 +23171,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
-   the same place in all rows of a list, or few. */
+/* Adds the contribution of an edge to some rows of a value's gradient. It covers all, one range, the same
+   range in all rows of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23202,7 +23191,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* zeros where a row was taken before */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first, then zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23217,7 +23206,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds up the contributions to some rows of a value; by blocks those to the whole of what is no list. */
+/* Adds up the contributions to some rows of a value; by blocks, if they cover a value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23261,7 +23250,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* kept gradients stay where the root's does not reach */
+        return; /* a kept gradient stays as it is if the root's does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23285,8 +23274,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up what ops from one on contribute to an input or a value of the program, in trace order. Their
-   operands tell which by `kind` and `index`. Returns whether there is anything. */
+/* Adds up, in trace order, what the ops from `op_index` on contribute to the input or value of the program
+   that refs of this kind and index read. Returns whether any does. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23309,8 +23298,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up the contributions of
-   its readers in trace order, then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: the contributions of its
+   readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23331,7 +23320,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums contributions of list elements to a call's operand in the order of the list, from part to part. */
+/* Sums what list elements contribute to a call's operand in the order of the list, from part to part. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23348,7 +23337,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
         const uint32_t length = fold__elements_of(f, worker->ids[call]);
         const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
         if (length == 1)
-            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays */
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays: it is not added to zeros */
         else if (!first)
             fold__clear_row(row, size);
         for (uint32_t nth = first; nth < first + count && length > 1; nth++)
@@ -23358,7 +23347,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* A call whose list is empty gives zeros by what only elements need. */
+/* A call with an empty list contributes zeros through what only elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23369,7 +23358,6 @@ static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, con
                                 (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
-/* Completes the gradients of what an op made, and runs it backward, over some rows of the batch. */
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
@@ -23417,17 +23405,18 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* Tells how many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on,
-   and all that follows from those is computed anew. */
+/* How many calls of a part an earlier part has begun: the first, or none. Their sums over lists continue, and
+   all that follows from those is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side. */
+/* Values whose gradients are sums of contributions to the whole of each. They are added up side by side, many
+   rows in one kernel call. */
 typedef struct fold__sums {
     uint32_t n, width, edge[32]; /* the contribution of each that is next */
     float *to[32];
 } fold__sums;
 
-/* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
+/* Whether readers have written a gradient in place, and it is neither shared nor kept. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place =
@@ -23435,8 +23424,8 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
-/* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
-   it, or nobody, contributes. */
+/* Takes a value in if it can. Returns 0 if its gradient needs more: it is kept, nothing or only a part of it
+   is contributed, or more than a block of rows. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23503,7 +23492,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions, and clears those not written as a whole. */
+/* Finds the rows of gradients from outside and of contributions, and clears those not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23538,7 +23527,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Completes the contributions to inputs that several ops of the program read, in trace order. */
+/* Completes the contributions to inputs that several ops of the program read, in trace order. With a
+   prologue, those to inputs that close no cycle are complete in its backward. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23566,7 +23556,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of contributions; returns whether any input wants one. */
+/* Finds the rows of a call's output gradients and of contributions; returns whether any input gets one. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23602,7 +23592,6 @@ static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Runs a batch backward: completes the gradients of its outputs, then op by op in reverse. */
 static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     if (!fold__gives_grad(f, worker))
@@ -23626,18 +23615,19 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients
-   over the recording backwards.
-   Uses: backward execution, recorder core, ops. Invariant: batched runs are held against it, so it shares
-   op rows, kernels and the rules of gradients with them, but no schedule, slab, tile or stage. */
+   Owns: running each op when it is recorded (fold__eager_run), a row at a time, the bodies of cells op by op;
+   and the backward of each (fold__eager_backward_op), for which runs go over the recording in reverse.
+   Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
+   with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
+   tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op, on what the call was given. In training a batched call first puts together what its
-   body contributes to an input, and what is contributed to an output. So where the body reads an input not
-   once and whole, or an output too, an eager call has a copy there, which does the same. */
+/* The body runs op by op, on what the call was given. In training a batched call first assembles what its
+   body contributes to an input, and what is contributed to an output. So if the body reads an input other
+   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does that. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23648,8 +23638,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
-   value the contributions come in the order of inputs. What is shared is not in a body. */
+/* Returns a mask of the inputs that are copied, and one of the outputs. Several inputs that are one value get
+   copies if their contributions would not come in the order of inputs. Shared inputs always do: what is
+   shared is not in a body. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23667,8 +23658,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once in training, so that their gradient sums the elements first. */
+/* An op on list elements is one op per element, after a marker node that represents them all. In training,
+   values of the call that it uses are copied once, so that their gradients sum the elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23692,7 +23683,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
         sig = fold__grow(f, count + 1, edges) ? fold__request_sig(f, &one) : 0;
     if (sig && f->sigs[sig].n_out > 1)
         return fold__fail_node(f, FOLD_BAD_CELL,
-                               "%s: an eager context runs no op of several outputs on list elements",
+                               "%s: an eager context runs no op with several outputs on list elements; use a "
+                               "batched one",
                                fold__request_name(f, request->op));
     if (!sig)
         return fold__null;
@@ -23715,8 +23707,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes the list of a call as a body sees it: for each component a marker, and behind it the elements, in
-   training copies. */
+/* Makes a call's list as a body sees it: for each component a marker, followed by the elements, which are
+   copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23750,8 +23742,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
-   batched call's operands. */
+/* Makes the call's inputs as a body sees them: what was given, or copies. Copies of lists come last, as lists
+   do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
 {
@@ -23802,7 +23794,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     cell = fold__cell_after_body(f, id, cells);
     int fine = fold__finish_outputs(f, cell->name, out, n_out);
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
-        fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+        fine = fold__fail(f, FOLD_BAD_CELL,
+                          "cell '%s': traced with %d ops, but %d in this call; a body's ops must not vary",
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
     for (int output = 0; output < n_out && fine; output++)
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
@@ -23811,7 +23804,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With the dedupe flag, an eager call leaves a header node (a view with a signature) to be found again. */
+/* With dedupe, an eager call leaves a header node, a view with a signature, for identical calls to find. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23842,7 +23835,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
+/* Finds the addresses of the values that a call reads, which may have moved since they were recorded. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
@@ -23874,7 +23867,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Gives one row of an input, or of contributions to it, as an op takes it; all where it takes a list. */
+/* One row of an input, or of contributions to it, for an op that takes lists row by row; otherwise all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23883,7 +23876,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* Sets the call of one recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs are found already. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -23911,12 +23904,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Counts the floats that an op of an eager context and its sums over rows take. Counts pointers to rows of
-   its lists and of contributions to them, too. */
+/* An eager op's scratch: floats for the op and for sums over its rows, then pointers to the rows of its lists
+   and of contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23927,7 +23920,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Makes scratch for one op; returns where pointers to rows begin. */
+/* Reserves scratch for one op; returns where its pointers begin. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23954,8 +23947,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
-   (fold__bind_list_call_backward). */
+/* Runs an op over whole lists. In backward, fold__bind_list_call_backward has found the rows of gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23988,7 +23980,6 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Runs an op as soon as it is recorded, a row at a time. */
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
     if (fold__is_of_model(f) && fold__eager_stores(f, id))
@@ -23997,8 +23988,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
-   rows by pointers. */
+/* Finds where an op's contributions to an input go, to lists by pointers; returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24016,7 +24006,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     if (operand < operands.sig->n_in) {
         const uint32_t rows = fold__contribution_rows(f, id, first, fold__is_sparse_take(f, id));
         if (!rows)
-            return 0; /* it has no place */
+            return 0; /* an empty list has no memory */
         fold__set_rows(&worker->dest[operand],
                        fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand),
                                        run->group),
@@ -24033,8 +24023,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Tells whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
-   order, as one contribution. A single row's is the contribution. */
+/* Whether an op that takes lists row by row sums what its rows contribute to a node that is no list: in row
+   order, as one contribution. If there is one row, it is the contribution. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24042,7 +24032,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
+/* Runs an op backward for its nth row: once for all that has rows of its own, then once for each sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24157,12 +24147,14 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
-   structure comes for the second time.
-   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. */
+   Owns: plans of earlier runs, in the bytes that the context has for them. A plan is kept when its structure
+   comes for the second time (fold__store_plan), in place of those that were not used for longest, and used
+   from then on (fold__replay_plan).
+   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
+   and comparing read the recording once each. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
-   uses the arrays of nodes where they are kept. */
+   uses the arrays of nodes in place, and copies the others. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
     FOLD__SECTIONS_OF_STRUCTURE,
@@ -24176,11 +24168,11 @@ typedef struct fold__plan_section {
     void *data;
     size_t bytes, at; /* at: where it is in the blob */
 } fold__plan_section;
-/* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
+/* Begins each blob. Blobs are end to end after the tables; offset 0 is none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
     uint64_t used; /* the run that used it last */
-    size_t bytes, next; /* next: the place of another plan of the same bucket */
+    size_t bytes, next; /* next: the offset of another plan of the same bucket */
     fold__plan plan;
 } fold__kept_plan;
 
@@ -24196,8 +24188,8 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the words of a structure that are in no array of the recording, and counts them. These are parameters
-   of leaves, lengths of lists, the scratch of ops over lists, and the roots. */
+/* Lists the words of a structure that are in no array of the recording: parameters of leaves, lengths of
+   lists, the scratch of ops over lists, and the roots. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24206,7 +24198,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: nobody could predict it */
+        /* no branch: it could not be predicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24247,7 +24239,7 @@ static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fol
     return fold__round_up(at, FOLD__ALIGN);
 }
 
-/* Goes on with a hash. Two chains of products run side by side, because a product takes its time. */
+/* Continues a hash. Two chains of products run side by side to hide the latency of each. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
@@ -24288,11 +24280,11 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     fold__list_sections(f, n_words, &kept->plan, section);
     for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
         if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
-            return 0; /* an array without bytes may not be there */
+            return 0; /* an empty array may be NULL, which memcmp must not get */
     return 1;
 }
 
-/* Returns where the plan of the run's structure is kept, and lists its sections; 0: nowhere. */
+/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24303,7 +24295,6 @@ static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
     return at;
 }
 
-/* Gives the run the plan of an earlier one of the same structure, when there is one. */
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24333,7 +24324,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Forgets the plan that was not used for longest, and moves those behind it. */
+/* Evicts the plan that was not used for longest, and moves those after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24374,6 +24365,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
+/* The tables have 31 bits of each hash: where two agree in them, a plan is only kept a run early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24389,8 +24381,6 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
-   were not used for longest. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24415,10 +24405,10 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, and what others will take by that.
+   Owns: how long batches of each signature took, the latest counting most, and how long others will take.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
+#define FOLD__GUESSED_NS 0.05 /* for a multiplication, until one was timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24454,8 +24444,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Tells what a batch will take, by the line through what others took for their rows. Its slope is not
-   negative, and no rows take no less than nothing. */
+/* Least-squares line through the timed batches, or proportional to rows if these vary too little or the batch
+   is far larger than they were. Slope and intercept stay non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24473,19 +24463,21 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
-   backward, alone or shared out among threads.
+   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
+   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, threads share all
+   groups of samples. In training, as many groups run at a time as there are threads, which then share the
+   sums these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
-   are computed. */
+/* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
+   computed, but are not read before: they get the sink. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds those of all nodes that the run looks at, and of those before them that they read. */
+/* Resolves the nodes that the run visits, and those before them that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24496,8 +24488,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Gives roots and kept values their places in the recording's data, for which the caller makes room. A value
-   that is computed again stays where it lay. */
+/* Gives roots and kept values their offsets in the recording's data, which the caller reserves. A value that
+   is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24510,9 +24502,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Places the values and gradients that cross between groups, and the contributions to them, in units of 16
-   floats from the region's start; returns the units. Leaves have their values already, and rows for gradients
-   with their group. Also places the contributions within groups, from each group's start. */
+/* Lays out the values and gradients that cross between groups, and the contributions to them, in units of 16
+   floats from the region's start; returns the units. Leaves have values already, and rows for gradients with
+   their group. Also lays out the contributions within groups, from each group's start. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24539,16 +24531,16 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* These two tell which groups are of samples: from the first to the one behind the last. */
+/* Groups in [from, to) are of samples. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
-   groups of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
-   contributions, and behind those the gradients of its leaves. */
+/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and memory for as many
+   groups of samples as there are threads, which groups use in turn. A group's slabs are followed by its rows
+   of contributions, and these by the gradients of its leaves. */
 static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
@@ -24577,8 +24569,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask of the nodes that it reads and that lie before those that it looks at. Nothing in
-   this run makes them, and they get no gradient. */
+/* Clears what a run may ask about nodes that it reads and that come before those it visits: it makes none of
+   them, and they get no gradient. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24609,7 +24601,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Makes the plan of a run: what runs, analyses, groups, batches, and where buffers lie. Arrays may move. */
+/* Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24639,7 +24631,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products that give their inputs gradients in this run. */
+/* Packs, for backward, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24653,7 +24645,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Takes all memory that a planned run writes, before its first write. Arrays may move. */
+/* Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24702,8 +24694,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that get only some parts, before any part is written:
-   those on the boundary, which other groups write, or the others. */
+/* Clears the gradients of a group's values and leaves that get only some pieces, before any is written: those
+   on the boundary, which other groups write, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24725,7 +24717,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of lists on: they begin so far before their rows of slabs. */
+/* Begins a group, or its chunk from a row of lists on: lists then begin that many rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24785,7 +24777,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* it did nothing */
+        return; /* nothing ran */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -24805,8 +24797,8 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and writes down what it runs. A batch whose calls are not the same in each replay, or
-   are too many, is a step itself. */
+/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+   the batch itself becomes one command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
@@ -24845,13 +24837,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
-   to. It is the rows of a batch where one group runs alone. */
+/* Work for several threads: groups [first, last) one by one, the sums that these add to, or the rows of a
+   batch of a group that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* so much of the sums, or so many rows */
+    uint64_t work, threads; /* work: of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24864,8 +24856,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Hands a job to its threads. While it waits for them a job system may run other jobs of the host, so the
-   processor gets the host's settings back meanwhile. */
+/* Runs a job on its threads. While this thread waits for them, a job system may run other jobs of the host on
+   it, so the processor has the host's settings until they are done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24893,7 +24885,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs meanwhile. */
+/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs at that time,
+   so threads may share a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24912,7 +24905,6 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     }
 }
 
-/* Runs a group's batches backward, then completes the gradients of its leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24922,16 +24914,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Tells whether a group's rows of a use are summed when the group has run. They are for parameters, and for
-   shared nodes of the prefix when the group is one of samples. All others are summed when the node's gradient
-   is completed (fold__shared_total). */
+/* Whether a group's rows of a use are summed after the group has run: for parameters, and for shared nodes of
+   the prefix if the group is one of samples. Others are summed when the node's gradient is completed
+   (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
-/* Notes in a use how many rows it has in groups [first, last), and what they cost, which it returns: about as
-   much as so many multiplications. To find a row takes some, too. */
+/* Counts a use's rows in groups [first, last), and returns what they cost, in multiplications: finding a row
+   costs some, too. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24951,7 +24943,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Finds the same of all uses. fold__accumulate_groups shares the sums out by what is noted in each. */
+/* Returns what the sums of all uses cost. fold__accumulate_groups shares them out by what each notes. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24960,8 +24952,8 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
-   end to end by what they cost, and the part begins and ends anywhere. */
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. Uses are laid end
+   to end by their cost, and the part may begin and end anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24973,13 +24965,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the work of one kernel is whole in the part in which it begins */
+            continue; /* a sum by one kernel belongs to the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
+        if (to >= end || share.rows.to < (int)use->rows) /* of threads that share columns, the last writes */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -24989,7 +24981,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, all its chunks, or forward and backward, one chunk. */
+/* Runs a group of samples forward, in all its chunks, or one chunk of it forward and backward. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
@@ -25011,7 +25003,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts what threads can share of the sums that were measured: see fold__share_of_use. */
+/* Counts the pieces that the measured sums can be cut into: see fold__share_of_use. */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
@@ -25024,7 +25016,6 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
     return pieces;
 }
 
-/* Sums what groups [first, last) add to parameters and shared nodes, among all threads. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__job job = { f, fold__sum_uses_job, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
@@ -25033,17 +25024,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Tells how many steps a phase has: its group's batches and, behind those of backward, the sums. */
+/* A phase has a step for each batch of its group and, backward, one for the sums after those. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Goes on to the next phase that has something to do, this one or one behind it. In order they are the
-   prefix, the suffix backward, each group of samples forward and backward, the suffix, and the prefix
-   backward. Gradients pass through the suffix before there are values, and through the prefix when all
-   samples have added theirs. */
+/* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass through the suffix before there are values, through the prefix when all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25068,17 +25058,17 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, as many as threads take at once, from one on, and returns where it ends.
-   In inference all are shared out among the threads at once. In training as many run at a time as there are
-   threads, which then share out the sums that these groups add to. So every sum goes on in the order of
-   groups. A group that is left alone is shared out batch by batch. */
+/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference
+   threads share all of them. In training as many run at a time as there are threads, which then share the
+   sums that these add to, so that every sum continues in the order of groups. A lone group is shared batch by
+   batch. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__chunk_of(&run->group[first + nth])) /* its chunks have sums of their own */
+        if (fold__chunk_of(&run->group[first + nth])) /* each chunk is followed by its sums */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -25118,11 +25108,11 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. A batch finds nothing in scratch, which others have used since. */
+/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
-    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted before */
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted when captured */
     for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
@@ -25164,7 +25154,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
+        } else if (fold__goes_back(run)) { /* always, but this drops the code from builds for inference */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
