@@ -2055,7 +2055,7 @@ FOLD_API int fold_finite(const float *values, int n);
 
 /* ==== section: platform ======================================================================
    Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows of fold.h. */
+   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2093,8 +2093,8 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it all, which may be included too */
-union _LARGE_INTEGER; /* 64 bits */
+struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
 __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t *from, const wchar_t *to, unsigned long flags);
@@ -2134,12 +2134,12 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #endif
 
 #ifdef _MSC_VER
-#pragma warning(push, 3) /* /W4 warns of what C99 allows, such as initial values that are not constant */
-#pragma warning(disable : 4996) /* it wants fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
+#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
 #endif
 
-/* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. So is
-   all that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
+   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
@@ -2151,15 +2151,15 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* the latter: a third less to compile, as fast */
+                     "no-inline-functions") /* compiles in a third less time, runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads on */
-#ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
+#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* kernels have these */
-#else /* takes more room than it saves */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
@@ -2168,7 +2168,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #elif defined(_MSC_VER)
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
+#pragma fp_contract(off) /* on by default before Visual Studio 2022 17.0 */
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
@@ -2184,7 +2184,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Does not compile where an array has another number of entries. */
+/* Fails to compile unless the array has `count` entries. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2215,15 +2215,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* The initial value of a struct, whatever its first member is. */
+/* Zeroes a struct, whatever its first member is. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
-   makes nothing of it. */
+/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
+   compiler, but generates nothing. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2238,7 +2238,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__NOT_PLAIN(value) (value)
 #endif
 #if defined(FOLD_PLAIN_CONTEXTS) || (defined(FOLD_INFERENCE) && defined(FOLD_ONLY_PORTABLE))
-#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds do without: they are for short lists */
+#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds are for short lists, which need no chunks */
 #else
 #define FOLD__IN_CHUNKS(value) (value)
 #endif
@@ -2264,7 +2264,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
+/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2272,7 +2272,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Does the same as a conversion, without the library that small machines convert by. */
+/* Converts as a cast would, without the library function that small machines convert with. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2287,7 +2287,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Compares two texts: strcmp is 700 bytes of a small machine's library. */
+/* strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2297,7 +2297,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2320,11 +2320,11 @@ static void fold__sort(uint32_t *items, uint32_t count,
 }
 
 /* ==== section: errors ========================================================================
-   Owns: text from formats, the first error and its text, the text of a status.
+   Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
 
-/* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
-   messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
+/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
+   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2342,7 +2342,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16, without the library that divides 64 bits by software; returns the rest. */
+/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2356,7 +2356,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits of a number before `end`; returns where they begin. */
+/* Writes the digits so that they end before `end`; returns the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2367,20 +2367,20 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* Doubles are looked at by bits: a host may trap a comparison with NaN, and flush subnormal numbers. */
+/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
-#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2 to the power of that */
+#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Finds the first six digits of a value that is not negative, and the exponent of the first, from all of its
-   digits: as the value is a whole number times a power of two, these come from products by 2, or by 5. */
+/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
+   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* the lowest first */
+    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2406,7 +2406,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* ten is half of a last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2432,7 +2432,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or zeros behind it */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2452,9 +2452,9 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* Tells what stands between % and the letter. */
+/* What is between % and the letter of a conversion. */
 typedef struct fold__field {
-    int left, zeros, width, precision; /* precision -1: none */
+    int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
 
 static int fold__field_number(const char **format)
@@ -2490,7 +2490,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the whole number next to a value below 2^64 before `end`, of two the even one. */
+/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2575,11 +2575,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* is made of other calls, and messages name it, not them. NULL: none */
-    int calls;        /* made of others, one inside the other */
+    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
+    int calls;        /* how deeply such calls are nested */
 } fold__error;
 
-/* Lets a message begin with the call that was made, instead of the one that found the error. */
+/* Replaces the call that a message begins with by the one that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2590,7 +2590,6 @@ static void fold__name_call(char *text, size_t size, const char *call)
     text[size - 1] = 0;
 }
 
-/* Keeps the first error and its text, and tells the callback. */
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
 {
     if (error->status)
@@ -2603,7 +2602,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that notes the error of what it is given, unless that is NULL. It returns 0. */
+/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2635,13 +2634,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
-   the exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only by fold__arena_shrink, so nothing is allocated after warm-up;
-   what they hold is not known here. */
+   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
+   exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
+   nothing here knows what they hold. */
 
-/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
-   discardable: * what it holds is not needed when it grows, nor is it asked for often. */
+/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
+   discardable: the contents are not needed when the array grows, and it rarely does. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2652,10 +2651,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* lies in the caller's block, behind the context itself; else NULL */
+    char *block; /* in the caller's block, after the context itself; else NULL */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* how often arrays may have moved */
+    uint64_t moves; /* times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2695,24 +2694,23 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Tells how many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+/* Bytes up to the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__HEAP_ALIGN, and what is
-   free is a list of free blocks in the order of addresses. A piece comes from the first free block that is
-   large enough, so where pieces lie does not depend on how large the block is. */
+/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
+   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
 } fold__free_block;
 typedef struct fold__heap {
     fold__free_block *first;
-    char *block; /* NULL: there is none */
-    size_t size, used; /* its bytes, and the most that were in use */
-    size_t bytes_refused;    /* so large it would have to be for what did not fit last */
+    char *block; /* NULL: no block */
+    size_t size, used; /* bytes of the block, and how far allocations have reached */
+    size_t bytes_refused;    /* the size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2735,7 +2733,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* aligning to pages would be for speed alone */
+        /* page alignment only helps speed, so FOLD__ALIGN will do */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2749,7 +2747,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     }
     heap->bytes_refused = heap->size;
     for (fold__free_block *block = heap->first; block; block = block->next)
-        /* it would begin in the last free block */
+        /* the allocation would start in the last free block */
         if ((char *)block + block->size == heap->block + heap->size)
             heap->bytes_refused = (size_t)((char *)block - heap->block);
     heap->bytes_refused = fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__HEAP_ALIGN
@@ -2784,7 +2782,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes one free block of all of a block; of a small one, none. */
+/* All of a block as one free block; none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2804,8 +2802,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays begin at pages. If two are walked through together, one that lay a few cache lines further in
-   its page would hold up loads of the other. Their addresses have the low bits of a store just made. */
+/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
+   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2815,7 +2813,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first: the peak is one of them */
+    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2837,12 +2835,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays the arrays of a block out anew with the given room for one of them, moving what they hold. Arrays
-   only move up when their lower neighbours grew and down when those gave up slack: two passes. */
+/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
+   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* downwards moves, in order */
+    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2853,7 +2851,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* upwards moves, from the top */
+    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2890,9 +2888,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: at one request of FOLD__MOVE_ARRAYS all arrays of a context move, large ones less
-   often. Now and then they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or
-   writes where no room was asked for. Allocators of tests, which count, are left alone. */
+/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
+   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
+   request. Allocators of tests are left alone, because they count. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2914,7 +2912,8 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes; what it held stays. 0, with nothing changed: there is no memory. */
+/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+   array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2931,8 +2930,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes: in a block for others, when they grow.
-   Without memory for a smaller one it stays as large. */
+/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
+   array stays as large if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2959,7 +2958,7 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text.
+   Owns: sizes of shapes and their text, access to rows.
    Uses: errors. Invariant: a shape has no more than 2^30 floats. */
 
 FOLD_API fold_shape fold_shape1(int count)
@@ -3032,7 +3031,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" to the text at `at` of `size` bytes; returns the new end. */
+/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
