@@ -3053,10 +3053,10 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 
 /* ==== section: kernels =======================================================================
    Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention, once per instruction set behind one table of functions.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a
-   product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend
-   neither on the rows beside it nor on the instruction set. */
+   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
+   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
+   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
+   rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3072,7 +3072,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for products of bytes. */
+/* Compilers that know the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3081,14 +3081,14 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #endif
 
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
-#include <xmmintrin.h> /* the control register */
+#include <xmmintrin.h> /* _mm_getcsr */
 #endif
 #ifdef __wasm_simd128__
 #include <wasm_simd128.h>
 #endif
 
-/* Set where there are registers for vectors of four floats, and the compiler uses them: others emulate
-   vectors through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
+/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
+   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3108,7 +3108,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set where some processors have an instruction for products of bytes that the compiler was not told of. */
+/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3116,7 +3116,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
+/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3128,12 +3128,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* the weight as it is, for cblas */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3143,7 +3143,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* Stands for the other rows when a map has one row alone. */
+/* What a map of a single row gets instead of its other rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3156,63 +3156,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,        /* partial chains that a narrow product or a reduction has, on every path */
-    FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
-    FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
-    FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
-    FOLD__PACKING = 1 << 15, /* floats of a weight from which on packing pays: it is not in the first cache */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
-    FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,      /* rows that a narrow tile has at most */
-    FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,   /* rows that a tile has at most */
-    FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
-    FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of bf16 */
-    FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
-    /* rows that attention weighs at once; a block has room */
-    FOLD__SOFTMAXED_ROWS = 4,
-    FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
-    FOLD__MIN_QUERIES = 12,                         /* the fewest, where there are many keys */
-    FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
-    FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
-    FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
-    FOLD__INT8_GROUP = 16,                          /* columns of a weight in bytes that lie together */
-    FOLD__INT8_WIDE = 4,                            /* groups that a tile has at most */
-    FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
-    FOLD__BF16_GROUP = 64,  /* columns of a bf16 weight that lie together, at the end up to 15 more */
-    FOLD__BF16_INNER = 320, /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,  /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,     /* rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
+    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
+    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
+    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
+    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
+    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: so many products 127 * 127 fit an int32_t */
+    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
+    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
 };
 
-/* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
-   row; `inner` is the segment's K. Only `row` is read with weights in bytes: the segment's first row. */
+/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
+   segment's K. row: its first row, which int8 and bf16 weights need instead. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
-   pack and the order of summation follow n_pack, so a column's bits do not depend on the others asked for. */
+/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
+   the pack and the order of summation follow n_pack, so a column has the same bits with any others. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* output and init have so many columns */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
+    int rows, columns, n_seg; /* columns of output and init */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
     int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
-                        those that are not narrow there are FOLD__BEYOND floats, whatever they are */
+    size_t in_place; /* 0: `weights` are packs. Else they are row-major, rows so many floats apart, and unless
+                        narrow followed by FOLD__BEYOND readable floats of any value */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
     fold_rows output;
-    struct fold__command_list *commands; /* its tiles are written down there, if not NULL */
+    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3220,37 +3219,37 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* The edges of attention, by query and by key. Query row i attends to key rows key_of[query_start[i]] to
-   key_of[query_start[i + 1] - 1], in this order. In
-   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
-   attended to by rows query_of[p] with weights weight_at[p], p from key_start[j] to key_start[j + 1] - 1. */
+/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
+   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
+   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
+   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* there may be so many pairs; 0: those that there are */
+    int max_edges; /* most edges there may be; 0: as many as there are */
 } fold__adjacency;
 
-/* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
-   has `width` floats of query and key, and `value_width` of value and out. Every fold_rows here has a base
-   and a stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of
-   their values weighted by exp(scale q.k), or zeros where there is none. */
+/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
+   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
+   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
+   values weighted by exp(scale q.k), or zeros if it sees none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* row i sees keys up to i + keys - queries, else all */
-    float scale; /* multiplies scores. 0: it is 1 / sqrt(width) */
-    /* says who sees whom by index: not with causal or key_panels. NULL: as above */
+    int causal;  /* query i sees keys up to i + keys - queries, else all */
+    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
+    /* which keys a query sees; not with causal or key_panels. NULL: as above */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: a head's largest score and its sum of exps, by forward for
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
                         backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes the next three, each unless its base is NULL */
+    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section so that NaN goes through and
-   has PyTorch's gradients. relu adds a zero, so that -0 is zero whatever a compiler makes of VMAX. d_f maps
-   take the gradient of y in a. LIGHT: maps that wait for memory or are rare; AVX-512 takes those of AVX2. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
+   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
+   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3285,7 +3284,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which backward alone reads. */
+/* The maps of gradients, which only backward reads. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3316,7 +3315,6 @@ typedef struct fold__attention_call {
     LIGHT(d_largest, FOLD__VGIVE(FOLD__A, FOLD__B, FOLD__C))                                             \
     LIGHT(d_others, FOLD__VXOR(FOLD__A, FOLD__B))
 
-/* The maps that are compiled. */
 #ifdef FOLD_INFERENCE
 #define FOLD__MADE_MAPS FOLD__MAPS
 #else
@@ -3328,18 +3326,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all`
-   may be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be
-   NULL: its rows are then those of out. */
+/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
+   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
+   its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
-   one result on every path.
-   A state that only decays would end among subnormal numbers, where rounding keeps it for ever and processors
-   take a hundred cycles for each. So what is too small to change a value is 0: a mean of gradients below
-   2^-100, and a mean of their squares below 2^-139. */
+   and its states state1 and state2, which the rule updates. Divisions and roots are true and nothing is
+   fused, so that every path gives the same result.
+   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
+   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
+   2^-100, a mean of their squares below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3361,14 +3359,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
- * loses. */
+/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* of the parameter, this one too: the scales are for them. 0: for none */
+    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3376,53 +3374,53 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* names whose vectors it takes: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
        row-major [columns x inner] and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `separate`, of one row
-       at least, if fold__adds_separately: chains begin at zero and are added to dw. */
+    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
+       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
+    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
-   reduce: fold__reducer_of. */
+/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
+   need them: fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
-    /* to = exp(from - largest); returns their sum. Unless `kept`, `to` has room for FOLD__EXP_TILE. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
+    /* values = exp(values - largest); returns `sum` with these added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
-       row r = factor[r] times `from`. */
+    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
+       way round, row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Move rows by index, one by one: to[r] = from[index[r]], and to[index[r]] += from[r]. */
+    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* Take the largest values of `count` rows from the first-th on; a later one wins only when it is larger.
-       And give `from` to the first row that has the largest, zeros to the others. */
+    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
+       gradient: `from` for the first row that has the largest, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Tells where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 +
-   1. Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
+/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
+   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
 } fold__layout; /* the first `full` panels have `vectors`, the others one less */
@@ -3447,17 +3445,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Tells whether products with a weight are narrow. Their sums are long, and one chain would wait for each of
-   its steps, so a sum has FOLD__LANES chains. Else a vector has the sums of as many columns. */
+/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
+   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
+/* Floats from column to column of a narrow pack: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Counts the floats between the panels of a pack of k weight rows (narrow: between its columns). */
+/* Floats from panel to panel of a pack; if narrow, from column to column. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3480,7 +3478,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Counts floats of scratch for the tiles of a block of at most so many rows: a tile aside, then pointers. */
+/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3501,7 +3499,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Counts the same for product and weight_grad, of any number of rows. */
+/* Scratch for both product and weight_grad, whatever the number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3512,7 +3510,7 @@ static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int 
            (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
-/* Sets dst[c*ld + r] = src[r][c] for four rows and cols columns. */
+/* dst[c*ld + r] = src[r][c] for four rows and `cols` columns. */
 FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const src[4], int cols)
 {
     int column = 0;
@@ -3548,17 +3546,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* Tells what packing uses of an instruction set. */
+/* What packing needs of an instruction set. */
 typedef struct fold__packer {
-    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
-     * vectors is zero. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
+       vectors becomes zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* Sets dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3584,7 +3582,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of x are columns of the weight. */
+/* Rows first..first+count of `input` are columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3635,10 +3633,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
-   `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
-   of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
-   from is zeros. Scattered: inputs are to be fetched. Distant: so are the rows that chains go on from. */
+/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
+   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
+   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
+   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3652,15 +3650,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
-   call, a fold__prepared, fold__tile_args or fold__map_call. */
+/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
+   fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of values that lie side by side. Without a map it is a copy, and without `out` it is batch number
-   `count`. */
+/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3668,18 +3665,18 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* The command list is all that replays run, in one piece of memory. It is written twice: first without
-   memory, to count the bytes that it takes. */
+/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
+   count how many bytes it takes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: it is not written */
-    int incomplete;  /* something has no command: the batch that runs becomes one */
-    int opaque; /* some of an op is neither map nor tile that can run again */
-    int disabled;   /* there is no room for it, or replays differ in what they take */
+    fold__command *first, **last; /* first NULL: there is no list */
+    int incomplete;  /* an op has no commands, so the batch that runs becomes one */
+    int opaque; /* part of an op is neither a map nor a tile that can be repeated */
+    int disabled;   /* there is no room for it, or replays need different amounts */
 } fold__command_list;
 
-/* Takes memory that stays as it is from replay to replay. NULL: there is none. */
+/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3687,7 +3684,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a step with a copy of what lies behind it, which is returned. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3710,16 +3707,16 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack lie `stride` floats apart, from `weights` on. */
+/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count`
-   tiles, one below the other. Strides may be of any sign; `next` ones lead from tile to tile. With a ramp of
-   1, rows of a tile end one step after the other. With one of -1 they begin so, from the last on. `steps` are
-   those of the last row, which takes all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
+   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Causal rows see one
+   key more each: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
+   step apart, the last one first. `steps` are those of the last row, which has all. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3728,54 +3725,54 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores that are weighed, and in backward of slopes, `stride` floats apart. Row r has seen + r grow
-   of them, which are weighed together with what fills FOLD__LANES. largest and factor are of a row; rows of
-   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__SOFTMAXED_ROWS, rows are read and written. */
+/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
+   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
+   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
-                         at the next multiple of FOLD__LANES; there is no seen, grow or stride */
+    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
+                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* value fills up to FOLD__LANES */
+    /* fills rows up to FOLD__LANES with value */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* makes lanes of the largest score */
-    fold__softmax_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes of the sum of weight times slope */
-    fold__softmax_fn slopes;  /* slopes become weight (slope - factor) scale */
+    fold__softmax_fn largest; /* lanes: the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
+    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
-   row r, first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
+   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
 typedef struct fold__row_sums {
     int rows, width, started;      /* started: chains continue what is in `to` */
-    int heads;                     /* 1, or 2: another one's columns are `width`, */
-    ptrdiff_t next;                /* its weights and factors lie `next` floats further */
-    const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
-    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: they follow each other, */
-    size_t align;             /* each row's begin at multiples of this power of two; 0: rows share them */
+    int heads;                     /* 1, or 2: the second's columns are `width` further, */
+    ptrdiff_t next;                /* its weights and factors `next` floats further */
+    const int *first, *index; /* row of `from` for e, which then has no row pointers. NULL: row e */
+    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
+    size_t align;             /* each row's from a multiple of this power of two on; 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them
-   left them, and put where the rows after them look for them. */
+/* Some rows of X and dY on their way over a block of dW. Sums are read from where the rows before left them,
+   and stored where the rows after look for them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats that lie between rows of dW there */
-    int whole;                   /* a vector may be stored whole where columns end */
-    int adds;                    /* the sums begin with what lies there */
-    int start;                   /* the first */
-    int next, n_next;            /* rows that come after them, asked for meanwhile */
+    size_t from_separate, to_separate; /* floats from row to row of dW there */
+    int whole;                   /* vectors may be stored whole where columns end */
+    int adds;                    /* the sums are added to what is in `to` */
+    int start;                   /* the first row */
+    int next, n_next;            /* rows that come next, prefetched meanwhile */
 } fold__pass;
 
-/* While a cache line of X's columns passes, a line of each of the next rows of X and dY is asked for. */
+/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3785,40 +3782,40 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* Tells what the drivers below need to know of an instruction set. */
+/* What the drivers below need of an instruction set. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats that make a vector, vectors that make a panel */
+    int vector, panel; /* floats of a vector, vectors of a panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
-    int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+    int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
                                     there is none */
-    int narrow_columns;                     /* columns that a narrow tile has at most */
-    /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
+    int narrow_columns;                     /* most columns of a narrow tile */
+    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
-     * multiple of 8. */
+    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
+       multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which no weight gradient packs its operands */
-    /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
-       and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
-       most, unless that is NULL. Chains begin at zero and are added to dW if `separate`, with a block. */
+    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
+    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
+       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
+       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
+/* What attention needs besides, on its own, so that a linker drops it with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first takes even rows, the other uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
+    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
     void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
-       heads, whose columns begin at col and whose scores lie `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
+       Their columns begin at col, their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
@@ -3840,8 +3837,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
-   They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
+/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
+   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3855,7 +3852,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* the span is not copied for this: that takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3879,12 +3876,12 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Counts the panels that a tile of `height` rows covers: several, if something of all vectors is wanted. */
+/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* unwanted columns: more go aside */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3894,7 +3891,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without the vectors of a panel that nobody wants. */
+/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3915,7 +3912,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
+        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3929,15 +3926,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
+            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of
-   `five`, of 1, 2 and 4, or of 1 and 2; 7 is 4 + 3. */
+/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
+   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3970,7 +3967,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -3999,7 +3996,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* Takes one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -4024,7 +4021,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, one value behind the other; a row-major one is copied to `to`. */
+/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4064,7 +4061,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Takes sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
+/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4079,7 +4076,6 @@ static void fold__product_narrow(const fold__tiles *tiles, const fold__product *
     }
 }
 
-/* Runs a product by the kernels for narrow weights or by those for wide ones. */
 static void fold__product_any(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     if (product->rows < 1 || product->columns < 1)
@@ -4090,10 +4086,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
-   keep the narrower operand in the second cache. That operand passes once for every strip of blocks, the
-   wider one and dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they
-   pass over line after line: a load of one would wait for the stores to the last. */
+/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
+   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
+   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
+   a load from one would wait for the stores to the line before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4119,7 +4115,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Takes few columns of dY: the transpose of dW has wide rows. A block needs no more than a packed operand. */
+/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4142,7 +4138,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 }
 
 /* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X stays in the first cache beside a panel. */
+   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4172,19 +4168,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Counts the last columns of dW whose transpose is summed: all of a narrow one or, with rows enough, those
+/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
    that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight are a vector, if a short one: more rows pay for wider ones */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Both operands are packed for a large weight, and for any where there are few registers. */
+/* Packs both operands for a large weight, and for any if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4229,8 +4225,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Tells how many are held: those of all rows in backward, else of a block, which may be a long row. Twice
-   that at most, so that a kept plan has room for many an index. */
+/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
+   double, so that a kept plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4255,7 +4251,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Counts the query rows of the next block when `left` are left: even blocks of whole tiles. */
+/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4267,16 +4263,16 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Tells where things lie in the scratch of a head, and what every function below asks for. Panels hold
-   FOLD__PANEL_KEYS keys, one beside the other; the rest of the last one's vectors repeats its last key. */
+/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
+   are filled up with its last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
+    ptrdiff_t q_col, v_col; /* the head's first column in query and key, in value and out */
     int row;                /* the block's first */
     fold__softmax_tile block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the head's */
-    size_t key_next;         /* floats until its next panel begins */
+    const float *key_panels; /* the head's first panel */
+    size_t key_next;         /* floats to its next panel */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4291,7 +4287,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Counts the floats of scratch for one head at a time, whatever the number of heads. */
+/* Scratch of one head at a time (by edges, of two), however many heads there are. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4329,8 +4325,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
-   FOLD__LANES keys clears the others. */
+/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
+   every FOLD__LANES keys clears the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4373,7 +4369,7 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
 }
 
 /* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r of them. */
+   whose steps are given. With a ramp of -1 it leaves out the first r. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4411,7 +4407,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* Sets to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4425,7 +4421,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
+        /* causal blocks go tile by tile, to multiply few keys that are not seen */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4442,7 +4438,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* Sets to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4460,8 +4456,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
-   causal block the last keys are seen from its first row on, its second row on and so forth. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
+   last keys of a causal block are first seen by its first row, its second row and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4493,7 +4489,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
+/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4513,7 +4509,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
+/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4528,7 +4524,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on the mean of slopes */
+    /* from here on factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4540,7 +4536,6 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
-/* Runs one head, a block of query rows at a time. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4561,7 +4556,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Runs one head. Weights are computed again; the mean of their slopes needs no output. */
+/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4595,9 +4590,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by index: heads are taken two by two */
+/* -- by edges: two heads at a time */
 
-/* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
+/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4648,7 +4643,6 @@ static size_t fold__edge_attention_begin(fold__attention_head at[FOLD__EDGE_HEAD
     return next;
 }
 
-/* Runs some heads over the edges alone. */
 static void fold__edge_attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                          int head, int heads, float *scratch)
 {
@@ -4668,7 +4662,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Scores and slopes of all rows are held for the sums of keys and values. */
+/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4700,39 +4694,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
                        &call->d_key);
 }
 
-/* -- products of bytes --
-   A weight in bytes has a scale for each column c: w[k][c] is about scale[c] q[k][c], with whole q from -127
-   to 127. x is made bytes as well, when it is read, for each row and segment: x[k] is about s q[k] with s =
-   max |x| / 127. q[k] is x[k] times (127 / max |x|), rounded to the nearest whole number, of two to the even
-   one. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added to
-   what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
-   fused multiply-add being there, or on how sums are cut into tiles.
+/* -- int8 products --
+   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
+   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
+   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even. The sum over k
+   of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by scale[c], and added to what was
+   there, each of these rounded on its own. So the bits do not depend on the instruction set, on fused
+   multiply-add, or on how sums are cut into tiles.
    A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or a NaN has the scale NaN, and so has all that it comes to.
+   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
 
-   Columns lie in groups of 16. In a group four rows of the weight, a quad, follow on four. A quad has four
-   bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
-   where products are plain loops, and in tables that no product reads (fold__int8_lines): so those in an
-   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
-   of rows there. */
+   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
+   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
+   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
+   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
+   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
 
-/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
-   bytes apart and rows `row`. */
+/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
+   apart and rows `row` bytes. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
-   Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
-   them, from from_col and to_col on. */
+/* A tile: some rows of x, `stride` bytes apart, times as many quads of some groups. Sums begin with
+   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
+   to `to`. There are `columns` of them, from from_col and to_col on. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* `quads` are values of x where bytes lie as files have them */
+    int quads, columns; /* values of x instead, if bytes are stored as in files */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4741,32 +4734,32 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
-   `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
-   begin with -128 times the sum of the row's bytes. */
+/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
+   of the row's bytes. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
-                    const fold__product *product, float *scratch); /* fold__int8_product, for the linker */
+                    const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes lie as files have them */
+    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
+    int as_saved; /* no groups: bytes are stored as in files */
     unsigned flip;
-    int tallest; /* rows of the tallest tile, see fold__tile_height */
-    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
-    /* The bits of the largest magnitude: above those of infinity when there is a NaN. */
+    int tallest; /* most rows of a tile, see fold__tile_height */
+    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
+    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
-       their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
+    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
+       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* take bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
+/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* Counts the bytes of a weight, behind which its scales lie. */
+/* The size of a weight in bytes; its scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4815,7 +4808,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
+/* The factor that takes values with that largest magnitude to -127..127; *scale takes them back. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4826,7 +4819,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product; their bytes, and what goes with each row, are in scratch. */
+/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4839,10 +4832,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
+    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
 } fold__int8_block;
 
-/* Brings a row that may lie anywhere into the cache, long before it is read. */
+/* Prefetches a row that may be anywhere, long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4917,7 +4910,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Makes the product of whole weights in bytes: n_pack and col of the product are not read. */
+/* Takes whole weights: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4943,16 +4936,16 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Returns the larger of an error and that of a column, of squares that rounding changed and of its values. */
+/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column: the root of the mean square of what rounding changed, beside that of its values.
-   Returns NaN when a value is not finite. */
+/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
+   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
+   NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4986,35 +4979,35 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* Serves tables that no product reads. */
+/* For tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
-/* -- products of bf16 --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats
-   that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
-   its lower half, and that of the next row in its upper half. So a shift or a mask makes floats of words,
-   whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
-   lie in groups, of which none is narrow (see fold__product_any). */
+/* -- bf16 products --
+   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
+   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
+   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
+   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
+   them narrow (see fold__product_any). */
 
 typedef struct fold__bf16_group {
     const float *words;
     int from, width; /* columns */
 } fold__bf16_group;
 
-/* Tells what products of bf16 need of an instruction set. */
+/* What bf16 products need of an instruction set. */
 typedef struct fold__bf16_kernels {
     void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
+    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
     void (*read)(const struct fold__bf16_kernels *bf16, const fold__int8_weight *weight, int rows,
-                 int columns, int transposed, int line, float *to); /* fold__bf16_read, for the linker */
+                 int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read a bit beyond */
+static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5133,7 +5126,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Takes the nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5168,9 +5161,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* Computes fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only
-   when the double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd
-   first (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
+   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
+   and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5179,7 +5172,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* rounding the sum lost exactly this */
+                                                   (addend - back); /* exactly what rounding the sum lost */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5191,7 +5184,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
+/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5245,7 +5238,7 @@ static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
 }; /* from the 8 - n th on: n of 8 lanes */
 #if FOLD__GNU_VECTORS
-/* They lie as in memory, with no particular alignment. */
+/* Vectors in memory, aligned as floats are. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5253,11 +5246,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- The passes, by bits of a vector. 1 is portable. ---- */
+/* ---- the passes, by bits of a vector; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes the loops of kernels keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5267,7 +5260,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are given out, it loads more than they hold */
+#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5293,7 +5286,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- Which of them this machine runs. ---- */
+/* ---- which of them this machine runs ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5308,7 +5301,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* Reads the register state the operating system saves. */
+/* The register state that the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5320,7 +5313,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* Returns 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
+/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5375,9 +5368,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Stand around all that computes: it rounds to nearest, traps nothing and keeps subnormal numbers, or flushes
-   them to zero where the model asks, whatever the program had. Draws, files and first values keep them for
-   every model. The program finds its settings and its exception flags again, so that nothing fires late. */
+/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
+   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
+   every model. The program gets its settings and exception flags back, so that nothing fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5390,13 +5383,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 halves, too; 0x00c00000 rounds; */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5407,7 +5400,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C knows no flushing to zero: what sets it here stays */
+    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5431,7 +5424,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- Kernels that only some ops need, of the set that others are of. ---- */
+/* ---- kernels that only some ops need, of the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5453,9 +5446,7 @@ FOLD__MADE_MAPS(FOLD__MAP_SETS, FOLD__LIGHT_MAP_SETS)
     static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
 FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
 #endif
-/* A map of the same set as these kernels. */
 #define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
-/* Other kernels of the same set. */
 #define FOLD__IN_SET(of, type, name)                       \
     static const type *of(const fold__kernels *kernels)    \
     {                                                      \
@@ -5466,7 +5457,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The products of bytes that go with a kernel set, by what the processor has for them. */
+/* The int8 products of a kernel set, by what the processor has for them. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5484,7 +5475,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention by heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
