@@ -5985,8 +5985,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 }
 
 /* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
-   float, p is computed in two parts from two-part constants: the first of a is so short that p - a is
-   exact. */
+   float, p and its constants have two parts; the first of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -8204,26 +8203,26 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* ==== section: ops ===========================================================================
    Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags; those that treat one op differently name it.
+   table's flags, and name an op only to treat it differently.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
-   prologue); continuing one starts from the output's own rows. */
+/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
+   the second part starts from the output's own rows. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
-    const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
+    const struct fold__param_data *param[2]; /* W and b; NULL if absent */
     const float *packs, *values;             /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
-    const uint8_t *bytes;                          /* the model's weights that are int8 or bf16 */
-    int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
-    int first_segment, end_segment;          /* linear: the segments to run now */
-    const int *index;                        /* ops over whole lists: indices, as the op has them */
-    int sparse_grad; /* list_take: the contribution has a row for each taken, not for each there is */
-    fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
-    const struct fold__elementwise **maps; /* an element-wise op says there which its maps are, if not NULL */
+    const uint8_t *bytes;                          /* the model's int8 and bf16 weights */
+    int size, alike; /* floats of a row of the first output; whether the inputs' rows have as many */
+    int first_segment, end_segment;          /* linear: the segments to run */
+    const int *index;                        /* ops over whole lists: the op's indices */
+    int sparse_grad; /* list_take: the contribution has a row per taken row, not per row there is */
+    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
+    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
 } fold__engine;
 
-/* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
+/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8238,31 +8237,31 @@ typedef struct fold__param_data {
     char *name;
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
-    size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* in the image that it is read from in place; NULL: it has values of its own */
-    size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
-    size_t bytes, bytes_t; /* in the model's int8 or bf16: the weight and its transpose; FOLD__NO_PACK: as
-                              floats. In an image they tell how far behind bytes scales lie */
+    size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
+    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
+                              floats. For bytes in an image: how far after them scales are */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state comes from: Adam corrects the bias by them */
-    int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
+    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
+    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total is written over them, or made there */
+    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;             /* how its bytes lie, an enum fold__weight_format */
-    uint8_t stored;           /* bytes lie in the image, else floats */
-    float byte_error;         /* the error of the weight in bytes, see fold__int8_pack */
+    uint8_t format;             /* how its bytes are stored, an enum fold__weight_format */
+    uint8_t stored;           /* the image has bytes, not floats */
+    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
-                            parameter below whose hash is smaller, and the one whose hash is not; 0: none */
+    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the parameter
+                            below with a smaller hash, and the one with another; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
-/* int8 that products read, that of tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
+/* int8 for products, int8 for tables alone, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
@@ -8289,7 +8288,7 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
+/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
 static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
 {
@@ -8301,7 +8300,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
 
 enum {                       /* flags of an op row */
        FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: wants all rows of the batch at once */
+       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
        FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
        FOLD__ONE_ROW = 8,    /* user op without a batched path */
        FOLD__RANDOM = 16,    /* data is a dropout key */
@@ -8326,19 +8325,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Runs one row of a map. */
+/* Maps a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* Tells how operands repeat to the shape of an output. Its axes are in groups. Along each, an operand has all
-   values one behind the other, or (a bit of `repeats`) one that repeats. */
+/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
+   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape are of the output's. Shapes are compared from the last axis on. */
+/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8357,11 +8356,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* it is one value */
+    broadcast.groups += !broadcast.groups; /* a single value */
     return broadcast;
 }
 
-/* Runs the last group of a row's map, where an operand is a line or one value. */
+/* Maps the last group of a row, in which an operand is a line or a single value. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8384,8 +8383,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Runs one row of a map whose operands may repeat. If none does in the last group, that and the one before it
-   are one call. */
+/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8418,7 +8416,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8448,12 +8446,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Does the same of any shapes. Operands that are absent are NULL. */
+/* The same for any shapes. Absent operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
+                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8477,10 +8475,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* Describes an element-wise op of one or two inputs: its map, and per input the map of its gradient with that
-   map's operands. They are written as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
+   operands as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* for each set */
+    const fold__map_fn *map, *derivative[2]; /* per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8512,18 +8510,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
-   FOLD__CHAIN values: longer sums are made of blocks, joined by pairs. The order depends on the number of
-   values alone. Values that lie side by side go by sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
+   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
+   summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
-   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
+/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
+   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
 #ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
+/* How many of count > block values the left half of a sum has: a power of two of blocks, at least half. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8538,8 +8536,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
-   floats from `at` on. */
+/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8583,7 +8580,7 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 }
 
 /* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are two at most: of four axes, every other one. `full` has as much room behind it. */
+   first. There are at most two: every other one of four axes. `full` has as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8674,7 +8671,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The scalar of the map and of its gradient's is the op's attribute, if it has one. */
+/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8724,7 +8721,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes meet from the last axis on; axes of 1, and missing ones, repeat. */
+/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8779,7 +8776,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend on the key and the element alone. x - x is what 0 times x is, but for a zero's sign. */
+/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8807,8 +8804,8 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are segments of x, and then the rows to start from instead of the
-   bias, if there are any. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
+   instead of the bias. A value of x has one or more lines of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
     FOLD__LINEAR_STARTS, /* its sums start from the last input */
@@ -8828,7 +8825,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Tells whether the bytes of a weight or its transpose are read in an image, or among those of the model. */
+/* Kernels that take bytes as they are saved read them in the image. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8852,14 +8849,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Tells whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
+/* Products read such a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that gradients of its inputs alone read, which has no columns
-   for those before it. So many that sums of wide products stay those of wide ones. */
+/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
+   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8879,7 +8876,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* Tells what chains start from: the bias, or nothing. It is never written through. */
+/* What chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8890,7 +8887,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* Gives a segment of a product in which op reads `inner` rows of a weight, or its transpose, from `row`. */
+/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8936,7 +8933,7 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
+/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
    sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
@@ -8960,7 +8957,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int before = 0; before < engine->first_segment; before++)
         row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
-         at = 0) { /* takes eight segments at a time, continuing the chain */
+         at = 0) { /* eight segments at a time; the chain continues */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
             seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
                                        input[segment]);
@@ -8977,7 +8974,6 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     }
 }
 
-/* Multiplies all lines of the call's rows with the weight, on top of the bias or what the sum starts from. */
 static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -9004,7 +9000,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* Computes dX = dY Wᵀ for inputs [from, to) of the weight. */
+/* dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -9058,7 +9054,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Measures products of at most so many rows; for training, of any number. */
+/* Scratch for products of at most `lines` rows; in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9076,7 +9072,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
+/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9093,8 +9089,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Portable kernels and a BLAS cannot. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
-   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
+/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
+   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9115,10 +9111,10 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* Below so many rows a product of two values reads the right one in place: packing it would take as long. */
+/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* Sets to = left right, or left rightᵀ: the sums of linear ops without bias. */
+/* to = left right, or left right^T, with the sums of linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9143,7 +9139,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* Sets to = left right of few rows, to the same bits. */
+/* to = left right for few rows, with the same bits. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9155,7 +9151,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* Sets to = leftᵀ right, as a product with the transpose of left. */
+/* to = left^T right, with the sums of a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9175,7 +9171,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, in a row. */
+/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9332,13 +9328,13 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value.
-   out and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in
-   and out what the op asks for. */
+/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
+   the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* how many lines, and how far apart a line's values are; the values of all */
+    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9350,7 +9346,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* Goes forward where `input` is -1. */
+/* `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9381,7 +9377,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Makes both passes of an op from what they do with the lines of one outer index. */
+/* Defines both passes of an op by what each does with the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9413,7 +9409,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value of the lines the gradient of their sum, times a factor. */
+/* Gives every value the gradient of its line's sum, times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9435,7 +9431,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9465,14 +9461,13 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* Sets to = from - less, with the same `inner` floats for every line. */
+/* to = from - less, with the same `inner` floats for every line. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
         for (int column = 0; column < axis->inner; column++)
             *to++ = *from++ - less[column];
 }
-/* Multiplies values by factor, by the same `inner` floats in every line. */
 static void fold__lines_times(const fold__axis *axis, float *values, const float *factor)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9501,7 +9496,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
+/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9537,7 +9532,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
+/* The product of all others is that before times that after: a quotient would fail at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9626,8 +9621,8 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by. A row
-   whose sum or squares leave the range of floats is computed with again, times a power of two. */
+/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
+   squares leave the range of floats, it is computed again times a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9673,12 +9668,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Gives the gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* a quotient is not negated: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9834,16 +9829,16 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 
-/* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
-   Shares of some elements are held at a time; in most rows that is all. */
+/* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
+   The shares of some elements are held at a time, which in most rows is all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a head's part of a value */
+    size_t width;                           /* floats of a value per head */
     int begin, end;                         /* the row's elements */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two belong to heads, two to elements, `room` apart */
+    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9890,7 +9885,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
+/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9952,8 +9947,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
-   more than on average. */
+/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -10003,7 +9997,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` entries of an axis of a value, from `first` on, to a part that has these alone; or back. */
+/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10076,7 +10070,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     return NULL;
 }
 
-/* Sets to = from with two axes swapped; `shape` is from's. Values that lie behind both stay together. */
+/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10140,7 +10134,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Makes the slopes of a loss the gradient of its input; a target's is the negated one. */
+/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10267,13 +10261,14 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid one high. The orders of sums: an output of a filter that mixes
-   channels is a product of its patch of x, made as linear ops make theirs. It begins with the bias and goes
-   over rows of taps, taps and channels. With fewer than sixteen outputs each run of the patch (fold__runs) is
-   a segment. To the gradient of an element of x each position that reads it adds one product, in the order of
-   positions. The gradient of a weight is a chain over the positions of one sample after the other. If
-   channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
-   positions. */
+/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
+   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
+     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
+     each run of the patch (fold__runs) is a segment.
+   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
+   - The gradient of a weight is a chain over the positions of one sample after the other.
+   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
+     positions. */
 typedef struct fold__filter {
     int height, width, channels; /* x's */
     int tall, wide;              /* the window's, in taps */
@@ -10285,11 +10280,10 @@ typedef struct fold__filter {
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* on lines none above */
-    FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
+    FOLD__FILTER_PADDING, /* a line has none above */
+    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* no number is larger */
-/* Tells how many values a window makes of `size`, and what it reaches over. */
+enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10340,7 +10334,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The `count` positions of a line from `first` on at which a tap lies in x, and the first pixel it reads. */
+/* The `count` positions of a line from `first` on whose tap is inside x, and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10371,7 +10365,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Gives pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
+/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10386,8 +10380,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum.
-   It adds to y tap after tap, or back to x with the last tap first, so that positions come in order. */
+/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
+   tap, back to x with the last tap first, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10455,9 +10449,9 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
         }
 }
 
-/* -- filters that mix channels: products of patches, which are read where they lie */
+/* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is so many runs of floats that lie side by side. Short ones are copied, which makes them one. */
+/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10480,7 +10474,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies an image into a larger one of zeros at `scratch`, unless it can be read as it is. */
+/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10511,7 +10505,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, then patches, then x with its padding. Products come behind. */
+/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10564,7 +10558,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one behind the other. A run takes FOLD__LANES floats; the next overwrites the excess. */
+/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10639,7 +10633,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10702,7 +10696,6 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
     }
 }
 
-/* Runs a convolution sample by sample: a dense or a depthwise one. */
 static void fold__conv_forward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10714,7 +10707,6 @@ static void fold__conv_forward(const fold_op_call *call)
                                     fold__row(&call->out[0], row));
 }
 
-/* Gives the gradient of a convolution's input, sample by sample. */
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10725,7 +10717,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
+/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10740,7 +10732,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient rests in scratch and goes tap by tap to the first that is the largest. */
+/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10791,7 +10783,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* of a list without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10895,7 +10887,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
+/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10919,7 +10911,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Returns where the rows of each target begin in their order, which is NULL where they are as they lie. */
+/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10935,9 +10927,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows that go to each target: a column of theirs is a line. An op that
-   reduces gives a row for each target, zeros if it has none; the others give one for each row. Behind the
-   index of an op that chooses is the row that each target chooses, counted from its first. */
+/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
+   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
+   followed by the row that each target chooses, counted from its first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10989,10 +10981,10 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* as fold_sum does; fold_list_sum adds rows, in another order */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Tells which rows an attention's row sees: it is its second attribute. */
+/* Which keys a query sees: attention's second attribute. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
 /* See fold_list_attention. The second output keeps what backward computes the weights from again. */
@@ -11009,7 +11001,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* Tells where the parts of an index of who sees whom lie: fold__adjacency_of. */
+/* The parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11060,7 +11052,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* Tells what a step's data are: which rows it appends. */
+/* The data of a step: which rows it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11082,7 +11074,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* Tells whether a cache is a ring of rows, which a convolution looks back on. */
+/* A ring of rows, which a convolution looks back on. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11126,7 +11118,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Its scratch is for a full cache, so that a plan is good for every length. */
+/* Scratch is for a full cache, so that a plan serves every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11156,8 +11148,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from the `first` on to `plain`, or from it into the ring. Before the beginning there
-   are zeros. */
+/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11188,8 +11179,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* name, form of its public call, inputs, attributes, what messages call the first of them, flags, what
-   backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
+/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
+   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11275,7 +11266,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops lie in one object: a pointer to each would have to be set whenever a program is loaded. */
+/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11296,7 +11287,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11308,7 +11299,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute, for messages; NULL: it has none worth telling. */
+/* The name of an attribute in messages; NULL: not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11334,7 +11325,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
    platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
+/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
+   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11346,7 +11338,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Makes a generator for what the library draws itself, and one for a program: with the same seed, others. */
+/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11372,7 +11364,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances differ from equal ones by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11384,7 +11376,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11392,7 +11384,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
+    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11406,7 +11398,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* Takes an angle within an eighth of a turn either side of 0. */
+/* For an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11423,9 +11415,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Makes two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone:
-   they are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit
-   each turns it by half and exchanges the two values. */
+/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
+   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
+   another exchanges the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11439,7 +11431,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, or a compiler could move what it computes out of where the processor's settings are ours. */
+/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11471,16 +11463,16 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits for x within 700 of 0. Others are taken as -700 and 700, and NaN stays. It is
-   a power of 2^(1/16), whose exponent is added as bits, times a short series. A NaN made of a float has zeros
-   in these bits and stays one. */
+/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
+   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
+   these bits and stays one. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to a whole number */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11495,7 +11487,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[part] gets the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11505,9 +11497,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares
-   lies within the share that is drawn. The share of -infinity is too small to move a sum, so that nobody
-   draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
+   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
+   the shares are too large or too small for that, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11527,7 +11519,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* this is no branch, since nobody could predict it */
+        part += sums[i] < point; /* not a branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11537,7 +11529,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Returns the logarithm of the probability of all choices, or NaN when a head has none. */
+/* The logarithm of the probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11557,7 +11549,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Returns the last index whose weights before it leave something of the point on the line of all weights. */
+/* The last index of positive weight such that the weights before it sum to no more than the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
