@@ -2063,7 +2063,7 @@ FOLD_API int fold_finite(const float *values, int n);
 FOLD_ALLOW_FAST_MATH accepts that"
 #endif
 #if defined(_MSVC_LANG) && _MSVC_LANG < 201703L
-#error "fold.h: C++ must be C++17 at least: compile with /std:c++17"
+#error "fold.h: needs C++17 or later; compile with /std:c++17"
 #endif
 
 #include <errno.h>
@@ -2991,7 +2991,7 @@ static const char *fold__shape_problem(const fold_shape *shape)
         size = size > 1u << 30 ? size : size * (uint64_t)shape->dim[axis];
     }
     if (!least)
-        return "a shape needs rank 1 to 4 and dimensions of at least 1";
+        return "a shape needs rank 1 to 4, and each dimension at least 1";
     return size > 1u << 30 ? "a shape is too large: a value has at most 1073741824 floats" : NULL;
 }
 
@@ -8316,7 +8316,7 @@ enum {                       /* flags of an op row */
 typedef struct fold__op_row {
     fold_op_infer *infer;
     int8_t n_in, n_out, n_attr; /* as in fold_op_desc */
-    uint8_t needs;              /* FOLD_NEEDS_… */
+    uint8_t needs;              /* FOLD_NEEDS_* */
     uint16_t flags, name_at;    /* fold__op_name */
 } fold__op_row;
 
@@ -8733,7 +8733,7 @@ static const char *fold__infer_broadcast(const fold_shape *in, int count, const 
         int *dim = &out->dim[out->rank - axis];
         const int of_other = other->dim[other->rank - axis];
         if (*dim != of_other && *dim != 1 && of_other != 1)
-            return "shapes differ in an axis, counted from the last, that is 1 in neither";
+            return "shapes do not broadcast: an axis from the end differs and is 1 in neither";
         *dim = *dim == 1 ? of_other : *dim;
     }
     return NULL;
@@ -8821,7 +8821,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
         if (in[segment].rank != 1 || in[0].rank != 1)
             return "several inputs must be vectors";
     if (attr[FOLD__LINEAR_STARTS] && !fold__shape_same(&in[count - 1], &out[0]))
-        return "the rows to start from have another shape";
+        return "the rows to start from do not have the shape of the output";
     return NULL;
 }
 
@@ -9248,7 +9248,7 @@ static const char *fold__infer_matmul(const fold_shape *in, int count, const int
     const int several = left->rank == 3 && right->rank == 3;
     if (several ? left->dim[0] != right->dim[0]
                 : left->rank > 2 || right->rank > 2 || (left->rank == 1 && right->rank == 1))
-        return "needs a matrix and a matrix or vector, or as many matrices as matrices";
+        return "needs a matrix and a matrix or vector, or as many matrices on both sides";
     if (fold__shape_last(left) != right->dim[right->rank > 1 ? right->rank - 2 : 0])
         return "the inner dimensions differ";
     *out = *left;
@@ -9305,18 +9305,19 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
     return extent;
 }
 
+static const char fold__no_axis[] = "there is no such axis; it must be from -rank to rank - 1";
 static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     out[0] = in[0];
-    return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
+    return attr[0] < 0 || attr[0] >= in[0].rank ? fold__no_axis : NULL;
 }
 
 static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     if (attr[0] != FOLD_ALL && (attr[0] < 0 || attr[0] >= in[0].rank))
-        return "there is no such axis";
+        return "there is no such axis; it must be from -rank to rank - 1, or FOLD_ALL";
     if (attr[0] == FOLD_ALL || in[0].rank == 1) {
         *out = fold_shape1(1);
         return NULL;
@@ -9613,7 +9614,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     (void)attr;
     for (int input = 1; input < count; input++)
         if (in[input].rank != 1 || in[input].dim[0] != fold__shape_last(&in[0]))
-            return "gain and bias must be vectors of the last axis";
+            return "gain and bias must be vectors as long as the last axis";
     out[0] = in[0];
     return NULL;
 }
@@ -9725,7 +9726,7 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
         return "rows must be vectors";
     if (in[0].dim[0] != in[1].dim[0])
-        return "rows of q and k must have one length";
+        return "rows of q and k differ in length";
     out[0] = in[2];
     out[1] = fold_shape1(2 * attr[0]);
     return NULL;
@@ -9754,7 +9755,7 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     (void)count, (void)attr;
     const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
     if (heads > 1 && (in[0].rank > 1 || size % heads))
-        return "a score must be [1], or [heads] where a value has as many equal parts";
+        return "a score must be [1], or [heads] that divide the size of a value";
     out[0] = in[1];
     return NULL;
 }
@@ -9984,14 +9985,14 @@ static void fold__softmax_mean_n_backward(const fold_op_call *call)
 static const char *fold__infer_concat(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     for (int input = 1; input < count; input++) {
         if (in[input].rank != in[0].rank)
             return "ranks differ";
         for (int axis = 0; axis < in[0].rank; axis++)
             if (axis != attr[0] && in[input].dim[axis] != in[0].dim[axis])
-                return "shapes differ off the axis";
+                return "shapes may differ only along the axis";
         out[0].dim[attr[0]] += in[input].dim[attr[0]];
     }
     return NULL;
@@ -10034,9 +10035,9 @@ static const char *fold__infer_slice(const fold_shape *in, int count, const int3
 {
     (void)count;
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     if (attr[1] < 0 || attr[2] < 1 || attr[1] > in[0].dim[attr[0]] - attr[2])
-        return "the slice reaches outside";
+        return "start and length reach outside the axis";
     out[0] = in[0];
     out[0].dim[attr[0]] = attr[2];
     return NULL;
@@ -10063,7 +10064,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
 {
     (void)count;
     if (attr[0] < 0 || attr[1] < 0 || attr[0] >= in[0].rank || attr[1] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     out[0].dim[attr[0]] = in[0].dim[attr[1]];
     out[0].dim[attr[1]] = in[0].dim[attr[0]];
@@ -10317,9 +10318,9 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     const int high = fold__window_reach(filter.tall, filter.dilation);
     const int broad = fold__window_reach(filter.wide, filter.dilation);
     if (filter.above >= high || filter.left >= broad)
-        return "the padding is no less than what a window reaches over";
+        return "padding must be smaller than the window, which spans (taps - 1) * dilation + 1";
     if (filter.height + 2 * filter.above < high || filter.width + 2 * filter.left < broad)
-        return "a window reaches over more than there is, with padding";
+        return "the window spans more than the padded input";
     *out = in[0];
     out->dim[0] = in[0].rank == 3 ? filter.lines : filter.columns;
     out->dim[in[0].rank - 2] = filter.columns;
