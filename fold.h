@@ -2875,6 +2875,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
+        /* slack for the next growth; other arrays take it back when the block is full */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -3184,7 +3185,7 @@ enum {
     FOLD__INT8_WIDE = 4,          /* most groups of a tile */
     FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
     FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: so many products 127 * 127 fit an int32_t */
+    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
     FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
     FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
@@ -3206,8 +3207,8 @@ typedef struct fold__product {
     int rows, columns, n_seg; /* columns of output and init */
     int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
     int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* 0: `weights` are packs. Else they are row-major, rows so many floats apart, and unless
-                        narrow followed by FOLD__BEYOND readable floats of any value */
+    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
+                        followed by FOLD__BEYOND readable floats of any value */
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
     fold_rows output;
@@ -3333,8 +3334,8 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule updates. Divisions and roots are true and nothing is
-   fused, so that every path gives the same result.
+   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
+   nothing is fused, so that every path gives the same result.
    A state that only decays would end among the subnormals, where rounding keeps it for ever and each
    operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
    2^-100, a mean of their squares below 2^-139. */
@@ -3760,8 +3761,8 @@ typedef struct fold__row_sums {
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY on their way over a block of dW. Sums are read from where the rows before left them,
-   and stored where the rows after look for them. */
+/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
+   and stored where the rows after expect them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
@@ -3769,7 +3770,7 @@ typedef struct fold__pass {
     int whole;                   /* vectors may be stored whole where columns end */
     int adds;                    /* the sums are added to what is in `to` */
     int start;                   /* the first row */
-    int next, n_next;            /* rows that come next, prefetched meanwhile */
+    int next, n_next;            /* the rows after these: where they begin, how many to prefetch */
 } fold__pass;
 
 /* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
@@ -3789,8 +3790,7 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
-                                    there is none */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
     int narrow_columns;                     /* most columns of a narrow tile */
     /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -4697,10 +4697,10 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
 /* -- int8 products --
    An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
    to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
-   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even. The sum over k
-   of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by scale[c], and added to what was
-   there, each of these rounded on its own. So the bits do not depend on the instruction set, on fused
-   multiply-add, or on how sums are cut into tiles.
+   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
+   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
+   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
+   instruction set, on fused multiply-add, or on how sums are cut into tiles.
    A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
    with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
 
@@ -4718,7 +4718,7 @@ typedef struct fold__int8_weight {
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, times as many quads of some groups. Sums begin with
+/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
    start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
    to `to`. There are `columns` of them, from from_col and to_col on. */
 typedef struct fold__int8_tile_args {
@@ -4797,6 +4797,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
+/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4808,7 +4809,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* The factor that takes values with that largest magnitude to -127..127; *scale takes them back. */
+/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -5499,9 +5500,9 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
    Uses: kernels. Invariant: code asks how wide vectors are, never which set it is in. */
 #ifdef FOLD__SIMD_PASS
 
-/* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M what a comparison
-   gives. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills up
-   with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
+/* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M the result of a
+   comparison. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills
+   up with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__FOR(features)
@@ -5807,7 +5808,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
-/* ---- exp, log and what is made of them ----
+/* ---- exp, log and functions made of them ----
    The same operations on every path. Largest errors found, in ulp, over every seventh of the 2^32 floats:
                       exp   log   tanh  sigmoid  softplus
      fused            0.89  0.86  2.60   2.34     1.82
@@ -6063,7 +6064,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
-/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
+/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which has reached 0 or 1 at 14.43. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
@@ -6081,7 +6082,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* s (1 + x (1 - s)), s = sigmoid(x). */
+/* s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6092,7 +6093,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 #endif
 
 #if FOLD__SIMD_PASS != 512 /* only light maps use these, and AVX-512 has AVX2's */
-/* x > 0 ? x : alpha (e^x - 1). */
+/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 from -30 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
@@ -6166,7 +6167,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p. An odd p keeps the sign of x, that of -0 too. x < 0 gives NaN unless p is an integer. */
+/* x^p. An odd p keeps the sign of x, that of -0 included; x < 0 gives NaN unless p is an integer. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
@@ -7799,7 +7800,7 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In each step a row multiplies 32 bits of x, the same for all columns, by as many of each column: a quad, or
+/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad, or
    two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__INT8_V __m512i
@@ -8256,8 +8257,8 @@ typedef struct fold__param_data {
     uint8_t stored;           /* the image has bytes, not floats */
     float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the parameter
-                            below with a smaller hash, and the one with another; 0: none */
+    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+                            smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
 enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
@@ -8521,7 +8522,7 @@ enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SU
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* How many of count > block values the left half of a sum has: a power of two of blocks, at least half. */
+/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -9623,7 +9624,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
 /* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
-   squares leave the range of floats, it is computed again times a power of two. */
+   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -10335,7 +10336,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The `count` positions of a line from `first` on whose tap is inside x, and the first pixel it reads. */
+/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10493,7 +10494,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 
 enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
 };
 static int fold__patch_rows(int length)
 {
