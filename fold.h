@@ -3202,7 +3202,7 @@ typedef struct fold__seg {
 } fold__seg;
 
 /* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
-   the pack and the order of summation follow n_pack, so a column has the same bits with any others. */
+   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
 typedef struct fold__product {
     int rows, columns, n_seg; /* columns of output and init */
     int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
@@ -3713,8 +3713,8 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const
                                 size_t stride, float *lanes);
 
 /* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
-   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Causal rows see one
-   key more each: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
+   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
+   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
    step apart, the last one first. `steps` are those of the last row, which has all. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
@@ -3806,7 +3806,7 @@ typedef struct fold__tiles {
     fold__packer packer;
 } fold__tiles;
 
-/* What attention needs besides, on its own, so that a linker drops it with the ops that attend. */
+/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
     fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
@@ -5930,7 +5930,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 }
 #endif
 
-/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to some 80, also accurate around 0. */
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to about 80, accurate around 0 as well. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 {
     FOLD__I number;
@@ -7157,7 +7157,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile
     }
 }
 
-/* Fills as far as the longest row goes that is computed side by side with this one. */
+/* Fills as far as the longest of the rows that run side by side with this one. */
 FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
