@@ -2708,9 +2708,9 @@ typedef struct fold__free_block {
 } fold__free_block;
 typedef struct fold__heap {
     fold__free_block *first;
-    char *block; /* NULL: no block */
-    size_t size, used; /* bytes of the block, and how far allocations have reached */
-    size_t bytes_refused;    /* the size that the last refused allocation would have needed */
+    char *block;          /* NULL: no block */
+    size_t size, used;    /* bytes of the block, and how far allocations have reached */
+    size_t bytes_refused; /* the size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -3672,9 +3672,9 @@ typedef struct fold__command_list {
     char *base;
     size_t used, size;
     fold__command *first, **last; /* first NULL: there is no list */
-    int incomplete;  /* an op has no commands, so the batch that runs becomes one */
-    int opaque; /* part of an op is neither a map nor a tile that can be repeated */
-    int disabled;   /* there is no room for it, or replays need different amounts */
+    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
+    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
+    int disabled;                 /* there is no room for it, or replays need different amounts */
 } fold__command_list;
 
 /* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
@@ -3750,12 +3750,12 @@ typedef struct fold__softmax_kernels {
 /* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
    first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
 typedef struct fold__row_sums {
-    int rows, width, started;      /* started: chains continue what is in `to` */
-    int heads;                     /* 1, or 2: the second's columns are `width` further, */
-    ptrdiff_t next;                /* its weights and factors `next` floats further */
-    const int *first, *index; /* row of `from` for e, which then has no row pointers. NULL: row e */
-    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
-    size_t align;             /* each row's from a multiple of this power of two on; 0: rows share them */
+    int rows, width, started;    /* started: chains continue what is in `to` */
+    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    ptrdiff_t next;              /* its weights and factors `next` floats further */
+    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
+    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
@@ -3767,10 +3767,10 @@ typedef struct fold__pass {
     const float *from;
     float *to;
     size_t from_separate, to_separate; /* floats from row to row of dW there */
-    int whole;                   /* vectors may be stored whole where columns end */
-    int adds;                    /* the sums are added to what is in `to` */
-    int start;                   /* the first row */
-    int next, n_next;            /* the rows after these: where they begin, how many to prefetch */
+    int whole;                         /* vectors may be stored whole where columns end */
+    int adds;                          /* the sums are added to what is in `to` */
+    int start;                         /* the first row */
+    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
 } fold__pass;
 
 /* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
@@ -4268,11 +4268,11 @@ static int fold__attention_block(const fold__attention_call *call, int left)
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head's first column in query and key, in value and out */
-    int row;                /* the block's first */
-    fold__softmax_tile block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the head's first panel */
-    size_t key_next;         /* floats to its next panel */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
+    int row;                  /* the block's first */
+    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    const float *key_panels;  /* the head's first panel */
+    size_t key_next;          /* floats to its next panel */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -8212,13 +8212,13 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b; NULL if absent */
-    const float *packs, *values;             /* the model's */
+    const float *packs, *values; /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
-    const uint8_t *bytes;                          /* the model's int8 and bf16 weights */
-    int size, alike; /* floats of a row of the first output; whether the inputs' rows have as many */
-    int first_segment, end_segment;          /* linear: the segments to run */
-    const int *index;                        /* ops over whole lists: the op's indices */
-    int sparse_grad; /* list_take: the contribution has a row per taken row, not per row there is */
+    const uint8_t *bytes;     /* the model's int8 and bf16 weights */
+    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
+    int first_segment, end_segment; /* linear: the segments to run */
+    const int *index;         /* ops over whole lists: the op's indices */
+    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
     fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
     const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
 } fold__engine;
@@ -8253,7 +8253,7 @@ typedef struct fold__param_data {
     uint8_t zeros_by_default; /* made with neither values nor an initialiser */
     uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;             /* how its bytes are stored, an enum fold__weight_format */
+    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
     uint8_t stored;           /* the image has bytes, not floats */
     float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
     uint32_t name_hash;
