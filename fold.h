@@ -8218,7 +8218,7 @@ enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
     FOLD__FORMAT_BF16,
-    FOLD__SOFTMAXT_FORMATS
+    FOLD__WEIGHT_FORMATS
 };
 
 static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -11625,7 +11625,7 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__int8_kernels *formats[FOLD__SOFTMAXT_FORMATS];
+    const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */
