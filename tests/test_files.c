@@ -563,10 +563,10 @@ static void bad_headers(void)
     for (int k = 0; k < 8; k++) {
         memset(b.bytes, 0, 8);
         b.bytes[k] = 200;
-        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "over 100 MB");
+        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "exceed 100 MB");
     }
     memset(b.bytes, 255, 8);
-    loads(m, &b, NULL, FOLD_IO, "over 100 MB");
+    loads(m, &b, NULL, FOLD_IO, "exceed 100 MB");
     fold_model_free(m);
 }
 

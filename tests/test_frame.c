@@ -548,7 +548,7 @@ static void refused(void)
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
         fold_index_ref(f, fold_pick_each(f, two, both, 2), both, 1);
         CHECK_TEXT(fold_ctx_message(f), "index_ref: 1 indices for node");
-        CHECK_TEXT(fold_ctx_message(f), "(pick), which has 2");
+        CHECK_TEXT(fold_ctx_message(f), "(pick), which needs 2");
         fold_ctx_reset(f);
         fold_index_ref(f, fold_list_lookup(f, n.words, NULL, 0), NULL, 0);
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
@@ -1062,7 +1062,7 @@ static void slices_refused(void)
         fold_node loss = chains(f, &n, ends);
         CHECK_INT(fold_run_begin(f, ends, CHAINS), FOLD_OK);
         CHECK_INT(fold_run_more(f, 1000, &more), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "needs the context's clock");
+        CHECK_TEXT(fold_ctx_message(f), "a time limit needs a clock");
         if (!eager) CHECK(!fold_value(f, ends[0]));
         if (!eager) CHECK_TEXT(fold_ctx_message(f), "not finished");
         CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
