@@ -17,7 +17,7 @@
    order, and hands its sum to all. That is no more traffic than an all-reduce. The table of words travels as the rows
    that a shard has looked up, each with its number, if these are less than the table. Every rank adds them in rank
    order, too. One process with --shards N runs the shards one after another. fold_backward adds to the gradients, which
-   is the same order. The hash of the trained parameters shows it. bench/NOTES.md tells what limits more ranks. */
+   is the same order. The hash of the trained parameters shows it. bench/log/threads.md says what limits more ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
