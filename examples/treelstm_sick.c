@@ -682,9 +682,14 @@ static int compare_ways(trainer *t, const options *o, way *ways)
     if (!ways[ONE].inference || !ways[ONE].training) fail("out of memory", "");
     for (int i = BATCH_25; i < WAYS; i++) { ways[i].training = t->training; ways[i].inference = t->inference; }
     const int identical = check_identical(t, &ways[ONE]);
+    time_left left = TIME_LEFT;
     for (int round = 0; round < ROUNDS; round++)
         for (int mode = 0; mode < 2; mode++)
-            for (int i = 0; i < WAYS; i++) run_way(t, &ways[i], mode, o->seconds / (double)ROUNDS);
+            for (int i = 0; i < WAYS; i++) {
+                time_left_show(&left, round * 2 * WAYS + mode * WAYS + i, ROUNDS * 2 * WAYS, "timing %s", mode ? "inference" : "training");
+                run_way(t, &ways[i], mode, o->seconds / (double)ROUNDS);
+            }
+    time_left_end(&left);
     printf("\npairs per second                 training   inference   (processor time, one thread, %s)\n",
            fold_model_isa(t->model));
     for (int i = 0; i < WAYS; i++)
