@@ -7,8 +7,8 @@
 enum { HIDDEN = 32, BATCH = 64 };
 typedef struct { fold_param digits, W, b; fold_dense classify; fold_cell join; } net;
 
-/* The body of a cell: traced once, then each call is one node. */
 /* [body] */
+/* The body of a cell: traced once, then each call is one node. */
 static void join(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const net *n = (const net *)user;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* [tell] */
-static void tell(const char *message, void *user) /* called at the first error: a good place for a breakpoint */
+static void tell(const char *message, void *user) /* called at the first error: set a breakpoint here */
 {
     (void)user;
     printf("at once: %s\n", message);
