@@ -10,13 +10,11 @@ enum { WORDS = 8 };
 
 int main(void)
 {
-    /* [layers] */
     static const fold_torch_layer layers[] = {
         { FOLD_TORCH_EMBEDDING, "words" },
         { FOLD_TORCH_LSTM, "lstm" },
         { FOLD_TORCH_LINEAR, "tag" }
     };
-    /* [end] */
     static const int sentence[WORDS] = { 3, 1, 4, 1, 5, 9, 2, 6 };
     static const int tags[WORDS] = { 0, 1, 2, 0, 1, 2, 0, 1 };
     fold_model *m = fold_model_new(NULL);

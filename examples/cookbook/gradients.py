@@ -4,7 +4,6 @@ from torch import nn
 
 from safetensors_file import load_file  # or: from safetensors.torch import load_file
 
-# [compare]
 class Tagger(nn.Module):
     def __init__(self):
         super().__init__()
@@ -15,6 +14,7 @@ class Tagger(nn.Module):
     def forward(self, sentence):
         return self.tag(self.lstm(self.words(sentence))[0])
 
+# [compare]
 net = Tagger()
 net.load_state_dict(load_file("tagger.safetensors"))
 logits = net(torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]]))[0]

@@ -4,13 +4,13 @@
 #include "../../fold.h"
 #include <stdio.h>
 
-/* [functions] */
 static const char *cube_infer(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
 {
     (void)n_in, (void)attr;
     out[0] = in[0]; /* the result has the shape of the input */
     return in[0].rank == 1 ? NULL : "needs a vector";
 }
+/* [functions] */
 static void cube_forward(const fold_op_call *c) /* of all rows of a batch */
 {
     for (int r = 0; r < c->rows; r++) {

@@ -34,16 +34,16 @@ int main(void)
     fold_recurrent gru = fold_gru_new(m, "gru", WIDTH, HIDDEN);
     fold_ctx *f = fold_ctx_new(m, NULL);
     fold_node h[2 * SAMPLES];
-    /* [unroll] */
     fold_node all = fold_list_input_ref(f, by_time[0][0], STEPS * SAMPLES, fold_shape1(WIDTH));
     for (int s = 0; s < SAMPLES; s++) {
         fold_state last, same;
+        /* [unroll] */
         fold_unroll_list(f, &gru, sample_of(f, s), 0, NULL, &last);
-        fold_unroll_list(f, &gru, column_of(f, all, s), 0, NULL, &same);
         h[s] = last.h;
+        /* [end] */
+        fold_unroll_list(f, &gru, column_of(f, all, s), 0, NULL, &same);
         h[SAMPLES + s] = same.h;
     }
-    /* [end] */
     float last[2][SAMPLES][HIDDEN];
     if (fold_run(f, h, 2 * SAMPLES)) return puts(fold_ctx_message(f)), 1;
     fold_read(f, h, 2 * SAMPLES, last[0][0]);

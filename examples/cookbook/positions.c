@@ -7,18 +7,19 @@
 
 enum { LONGEST = 512, WIDTH = 32, WORDS = 50 };
 
-/* [table] */
 /* Adds a table of sines and cosines, with periods of 6 to 60,000 rows (Vaswani et al. 2017). */
 static fold_param new_places(fold_model *m)
 {
     static float values[LONGEST][WIDTH];
     fold_param_desc desc = fold_param_desc_default();
+    /* [table] */
     for (int row = 0; row < LONGEST; row++)
         for (int i = 0; i < WIDTH; i += 2) {
             const double angle = row * pow(10000, -(double)i / WIDTH);
             values[row][i] = (float)sin(angle);
             values[row][i + 1] = (float)cos(angle);
         }
+    /* [end] */
     desc.name = "places";
     desc.shape = fold_shape2(LONGEST, WIDTH);
     desc.values = values[0];
@@ -26,7 +27,6 @@ static fold_param new_places(fold_model *m)
     desc.buffer = 1; /* never trained */
     return fold_param_new(m, &desc);
 }
-/* [end] */
 
 int main(void)
 {

@@ -21,12 +21,10 @@ int main(void)
     /* [end] */
     static float floats[FLOATS];
     fold_model *m = fold_model_new(NULL);
-    /* [model] */
     fold_dense_new(m, "encoder", SEES, WIDTH, FOLD_ACT_RELU);
     fold_dense_new(m, "actor", WIDTH, DOES, FOLD_ACT_LINEAR);
     fold_dense_new(m, "value", WIDTH, 1, FOLD_ACT_LINEAR);
     fold_rnn_stack_new(m, "lstm", fold_lstm_new, WIDTH, WIDTH, 1, 0);
-    /* [end] */
 
     for (int i = 0; i < FLOATS; i++) floats[i] = (float)(i % 7 - 3) / 8;
     /* [load] */

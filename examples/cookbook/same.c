@@ -22,16 +22,16 @@ int main(void)
     fold_ctx *together = fold_ctx_new(m, NULL), *alone = fold_ctx_new(m, NULL);
     fold_node y[SAMPLES];
     int differ = 0;
-    /* [compare] */
     for (int i = 0; i < SAMPLES; i++) y[i] = answer(together, &mlp, i);
     if (fold_run(together, y, SAMPLES)) puts(fold_ctx_message(together));
     for (int i = 0; i < SAMPLES; i++) {
+        /* [compare] */
         fold_ctx_reset(alone);
         fold_node one = answer(alone, &mlp, i);
         if (fold_run(alone, &one, 1)) puts(fold_ctx_message(alone));
         differ += memcmp(fold_value(together, y[i]), fold_value(alone, one), sizeof(float) * CLASSES) != 0;
+        /* [end] */
     }
-    /* [end] */
     printf("%d of %d samples differ\n", differ, SAMPLES);
     fold_ctx_free(together);
     fold_ctx_free(alone);
