@@ -10,7 +10,7 @@ enum { HIDDEN = 16 };
 
 int main(void)
 {
-    static const float zeros[HIDDEN];
+    static float zeros[HIDDEN];
     fold_model *m = fold_model_new(NULL); /* a trained one would be loaded */
     fold_recurrent lstm = fold_lstm_new(m, "lstm", 1, HIDDEN);
     fold_dense head = fold_dense_new(m, "head", HIDDEN, 1, FOLD_ACT_LINEAR);
