@@ -682,6 +682,7 @@ typedef struct fold_conv_desc {
     int dilation;  /* leads from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
     int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
 } fold_conv_desc;
+FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
 /* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
@@ -809,7 +810,7 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
-   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
+   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_pick_each gives it. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
@@ -1076,7 +1077,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives outpu
    - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
      body only reductions can be used, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
-     …_to, fold_list_pick and so on).
+     …_to, fold_pick_each and so on).
    - A sample runs some rows at a time, on all threads, if its lists have one length of 128 rows or more. All
      its calls must be row-wise, up to sums and means of rows of one value. These may be added to each other,
      or scaled by a number, but a product with a node, say, is no such call. In a backward each cell or layer
@@ -1135,7 +1136,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 
 /* Go over the rows of a list, each value of a row apart: scores of a choice among n rows are a list of [1],
    those of several choices [heads]. They have the bits of fold_softmax and its kin of a vector [n]. In lists
-   those go over each row on its own, and so does fold_list_softmax_xent. A list of 0 rows gives one of none;
+   those go over each row on its own, and so does fold_softmax_xent_each. A list of 0 rows gives one of none;
    its logsumexp is an error, and its entropy is 0. They are not for a cell's body. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* gives e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* gives x - log sum e^x, a list */
@@ -1218,9 +1219,9 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
 
 /* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of
    [1]. n must be the length of the list. */
-FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
-FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
-FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
+FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, int n);
+FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
+FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
 /* Records a call of a cell with a list, given as a list for each component: element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
@@ -1382,32 +1383,11 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* Describes a dense array of uneven sequences, which must not change until fold_ctx_reset. */
-typedef enum fold_layout {
-    FOLD_LAYOUT_NTC, /* [samples x steps x width] */
-    FOLD_LAYOUT_TNC  /* time first: [steps x samples x width] */
-} fold_layout;
-typedef struct fold_sequences {
-    const float *values;
-    int samples, steps, width;
-    const int *length;     /* each sample has 0 to steps; what follows is not read. NULL: all have `steps` */
-    fold_layout layout;
-} fold_sequences;
-/* Writes the inputs [width] of one sample to x, with room for `steps`. Returns its length; 0: an error. */
-FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
-/* Unrolls all samples, one after another. begin has a state per sample, or is NULL. out gets [samples x
-   steps] in this order in both layouts, null past a sample's length, last the final states; both may be NULL.
-   A list in begin is an error.
-       fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
-       fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
-                                       const fold_state *begin, fold_node *out, fold_state *last);
-
 /* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below; in
    both directions h of both, [2 hidden], forwards first. `make` makes the cells, with the parameters above,
    named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
-       fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
+       fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
 typedef struct fold_rnn_stack {
     int layers, directions;
@@ -1418,32 +1398,12 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 /* Unrolls a stack like fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin and last
    have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. In PyTorch out[t] is
    output[t], and last[i].h and c are h_n[i] and c_n[i]. */
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
+FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 /* Does the same with the rows of a list, and gives what the top layer gives as a list. States of begin are
    single nodes, as in fold_unroll_list. */
-FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
+FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
-
-/* A step of your own sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
-   every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
-#define FOLD_MAX_STATES 8
-typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out,
-                              fold_node *next, const void *user);
-typedef struct fold_unroll_desc {
-    fold_unroll_body *step;
-    const void *user;                    /* handed to step */
-    const fold_node *x;                  /* n inputs of any shapes, each handed to one step */
-    int n;
-    int reverse;                         /* from x[n - 1] to x[0] */
-    int n_states;                        /* 0 to FOLD_MAX_STATES */
-    const fold_node *begin;              /* has n_states states; NULL: zeros of these shapes */
-    fold_shape state[FOLD_MAX_STATES];
-    fold_node *out;                      /* n outputs, out[t] is that of x[t]; NULL: not wanted. May be x */
-    fold_node *last;                     /* n_states final states; NULL: not wanted */
-} fold_unroll_desc;
-FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
 
 /* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which see their input alone, and
    inner nodes, which see `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
@@ -11761,8 +11721,6 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     OF(transformer_desc, inner, UP_TO(FOLD__MAX_WIDTH)) AND(transformer_desc, epsilon, AMOUNT)           \
     AND(transformer_desc, activation, UP_TO(FOLD_ACT_SILU)) AND(transformer_desc, dropout, BELOW_1)      \
     AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                \
-    OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))        \
-    AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))     \
     ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU))                                               \
     ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))      \
     ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__MAX_FILTER)) ONE(factor, float, FINITE) \
@@ -13987,6 +13945,17 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
+/* What a run computes. From AGAIN on it does not stop at values that are there. */
+enum fold__run_scope {
+    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays that of the run before */
+    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,  /* what the run before did */
+    FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
+};
+enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
+
 typedef struct fold__run {
     /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
@@ -14002,22 +13971,16 @@ typedef struct fold__run {
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
-    int backward;
+    enum fold__run_scope scope;
+    enum fold__run_life life;
+    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is; else 0 */
+    int backward;       /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    int changed;    /* parameters have changed since values of earlier runs were computed */
-    int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
     fold__command_list commands;    /* lies at the end of scratch */
     uint64_t capture_moves; /* how often arrays had moved when it was written */
-    int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
-    int replays;        /* it does again what the run before did; */
-    int all_again;      /* eager: and computes all that was recorded */
-    int again;          /* it computes again what was there */
-    int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
     uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
-    int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
     uint32_t version;    /* the model's when it began, */
     fold__recorded from; /* and what was recorded by then */
     uint64_t executions;
@@ -14293,24 +14256,22 @@ static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    const int given_up = run->open && run->progress.phase != FOLD__NONE;
+    const int given_up = run->life != FOLD__CLOSED && run->progress.phase != FOLD__NONE;
     if (given_up && table_rows->need)
         memset(table_rows->data, 0, table_rows->need);
-    if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
+    if (FOLD__TRAINING(given_up && run->life == FOLD__SLICED && run->root))
         fold__restart_kept_grads(f);
-    if (run->open)
+    if (run->life != FOLD__CLOSED)
         f->sig_pins--;
-    run->open = run->begun = 0;
+    run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures: one that is begun, or one in one go. */
-static void fold__open_run(fold_ctx *f, int begin)
+static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
     fold__run *run = f->run;
-    run->begun = begin;
-    run->open = 1;
-    run->replays = run->all_again = run->idle = run->sliced = 0;
+    run->scope = scope;
+    run->life = begin ? FOLD__BEGUN : FOLD__OPEN;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
     run->progress.phase = FOLD__NONE;
@@ -17690,9 +17651,9 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     {                                                                                                      \
         return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
-    FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x, const int *index, int count)             \
+    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, "list_" #name, x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, what, count);            \
     }
 FOLD__INDEXED(pick, 1, "indices")
 FOLD__INDEXED(softmax_xent, 0, "labels")
@@ -18692,7 +18653,7 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
    run looks at are not marked either. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
-    if ((f->kind[source] & FOLD__IS_STORED) && !f->run->recompute)
+    if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
         return 0;
     if (source < f->run->plan.first_node) {
         if (!fold__makes_value(f->kind[source]))
@@ -18797,7 +18758,8 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     const fold__run *run = f->run;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
-        const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__IS_STORED));
+        const int runs =
+            fold__makes_value(kind) && (run->scope >= FOLD__SCOPE_AGAIN || !(kind & FOLD__IS_STORED));
         const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
         const int is_long = FOLD__IN_CHUNKS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
@@ -18917,7 +18879,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.edge_source = f->edge_source;
     marker.sig_cache = run->sig_cache;
     marker.n_nodes = f->n_nodes;
-    marker.there = run->recompute ? 0 : FOLD__IS_STORED;
+    marker.there = run->scope >= FOLD__SCOPE_AGAIN ? 0 : FOLD__IS_STORED;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->plan.first_node;
     marker.backward = fold__goes_back(run);
     return marker;
@@ -19011,13 +18973,16 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->plan.kept++] = source;
 }
 
-static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
+static uint32_t fold__first_to_see(const fold_ctx *f)
+{
+    return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
+}
 
 /* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    return (fold__is_eager(f) && (id >= run->first_new || run->all_again)) ||
+    return (fold__is_eager(f) && (id >= run->first_new || run->scope == FOLD__SCOPE_REPLAY_ALL)) ||
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
@@ -19036,8 +19001,9 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
     /* kept nodes run too, but bear on no root */
-    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
-        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || run->changed))
+    const int changed = run->scope == FOLD__SCOPE_CHANGED;
+    for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
+        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
             fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
     run->plan.has_prefix = fold__prefix_runs(f);
@@ -22116,7 +22082,7 @@ static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
     const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
-    return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
+    return fold__has_clock(f) && run->life >= FOLD__BEGUN && batch->elems && fold__is_by_rows(&f->sigs[sig]);
 }
 
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
@@ -22985,7 +22951,7 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
     const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
     fold__use_share share = { { 0, (int)count }, { 0, (int)use->rows } };
-    if (f->run->begun && use->rows > steps) {
+    if (f->run->life >= FOLD__BEGUN && use->rows > steps) {
         share.rows.from = (int)(from / row_work);
         share.rows.to = (int)(to / row_work);
         return share;
@@ -24312,7 +24278,7 @@ static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
 {
     fold__plan_section section[FOLD__PLAN_SECTIONS];
     const fold__run *run = f->run;
-    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
+    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2) | (uint64_t)run->scope;
     fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_merged, (uint32_t)n_roots,
                            n_words, f->model->layout, mode };
     fold__list_sections(f, n_words, &run->plan, section);
@@ -25518,7 +25484,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const int changed = f->done_version != f->model->version || (run->changed && !run->replays);
+    const int changed = f->done_version != f->model->version || run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && changed; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
             fold__forget_value(f, id);
@@ -25802,8 +25768,11 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
 
 /* Copies values to where the caller wants them: those asked for since the last run, and those that this run
    computed again. */
-static void fold__give_outputs(fold_ctx *f, int again)
+static void fold__give_outputs(fold_ctx *f)
 {
+    const fold__run *run = f->run;
+    const int again = run->scope >= FOLD__SCOPE_AGAIN ||
+                      (run->scope == FOLD__SCOPE_NEW && run->plan.first_node < run->first_new);
     fold__operand operand;
     for (uint32_t at = again ? 0 : f->old_output_refs;
          at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
@@ -25815,9 +25784,9 @@ static void fold__give_outputs(fold_ctx *f, int again)
 static void fold__end_run(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (!run->replays)
+    if (run->scope < FOLD__SCOPE_REPLAY)
         f->first_keep = FOLD__NONE;
-    if (run->idle) {
+    if (run->scope == FOLD__SCOPE_NOTHING) {
         fold__note_idle(f);
     } else if (!fold__is_eager(f)) {
         fold__mark_done(f);
@@ -25827,8 +25796,8 @@ static void fold__end_run(fold_ctx *f)
     run->plan_salt = f->salt;
     run->plan_of = fold__recorded_now(f);
     if (!f->desc.measure)
-        fold__give_outputs(f, run->again && !run->idle);
-    if (!run->idle)
+        fold__give_outputs(f);
+    if (run->scope != FOLD__SCOPE_NOTHING)
         fold__commit_steps(f);
     f->old_nodes = f->n_nodes;
     f->old_merged = f->n_merged;
@@ -25845,10 +25814,11 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     run->executions++;
     run->moves = f->arena.moves;
     const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
-    run->timing = fold__has_clock(f) && (run->begun || (fold__threads_of(f) < 2 && chosen));
-    if (run->begun)
+    const int begun = run->life >= FOLD__BEGUN;
+    run->timing = fold__has_clock(f) && (begun || (fold__threads_of(f) < 2 && chosen));
+    if (begun)
         fold__begin_slices(f);
-    if (run->begun || f->desc.measure)
+    if (begun || f->desc.measure)
         return;
     fold__execute(f);
     f->stats.run_ns = fold__now(f) - planned;
@@ -25878,31 +25848,32 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
     return 1;
 }
 
-static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
+static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *roots, size_t n_roots,
+                                           int backward)
 {
-    return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
+    if (fold__is_stale(f))
+        return FOLD__SCOPE_CHANGED;
+    if (backward)
+        return FOLD__SCOPE_AGAIN;
+    return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Runs what the roots need: decides what is there already, plans or takes an earlier plan, and executes
-   it. */
-static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+/* Only a run that looks at old nodes again reads their indices again. */
+static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
+{
+    return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
+}
+
+/* Finds what the run computes, and in which order, with the memory for gradients of kept nodes. */
+static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
-    const uint64_t start = fold__now(f);
-    run->idle = !backward && fold__all_there(f, roots, n_roots);
-    if (run->idle && !run->begun)
-        fold__end_run(f);
-    if (run->idle)
-        return FOLD_OK;
     run->plan_salt = 0;
-    run->began = start;
-    run->backward = run->asked_backward = backward;
+    run->backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
     memset(&run->commands, 0, sizeof run->commands);
-    run->changed = fold__is_stale(f);
-    run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
     if (fold__has_zone(f))
@@ -25910,34 +25881,41 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
     if (fold__has_zone(f))
         f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
-    if (!planned || !fold__steps_fit(f))
-        return f->error.status;
-    if (FOLD__TRAINING(backward && !fold__reserve_kept_grads(f)))
-        return f->error.status;
+    return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
+}
+
+/* Plans and runs; a run that is begun computes nothing yet. 0 with an error if there is no memory for it. */
+static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+{
+    fold__run *run = f->run;
+    const uint64_t start = run->began = fold__now(f);
+    if (!fold__plan_run(f, roots, n_roots, backward))
+        return 0;
     if (!fold__is_eager(f) && !f->desc.measure)
-        fold__read_index_refs(f, fold__first_index_ref(f, backward));
+        fold__read_index_refs(f, fold__first_index_ref(f, run->scope));
     if (f->refresh_tables)
         f->refresh_tables(f);
-    run->again = run->recompute || run->plan.first_node < run->first_new;
-    if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
-        return f->error.status;
-    if (!fold__is_eager(f))
-        fold__run_planned(f, start);
-    if (!run->begun)
-        fold__end_run(f);
-    return FOLD_OK;
+    if (fold__is_eager(f))
+        return fold__finish_eager(f) == FOLD_OK;
+    if (!fold__reserve_run(f))
+        return 0;
+    fold__run_planned(f, start);
+    return 1;
 }
 
 /* Runs need signatures to keep their numbers: idle ones are forgotten between two tries for memory. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
-    if (!fold__is_eager(f) && !f->desc.measure &&
-        !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
+    const enum fold__run_scope scope = fold__scope_of(f, roots, n_roots, backward);
+    if (!fold__is_eager(f) && !f->desc.measure && !fold__index_refs_fit(f, fold__first_index_ref(f, scope)))
         return f->read_error.status;
     do {
-        fold__open_run(f, begin);
-        if (fold__try_run(f, roots, n_roots, backward) || !begin)
+        fold__open_run(f, scope, begin);
+        const int done = scope == FOLD__SCOPE_NOTHING || fold__try_run(f, roots, n_roots, backward);
+        if (done && !begin)
+            fold__end_run(f);
+        if (!done || !begin)
             fold__close_run(f);
     } while (f->error.status == FOLD_NO_MEMORY && (f->reclaim)(f));
     return fold__run_status(f);
@@ -26040,7 +26018,8 @@ static void fold__draw_again(fold_ctx *f)
 /* Computes and differentiates the recorded ops again; after a change of parameters all, as all are there. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
-    f->run->all_again = f->done_version != f->model->version;
+    if (f->done_version != f->model->version)
+        f->run->scope = FOLD__SCOPE_REPLAY_ALL;
     for (uint32_t at = 0; at < f->n_calls; at++)
         if (fold__ran(f, f->calls[at]))
             fold__eager_compute(f, f->calls[at]);
@@ -26055,7 +26034,8 @@ static void fold__begin_capture(fold_ctx *f)
     fold__run *run = f->run;
     fold__command_list *const commands = &run->commands;
     if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->plan.groups != 1 || f->n_index_refs ||
-        fold__traces(f) || fold__has_zone(f) || run->begun || commands->disabled || !run->scratch)
+        fold__traces(f) || fold__has_zone(f) || run->life >= FOLD__BEGUN || commands->disabled ||
+        !run->scratch)
         return;
     commands->base = (char *)(run->scratch + run->plan.scratch) - commands->size;
     commands->last = &commands->first;
@@ -26084,7 +26064,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
-    if (run->begun || run->capture_moves != f->arena.moves + f->model->arena.moves)
+    if (run->life >= FOLD__BEGUN || run->capture_moves != f->arena.moves + f->model->arena.moves)
         run->commands.first = NULL;
     if (!run->commands.first && !fold__reserve_run(f))
         return f->error.status;
@@ -26112,14 +26092,13 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
     if (problem || (!f->desc.measure && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
-    fold__open_run(f, begin);
-    f->run->again = f->run->replays = 1;
+    fold__open_run(f, FOLD__SCOPE_REPLAY, begin);
     if (!f->desc.measure)
         fold__read_index_refs(f, 0);
     if (f->refresh_tables)
         f->refresh_tables(f);
     fold__draw_again(f);
-    if (FOLD__TRAINING(f->run->asked_backward && (!begin || fold__is_eager(f))))
+    if (FOLD__TRAINING(f->run->root && (!begin || fold__is_eager(f))))
         fold__restart_kept_grads(f);
     const fold_status status = fold__is_eager(f) ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
@@ -26127,7 +26106,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     fold__close_run(f);
     if (!status)
         fold__end_run(f);
-    if (FOLD__TRAINING(f->run->asked_backward) && !status)
+    if (FOLD__TRAINING(f->run->root) && !status)
         fold__settle_kept_grads(f);
     return status;
 }
@@ -26140,7 +26119,9 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 static uint32_t fold__chunks_left(const fold__run *run, uint32_t which)
 {
     const fold__group *group = &run->group[which];
-    return fold__chunk_of(group) ? (group->length - (run->begun ? group->row : 0) - 1) / group->chunk + 1 : 1;
+    return fold__chunk_of(group)
+               ? (group->length - (run->life >= FOLD__BEGUN ? group->row : 0) - 1) / group->chunk + 1
+               : 1;
 }
 
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
@@ -26149,9 +26130,10 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
         return 0;
     const fold__run *run = f->run;
     fold__progress progress = run->progress;
-    if (!run->begun && fold__replay_problem(f))
+    const int begun = run->life >= FOLD__BEGUN;
+    if (!begun && fold__replay_problem(f))
         return 0;
-    if (!run->begun)
+    if (!begun)
         fold__first_phase(run, &progress);
     else if (progress.phase != FOLD__NONE && fold__chunks_left(run, progress.group) > 1) {
         progress.phase -= (uint32_t)progress.backward; /* the whole chunk counts until it is done */
@@ -26170,11 +26152,11 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
 static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
-    if (!run->begun)
+    if (run->life < FOLD__BEGUN)
         return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
     if (ns && !fold__has_clock(f))
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
-    const int moved = !run->idle && !fold__is_eager(f) && run->moves != f->arena.moves;
+    const int moved = run->scope != FOLD__SCOPE_NOTHING && !fold__is_eager(f) && run->moves != f->arena.moves;
     if (moved || !fold__nothing_since(f, &run->from))
         return "something was recorded, printed or named to be kept since the run began: begin it anew";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
@@ -26188,11 +26170,13 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
-    if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced && !fold__is_eager(f)))
+    fold__run *run = f->run;
+    if (FOLD__TRAINING(run->scope >= FOLD__SCOPE_REPLAY && run->root && run->life == FOLD__BEGUN &&
+                       !fold__is_eager(f)))
         fold__restart_kept_grads(f);
-    f->run->sliced = 1;
-    if (progress->phase != FOLD__NONE && (f->run->replays || f->run->recompute))
-        f->run->interrupted_salt = f->salt; /* values that are there get others */
+    run->life = FOLD__SLICED;
+    if (progress->phase != FOLD__NONE && run->scope >= FOLD__SCOPE_AGAIN)
+        run->interrupted_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
         (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
@@ -26225,7 +26209,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter(f->model->flushes);
     fold__run_slice(f, ns);
     const int done = f->run->progress.phase == FOLD__NONE;
-    if (done && !fold__is_eager(f) && !f->desc.measure && !f->run->idle)
+    if (done && !fold__is_eager(f) && !f->desc.measure && f->run->scope != FOLD__SCOPE_NOTHING)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -26233,7 +26217,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     if (!done)
         return FOLD_OK;
     fold__close_run(f);
-    const int backward = f->run->asked_backward && !f->run->idle;
+    const int backward = f->run->root && f->run->scope != FOLD__SCOPE_NOTHING;
     fold__end_run(f);
     if (FOLD__TRAINING(backward))
         fold__settle_kept_grads(f);
@@ -26471,7 +26455,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
 /* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
-    if (f->run->begun || fold__is_interrupted(f))
+    if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
         return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
     if (!f->old_nodes)
         return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
@@ -27181,6 +27165,8 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
     return x;
 }
 
+FOLD__BY_DEFAULT(fold_conv_desc, FOLD__ALL_ZERO)
+
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation)
 {
@@ -27734,69 +27720,6 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
     return fold__broken(f) ? fold__no_state : state;
 }
 
-static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, int sample)
-{
-    if (fold__broken(f))
-        return -1;
-    if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
-        return fold__missing(f, "sequences"), -1;
-    if (!fold__given_ok(f, FOLD__SET_sequences, "sequences", sequences))
-        return -1;
-    if (sample < 0 || sample >= sequences->samples)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
-    const int count = sequences->length ? sequences->length[sample] : sequences->steps;
-    if (count >= 0 && count <= sequences->steps)
-        return count;
-    fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d has length %d, the array %d steps", sample, count,
-               sequences->steps);
-    return -1;
-}
-
-static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequences, int sample, int step)
-{
-    const size_t row = sequences->layout == FOLD_LAYOUT_TNC
-                           ? (size_t)step * (size_t)sequences->samples + (size_t)sample
-                           : (size_t)sample * (size_t)sequences->steps + (size_t)step;
-    return fold_input_ref(f, sequences->values + row * (size_t)sequences->width,
-                          fold_shape1(sequences->width));
-}
-
-FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *sequences, int sample, fold_node *x)
-{
-    const int count = fold__sequence_length(f, sequences, sample);
-    if (count > 0 && !x)
-        return fold__missing(f, "sequence");
-    for (int step = 0; step < count; step++)
-        x[step] = fold__sequence_step(f, sequences, sample, step);
-    return fold__broken(f) ? 0 : count;
-}
-
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
-                                       const fold_sequences *sequences, const fold_state *begin,
-                                       fold_node *out, fold_state *last)
-{
-    if (!sequences)
-        fold__missing(f, "unroll_batch");
-    else
-        fold__states_are_single(f, "unroll_batch", begin, sequences->samples);
-    for (int sample = 0; sequences && sample < sequences->samples; sample++) {
-        fold_state state;
-        const int count = fold__sequence_length(f, sequences, sample);
-        const int fine = fold__unroll_begin(f, "unroll_batch", layer, begin ? &begin[sample] : NULL, &state);
-        for (int step = 0; step < sequences->steps; step++) {
-            fold_node *at = out ? &out[(size_t)sample * (size_t)sequences->steps + (size_t)step] : NULL;
-            if (fine && step < count)
-                state =
-                    fold_recurrent_apply(f, layer, fold__sequence_step(f, sequences, sample, step), state);
-            if (at)
-                *at = step < count ? state.h : fold__null;
-        }
-        if (last)
-            last[sample] = state;
-    }
-    return fold_ctx_status(f);
-}
-
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional)
 {
@@ -27852,8 +27775,8 @@ static int fold__room_for_steps(fold_ctx *f, int count)
 }
 
 /* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
-static void fold__unroll_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count, int fine,
-                               const fold_state *begin, fold_state *last)
+static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
+                                int fine, const fold_state *begin, fold_state *last)
 {
     for (int i = 0; i < fold__stack_cells(stack); i++) {
         const int reverse = i % stack->directions;
@@ -27873,17 +27796,16 @@ static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *st
            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
 }
 
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
-                                          int count, const fold_state *begin, fold_node *out,
-                                          fold_state *last)
+FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
+                                       int count, const fold_state *begin, fold_node *out, fold_state *last)
 {
     const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    const char *who = "rnn_stack_apply";
+    const char *who = "unroll_stack";
     const int fine = fold__is_stack(f, who, stack) && fold__unroll_length(f, who, x, count) &&
                      fold__room_for_steps(f, count);
     if (fine && count)
         memcpy(f->steps, x, size);
-    fold__unroll_stack(f, who, stack, count, fine, begin, last);
+    fold__unroll_layers(f, who, stack, count, fine, begin, last);
     if (out && size && fold__broken(f))
         memset(out, 0, size);
     else if (out && size)
@@ -27912,14 +27834,14 @@ static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
                            : fold_list_input(f, NULL, 0, fold_shape1(width));
 }
 
-FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
-                                       const fold_state *begin, fold_state *last)
+FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
+                                          const fold_state *begin, fold_state *last)
 {
-    const char *who = "rnn_stack_list";
+    const char *who = "unroll_stack_list";
     const int fine =
         fold__is_stack(f, who, stack) && fold__states_are_single(f, who, begin, fold__stack_cells(stack));
     const int count = fine ? fold__steps_of_list(f, who, x) : -1;
-    fold__unroll_stack(f, who, stack, count, count >= 0, begin, last);
+    fold__unroll_layers(f, who, stack, count, count >= 0, begin, last);
     return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
 }
 
@@ -27938,76 +27860,6 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     if (last)
         *last = fold__broken(f) ? fold__no_state : state;
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
-}
-
-FOLD__BY_DEFAULT(fold_unroll_desc, FOLD__ALL_ZERO)
-
-/* Makes the states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
-static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_node *state)
-{
-    if (fold__broken(f))
-        return 0;
-    if (!desc || !desc->step)
-        return fold__missing(f, "unroll_steps");
-    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll_steps", desc) ||
-        !fold__unroll_length(f, "unroll_steps", desc->x, desc->n))
-        return 0;
-    for (int state_index = 0; state_index < desc->n_states; state_index++) {
-        if (!desc->begin && !desc->state[state_index].rank)
-            return fold__fail(f, FOLD_BAD_ARGUMENT,
-                              "unroll_steps: state %d has neither a beginning nor a shape", state_index);
-        state[state_index] = desc->begin ? desc->begin[state_index] : fold_zeros(f, desc->state[state_index]);
-        if (fold_node_is_null(state[state_index]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state %d is null",
-                              state_index);
-    }
-    return !fold__broken(f);
-}
-
-/* Checks what a step gave: an output if wanted, and all states, of the shapes they had. */
-static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at, fold_node out,
-                              const fold_node *state, const fold_node *next)
-{
-    if (fold__broken(f))
-        return 0;
-    if (desc->out && fold_node_is_null(out))
-        return fold__fail(f, FOLD_BAD_CELL, "unroll_steps: the step of input %d gave no output", at);
-    for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
-        fold__operand before, after;
-        if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states))
-            return fold__fail(f, FOLD_BAD_CELL,
-                              "unroll_steps: the step of input %d %s state %d, there are %d", at,
-                              state_index < desc->n_states ? "left out" : "gave a", state_index,
-                              desc->n_states);
-        if (state_index >= desc->n_states)
-            continue;
-        if (!fold__operand_of(f, state[state_index], "unroll_steps", &before) ||
-            !fold__operand_of(f, next[state_index], "unroll_steps", &after) ||
-            !fold__one_shape(f, "unroll_steps", before.shape, after.shape,
-                             "a step changed the shape of a state"))
-            return 0;
-    }
-    return 1;
-}
-
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc)
-{
-    fold_node state[FOLD_MAX_STATES], next[FOLD_MAX_STATES];
-    int fine = fold__unroll_start(f, desc, state);
-    for (int step = 0; fine && step < desc->n; step++) {
-        const int at = desc->reverse ? desc->n - 1 - step : step;
-        fold_node out = fold__null;
-        memset(next, 0, sizeof next);
-        desc->step(f, desc->x[at], state, &out, next, desc->user);
-        fine = fold__unroll_check(f, desc, at, out, state, next);
-        if (desc->out)
-            desc->out[at] = out;
-        memcpy(state, next, sizeof state);
-    }
-    for (int state_index = 0;
-         desc && desc->last && state_index < desc->n_states && state_index < FOLD_MAX_STATES; state_index++)
-        desc->last[state_index] = fine ? state[state_index] : fold__null;
-    return fold_ctx_status(f);
 }
 
 /* No children: h and c of none are zero, so only W x is left of the gates. */

@@ -74,7 +74,7 @@ int main(void)
             fold_node read = fold_transformer_apply(f, &n.encoder, embed(f, &n, digits, length), 0);
             fold_node written = decode(f, &n, embed(f, &n, before, length), read);
             fold_node logits = fold_dense_apply(f, &n.next, written);
-            loss[i] = fold_list_mean(f, fold_list_softmax_xent(f, logits, target, length));
+            loss[i] = fold_list_mean(f, fold_softmax_xent_each(f, logits, target, length));
             /* [end] */
         }
         fold_node total = fold_mean_n(f, loss, BATCH);

@@ -27,8 +27,8 @@ int main(void)
     fold_ctx_desc training = fold_ctx_desc_default();
     training.training = 1;
     fold_ctx *f = fold_ctx_new(m, &training);
-    fold_node x = fold_rnn_stack_list(f, &lstm, fold_list_lookup(f, words, sentence, WORDS), NULL, NULL);
-    fold_node loss = fold_list_mean(f, fold_list_softmax_xent(f, fold_dense_apply(f, &tag, x), tags, WORDS));
+    fold_node x = fold_unroll_stack_list(f, &lstm, fold_list_lookup(f, words, sentence, WORDS), NULL, NULL);
+    fold_node loss = fold_list_mean(f, fold_softmax_xent_each(f, fold_dense_apply(f, &tag, x), tags, WORDS));
     /* [save] */
     if (fold_backward(f, loss)) return puts(fold_ctx_message(f)), 1;
     if (fold_torch_save_grads(m, "grads.safetensors", layers, 3)) return puts(fold_model_message(m)), 1;

@@ -44,7 +44,7 @@ static int play(fold_ctx *f, const fold_mlp *policy, walk *walks) /* walks that 
 static fold_node loss(fold_ctx *f, const fold_mlp *policy, const walk *w, float expected)
 {
     fold_node logits = fold_mlp_apply(f, policy, fold_list_input(f, w->seen[0], w->steps, fold_shape1(2)));
-    fold_node chosen = fold_list_sum(f, fold_list_pick(f, fold_log_softmax(f, logits), w->action, w->steps));
+    fold_node chosen = fold_list_sum(f, fold_pick_each(f, fold_log_softmax(f, logits), w->action, w->steps));
     return fold_scale(f, chosen, expected - w->reward);
 }
 /* [end] */

@@ -24,7 +24,7 @@ int main(void)
     fold_ctx *f = fold_ctx_new(m, NULL);
     float logits[WORDS][TAGS];
     /* [run] */
-    fold_node x = fold_rnn_stack_list(f, &lstm, fold_list_lookup(f, words, sentence, WORDS), NULL, NULL);
+    fold_node x = fold_unroll_stack_list(f, &lstm, fold_list_lookup(f, words, sentence, WORDS), NULL, NULL);
     fold_node y = fold_dense_apply(f, &tag, x);
     /* [end] */
     if (fold_run(f, &y, 1) || fold_read(f, &y, 1, logits[0])) {
