@@ -24,19 +24,19 @@ static fold_node loss_of_graph(fold_ctx *f, const net *n) /* of a guess at the m
         for (int j = 0; j < i; j++)
             links += linked[i][j] = linked[j][i] = draw(2);
     }
-    /* [rounds] */
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < nodes; i++) {
+            /* [vertex] */
             int count = 0;
             for (int j = 0; j < nodes; j++)
                 if (linked[i][j]) around[count++] = h[j];
             fold_node seen = count ? fold_sum_n(f, around, count) : fold_zeros(f, fold_shape1(HIDDEN));
             fold_node both[2] = { h[i], seen };
             next[i] = fold_tanh(f, fold_linear_n(f, both, 2, n->W, n->b));
+            /* [end] */
         }
         memcpy(h, next, sizeof h);
     }
-    /* [end] */
     fold_node guess = fold_dense_apply(f, &n->answer, fold_mean_n(f, h, nodes));
     return fold_squared_error(f, guess, fold_constant(f, 2.0f * (float)links / (float)nodes));
 }

@@ -36,14 +36,15 @@ int main(void)
     fold_node loss = FOLD_NULL_NODE;
     float first = 0, last = 0;
     int more = 0, steps = 0;
-    /* [frame] */
     while (steps < STEPS) { /* a frame */
+        /* [frame] */
         if (!more) {
             fold_ctx_reset(f);
             loss = loss_of(f, &r, &out);
             fold_backward_begin(f, loss);
         }
         if (fold_run_more(f, 300000, &more)) return puts(fold_ctx_message(f)), 1; /* 0.3 ms of this frame */
+        /* [end] */
         if (!more) {
             last = fold_scalar(f, loss);
             if (!steps++) first = last;
@@ -52,7 +53,6 @@ int main(void)
         }
         /* … draw the frame … */
     }
-    /* [end] */
     printf("%d steps, the loss is %s\n", steps, last < first ? "smaller" : "no smaller");
     fold_ctx_free(f);
     fold_model_free(m);

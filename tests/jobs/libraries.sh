@@ -84,14 +84,14 @@ pytorch() {
             $python tests/make_torch.py --back "$file.out" $seed
     done
 }
-cookbook_gradients() { # python, folder: and its writer of files writes what its reader reads
+cookbook_gradients() ( # python, folder: and its writer of files writes what its reader reads
     cp tests/tagger.safetensors "$out" && cd "$out" && ./gradients && "$1" "$2/gradients.py" &&
         PYTHONPATH=$2 "$1" -c 'from safetensors_file import load_file, save_file
 tensors = load_file("tagger.safetensors")
 save_file(tensors, "again.safetensors")
 again = load_file("again.safetensors")
 assert list(again) == list(tensors) and all((again[name] == tensors[name]).all() for name in tensors)'
-}
+)
 pytorch_onnx() {
     python=$(python_with torch "ONNX files of PyTorch") || return 0
     linked_to "$bin/fold.o" test_onnx tests/test_onnx.c || return
