@@ -1,8 +1,8 @@
 /* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0-dev
 
-   You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records it lazily,
-   finds the operations of all samples that can run together, runs them as a few large batched kernels,
-   forward and backward, and hands back per-sample results.
+   You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records what it would
+   compute, finds the operations of all samples that can run together, and runs them as a few large batches,
+   forward and backward. You read the results sample by sample.
 
    USE      In exactly one C or C++ file:     #define FOLD_IMPLEMENTATION
                                               #include "fold.h"
@@ -37,136 +37,140 @@
         return 0;
     }
 
-   STEP BY STEP (the number of the section that tells more stands behind)
-     Model      fold_model_new makes one: it holds the parameters. (4)
-     Layers     fold_dense_new, fold_lstm_new and the like add theirs to it (12); fold_weight_new and its kin
-                add single ones. (4)
-     Context    fold_ctx_new makes one: it records and runs. Set `training` to train. (5)
-     Record     Go through the samples one by one. Hand data in by fold_input and fold_lookup (6), and compute
-                with ops, such as fold_linear (7), and layers, such as fold_dense_apply (12). Rows that are
-                treated alike, and sequences, are lists: fold_list_input (11), fold_unroll_list (12). A body
-                that recurs is a cell: fold_call (10).
+   STEP BY STEP (section numbers in parentheses)
+     Model      fold_model_new creates the model, which owns the parameters. (4)
+     Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to it
+                (12); fold_weight_new, fold_bias_new and so on add single ones. (4)
+     Context    fold_ctx_new creates a context, which records and runs. Set `training` if it will train. (5)
+     Record     Go through the samples one at a time. Pass data in with fold_input and fold_lookup (6), and
+                compute with ops such as fold_linear (7) and layers such as fold_dense_apply (12). Use a list
+                for rows that all get the same treatment, and for sequences: fold_list_input (11),
+                fold_unroll_list (12). Make a cell of code that runs many times: fold_call. (10)
      Run        fold_run computes what was recorded. (8)
-     Read       fold_value and fold_scalar read a result, fold_read copies many. (8)
-     Train      fold_backward takes a loss and computes gradients (8); fold_adam_step makes a step (9). Then
-                fold_ctx_reset, and record the next batch. examples/fold_fit.h has this loop, ready-made.
-     Save       fold_model_save and fold_model_load (13). examples/fold_torch.h reads and writes networks of
-                PyTorch, and examples/fold_onnx.h reads policies of ONNX files.
-     A frame    fold_replay runs the same recording on new data; fold_run_begin and fold_run_more spread a run
-                over frames. (8)
-     A block    fold_memory.block lets a model or context live in a fixed block; fold_model_measure and
-                fold_ctx_desc.measure tell how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, which fold_pool_new makes (5), and
-                fold_model_desc.threads a step of an optimiser (4); or give each thread a context of its own.
-     When something is wrong, read fold_ctx_message; fold_ctx_print shows what was batched. (14)
+     Read       fold_value and fold_scalar read one result, fold_read copies many. (8)
+     Train      fold_backward computes the gradients of a loss (8), and fold_adam_step updates the parameters
+                (9). Then call fold_ctx_reset and record the next batch. examples/fold_fit.h has this loop.
+     Save       fold_model_save and fold_model_load. (13) examples/fold_torch.h reads and writes PyTorch
+                networks, examples/fold_onnx.h reads policies from ONNX files.
+     Frames     fold_replay repeats a recording on new data; fold_run_begin and fold_run_more spread a run
+                over several frames. (8)
+     Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
+                fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
+     Threads    fold_ctx_desc.threads spreads a run over threads, such as those of fold_pool_new (5), and
+                fold_model_desc.threads the step of an optimiser (4). Or give each thread its own context.
+     When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
    DOES NOT
-     - run on GPUs, compute in anything but float32, or differentiate twice;
-     - read models of Python, only their weights; parse graphs from files (fold_onnx.h does); decode images;
-     - normalise over samples, as batch norm does in training, since batching never changes a result. Use
-       fold_layer_norm or fold_rms_norm on each value, or fold_list_standardize over the rows of a sample.
-       A network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
+     - run on GPUs, compute in anything but float32 (weights may be int8 or bfloat16), differentiate twice;
+     - load Python models, only their weights; read graph files (fold_onnx.h does); decode images;
+     - normalise across samples, as batch norm does in training: batching must never change a result. Use
+       fold_layer_norm or fold_rms_norm per value, or fold_list_standardize over the rows of one sample. A
+       network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
 
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 files
                        14 looking inside   15 adding an op   16 chance and choice
-              private: after FOLD_IMPLEMENTATION; each section has a banner saying what it owns and uses.
+              private: after FOLD_IMPLEMENTATION; it starts with a map.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
-   1 CONFIGURATION (define before including; the same in every file where marked *)
+   1 CONFIGURATION (define before including; define those marked * alike in every file)
      FOLD_IMPLEMENTATION     compiles the implementation here
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
-     FOLD_API *              stands before every public function, to export or import it, such as
-                             __declspec(dllexport) or __attribute__((visibility("hidden"))). Default extern;
-                             on ELF systems with gcc or clang a shared library then exports the functions
-                             and still calls its own copy if another library has one. A program linked with
+     FOLD_API *              precedes every public function, to export or import it, such as
+                             __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
+                             On ELF systems with gcc or clang a shared library then exports the functions and
+                             still calls its own copy if another library has one. A program linked with
                              -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          no default allocator: every model and context is given its memory
+     FOLD_NO_MALLOC          no default allocator: every model and context must be given its memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
-                             works with any other too
-     FOLD_USE_CBLAS          cblas_sgemm computes large products. This gives up the bit contract and holds a
-                             tolerance. FOLD_CBLAS_HEADER names its header, default <cblas.h>
-     FOLD_REPRODUCIBLE       the portable kernels use true fmaf and match the SIMD kernels bit for bit (slow
-                             without FMA hardware)
+                             works with any other pool too
+     FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
+                             not bit for bit. FOLD_CBLAS_HEADER names the header, default <cblas.h>
+     FOLD_REPRODUCIBLE       makes the portable kernels use fmaf, which matches the SIMD kernels bit for bit
+                             (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
-                             (-funsafe-math-optimizations and the like need no define: portable kernels keep
-                             their bits; clang's -ffp-contract=fast may change those of other kernels)
-     FOLD_FILENAME           names this file, by default "fold.h": it includes itself once for each
-                             instruction set
-     FOLD_GROUP_BYTES        is the default of fold_ctx_desc.group_bytes
-     FOLD_NO_STDIO *         no function takes a FILE * or a path, and there is no clock.
-     These leave code out of programs that only run networks; `make sizes` tells how much each saves. The
-     flags -ffunction-sections -fdata-sections -Wl,--gc-sections leave out ops that are never called.
-     FOLD_INFERENCE *        leaves out gradients, optimisers, random initial values (they are zeros), and
-                             saving; their calls are not declared. All ops stay, so a program that trains
-                             can share the code that records. Models are for inference, and a context of
-                             training is an error
-     FOLD_NO_TEXT *          leaves out all that prints or shows (section 14); messages stay, but for the
-                             nearest name of a missing tensor
-     FOLD_PLAIN_CONTEXTS     leaves out eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads of
+                             (-funsafe-math-optimizations and the like need no define: the portable kernels
+                             keep their bits; clang's -ffp-contract=fast may change those of other kernels)
+     FOLD_FILENAME           the name of this file, default "fold.h": it includes itself once per instruction
+                             set
+     FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
+     FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
+     The next ones leave code out of programs that only run networks; `make sizes` prints how much each saves.
+     To leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
+     FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros) or saving; their
+                             functions are not declared. All ops stay, so that a program that trains can share
+                             the code that records. Every model is for inference, and creating a context with
+                             `training` is an error
+     FOLD_NO_TEXT *          no printing or inspection (section 14). Messages stay, except that they do not
+                             suggest the nearest name of a missing tensor
+     FOLD_PLAIN_CONTEXTS     no eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads in
                              fold_ctx_desc: setting one is an error
-     FOLD_ONLY_PORTABLE      leaves the portable kernels alone. Their products of bytes are plain loops, on
-                             x86-64 a seventh as fast as those of floats
-     FOLD_NO_AVX512          leaves out the kernels for AVX-512
+     FOLD_ONLY_PORTABLE      only the portable kernels. Their int8 products are plain loops, on x86-64 a
+                             seventh as fast as float ones
+     FOLD_NO_AVX512          no kernels for AVX-512
 
    2 CONTRACTS
-     Names     A thing gives its name to its calls and is their first argument: fold_model_…, fold_ctx_…,
-               fold_param_… (a model and a parameter). Calls that record, run or read nodes take a context
-               and have bare names: fold_add, fold_run, fold_value. Calls that work on all parameters at once
-               take the model: fold_grads_…, fold_values_…, fold_sgd_step.
-               - _new makes a thing (fold_weight_new and its kin a parameter), and _apply records a layer.
-               - _desc describes a thing, and _default gives the settings of a desc or an optimiser.
-               Counts are int, bytes size_t, and zero is the default. Outputs come last. `user` is the last
-               argument of callbacks (fold_parallel_for gets a pool too); in structs it stands behind them.
+     Names     Functions are named after their first argument: fold_model_..., fold_ctx_..., fold_param_... (a
+               model and a parameter). Functions that record, run or read nodes take a context and have short
+               names: fold_add, fold_run, fold_value. Functions over all parameters take the model:
+               fold_grads_..., fold_values_..., fold_sgd_step.
+               - ..._new creates (fold_weight_new and so on a parameter), ..._apply records a layer.
+               - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
+                 Start from those and set members by name: later versions may add some.
+               Counts are int, byte sizes size_t, and zero is the default. Outputs come last. `user` is the
+               last argument of callbacks (fold_parallel_for also gets a pool) and follows them in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
-               Strings and arrays given are copied unless their comment says otherwise. A name that is
-               returned holds until something is added to the model, a message until the next call.
-     Memory    A model and a context take memory by an allocator, or from a block of yours (fold_memory). No
-               call allocates while a recording stays within the largest seen. A run reserves all its memory
-               before its first write. fold_ctx_stats tells the most memory that a context held, and how large
-               a block must be for its recordings. A recording that fits a block alone fits it after any
-               others.
-     Errors    The library never aborts, exits or prints. The first error sticks in the context (or model)
-               with a message, and the desc's callback `error` is told it.
-               - The call that fails returns the null node; running returns the stored status.
-               - A null node as an operand is such an error; its message names the call and the operand. After
-                 an error all calls take null, and return it.
+               Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
+               valid until something is added to the model, a returned message until the next call. If part
+               of a program is reloaded while it runs, keep fold.h in the rest: models and contexts point into
+               its code.
+     Memory    A model or context takes memory from an allocator, or from a block that you pass (fold_memory).
+               No call allocates while recordings stay within the largest so far. A run reserves its memory
+               before it writes anything. fold_ctx_stats reports the most memory that a context has held, and
+               how large a block must be for its recordings. A recording that fits a block alone fits it after
+               any others.
+     Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
+               with a message, and the desc's `error` callback is called.
+               - The failing call returns the null node; running returns the stored status.
+               - A null operand is such an error, and its message names call and operand. After an error every
+                 call accepts null and returns it.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. Nothing trained is lost.
-               - A setting that is NaN, outside its range or no member of its enum is FOLD_BAD_ARGUMENT, and
-                 nothing has changed: "adam: beta1 is 2, must be in [0, 1)". Data may be anything, such as
-                 values, factors of fold_scale and terms of fold_shift: NaN goes on to the results.
-               - Errors stick where something was lost. A read (8), load or save (13) that fails changes
-                 nothing: it returns a status, the message says why, and everything continues.
-               - Every call survives NULL: without a model or context it gives FOLD_BAD_ARGUMENT, a null
-                 handle, NULL, or a message that there is none.
+               - A setting that is NaN, out of range or not a member of its enum is FOLD_BAD_ARGUMENT and
+                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data may be anything: values, factors
+                 of fold_scale, terms of fold_shift. NaN carries on to the results.
+               - Errors stick only if something was lost. A read (8), load or save (13) that fails changes
+                 nothing: it returns a status, the message says why, and everything stays usable.
+               - NULL is safe everywhere: without a model or context a call returns FOLD_BAD_ARGUMENT, a null
+                 handle, NULL, or a message saying that there is none.
      Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
                a run over several (fold_ctx_desc.threads), with the same bits for any number. Many contexts
-               may read one model at once. A call that writes the model must be alone with it: optimisers,
-               fold_values_write_begin, fold_backward, new parameters and cells.
-     Numerics  Batching never changes a result. Values and gradients have the same bits for a sample alone
+               may read one model at once: inference on all cores is one context per thread. Whatever writes
+               the model must be alone with it: optimisers, fold_values_write_begin, fold_backward, new
+               parameters and cells.
+     Numerics  Batching never changes a result. Values and gradients are bit-identical for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend on the sequence recorded and on nothing else. They sum n rows by blocks of 512 (large
-                 weights: of 2048) and are off by about (block + n / block) / 2 units at most. Rows of zeros
-                 count, such as those of padding that a mask takes away, and may so change the last bits.
-               - All that computes rounds to nearest, traps nothing and keeps subnormal numbers, whatever the
-                 host has set the processor to, and puts its settings and exception flags back. So a host may
-                 trap exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers
-                 to zero (linked with -ffast-math) still flushes them in its own code.
-               - With fold_model_desc.flush_subnormals runs and steps flush them, too: batched and eager still
-                 give the same bits, two kinds of processors need not. A subnormal number of your own is 0
-                 where it is computed with and stays where it is copied, which batches may do in other places.
-               - No op and no loss hides a NaN that it reads: NaN goes on to values, and to gradients where
-                 PyTorch's have it. Its place belongs to the contract, its sign and payload do not.
-     Accuracy  The table tells how far values and gradients of an op are at most from those of real numbers,
-               in units in the last place. It does not hold for weights in bytes or bfloat16.
-               - Maps count in the last place of the result; silu keeps to it down to -87.
-               - Sums count in the last place of the sum of their terms' magnitudes, and half a unit more for
-                 each term. Terms are those of the formula: a slope with 1 - y, such as that of tanh, counts
-                 the 1. Softmax and its kin count 1 + the distance to the largest x, which they subtract.
-                 Means that softmax weighs, and attention, count the terms of the weights' sum, too.
+                 depend only on the sequence recorded. They sum n rows in blocks of 512 (large weights: 2048),
+                 with an error of at most about (block + n / block) / 2 units. Rows of zeros count, such as
+                 padding that a mask removes, and so may change the last bits.
+               - All computation rounds to nearest, never traps and keeps subnormal numbers, however the host
+                 has set the processor. Its settings and exception flags are restored, so a host may trap
+                 exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers to
+                 zero (linked with -ffast-math) still does so in its own code.
+               - With fold_model_desc.flush_subnormals runs and steps flush them as well: batched and eager
+                 are still bit-identical, two kinds of processors may not be. A subnormal number that you pass
+                 in is 0 where it is computed with and stays where it is copied: batches may copy elsewhere.
+               - No op and no loss hides a NaN that it reads: it reaches the values, and the gradients where
+                 PyTorch's have it. Where a NaN is belongs to the contract, its sign and payload do not.
+     Accuracy  The table bounds how far an op's values and gradients are from those of real numbers, in units
+               in the last place. It does not hold for int8 and bfloat16 weights.
+               - Maps: units of the result. silu keeps to it down to -87.
+               - Sums: units of the sum of their terms' magnitudes, and half a unit more for each term. The
+                 terms are those of the formula: a slope with 1 - y, such as that of tanh, counts the 1. Ops
+                 with a softmax count 1 + the distance to the largest x, which they subtract. Softmax-weighted
+                 means and attention also count the terms of the weights' sum.
                `make accuracy` prints the worst seen. Units of values, and of gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max list_stack
@@ -179,8 +183,8 @@
          4  4   softmax log_softmax logsumexp softmax_xent softmax_kl bce
          4  6   silu pow layer_norm rms_norm list_softmax_mean
          8  8   gelu_tanh gelu list_attention
-     Views     fold_slice (first axis), fold_split and fold_reshape make views: no copy, no work. A view's
-               gradient is that of the values it shows. */
+     Views     fold_slice (first axis), fold_split, fold_unstack and fold_reshape return views: no copy, no
+               work. A view's gradient is that of the values it shows. */
 
 #ifndef FOLD_H
 #define FOLD_H
@@ -196,7 +200,7 @@
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
-#error "fold.h: FOLD_STATIC and a FOLD_API of your own contradict each other"
+#error "fold.h: FOLD_API is defined, and FOLD_STATIC defines it: leave one of them out"
 #endif
 #elif defined(FOLD_STATIC)
 #if defined(__GNUC__) || defined(__clang__)
@@ -222,31 +226,32 @@ extern "C" {
 #endif
 
 /* ==== 3 types ============================================================================ */
-/* These types and limits stand in all sections. A node is a value of one sample; a list has many rows. */
+/* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
 
 #define FOLD_MAX_RANK 4  /* axes of a value, of at most 2^30 floats */
-#define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops take any number of nodes */
+#define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops accept any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
 #define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
 #define FOLD_MAX_OUT 8   /* outputs of one op or cell */
-#define FOLD_ALL 0x7fffffff /* axis: over all of them. Axes below 0 count from the end: -1 is the last */
+#define FOLD_ALL 0x7fffffff /* as an axis: over all of them */
 
 typedef enum fold_status {
     FOLD_OK,
     FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
     FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
     FOLD_BAD_HANDLE,     /* a node, parameter, cell or op that is stale or foreign */
-    FOLD_BAD_STATE,      /* e.g. reading what was not kept, training an inference context */
+    FOLD_BAD_STATE,      /* e.g. reading what was not kept, training in an inference context */
     FOLD_BAD_CELL,       /* a cell body that is not what was traced */
     FOLD_NO_MEMORY,
     FOLD_IO,             /* a file, a reader or a writer failed */
     FOLD_STATUS_COUNT
 } fold_status;
 
+/* How the next batch is chosen. */
 typedef enum fold_schedule {
-    FOLD_SCHEDULE_RATIO,  /* default: runs the calls that are alike and have the largest share ready */
-    FOLD_SCHEDULE_DEPTH,  /* runs calls that are alike and equally deep (Looks et al. 2017) */
-    FOLD_SCHEDULE_AGENDA, /* runs the calls that are alike and least deep on average (Neubig et al. 2017) */
+    FOLD_SCHEDULE_RATIO,  /* default: the kind of call of which the largest share is ready */
+    FOLD_SCHEDULE_DEPTH,  /* one kind of call at one depth (Looks et al. 2017) */
+    FOLD_SCHEDULE_AGENDA, /* the kind of call with the least mean depth (Neubig et al. 2017) */
     FOLD_SCHEDULE_COUNT
 } fold_schedule;
 
@@ -254,8 +259,8 @@ typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every
 typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. Salts
-   catch stale and foreign handles, but for one in about four thousand million: a node's changes with every
-   reset and differs between contexts, the others' differ between models. */
+   detect stale and foreign handles, except for about one in four billion: a node's salt changes with every
+   reset and differs between contexts, those of the others differ between models. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -268,38 +273,38 @@ typedef struct fold_op { uint32_t id, salt; } fold_op;
 #define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* e.g. as no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
 #endif
 
-/* Describes one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
+/* Shape of one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
 typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
 
-/* Returns the shape [n]; the others return those of more axes. */
+/* Returns the shape of these axes. */
 FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
-/* Says where memory comes from: an allocator, or a block, such as a static array. Zero: a model takes malloc
+/* Where memory comes from: an allocator, or one block such as a static array. All zero: a model uses malloc
    and free, a context its model's memory. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user); /* returns memory aligned to `align` (8, 64, or
                            4096 for large arrays), or NULL */
-    void (*free)(void *ptr, size_t size, void *user); /* gets the size that was asked for */
+    void (*free)(void *ptr, size_t size, void *user); /* `size` is what was requested */
     void *user;
-    void *block;        /* the model or context lives in these bytes, from the first multiple of 64 on, and
-                           never allocates. Sizes of blocks that calls tell leave room for that */
+    void *block;        /* the model or context lives in these bytes, from the first 64-byte boundary on, and
+                           never allocates. Reported block sizes include that padding */
     size_t block_size;
 } fold_memory;
 
-/* Returns what a status means, in a word or two. */
+/* Returns the meaning of a status in a word or two. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* Writes `size` bytes for you and returns 0 to go on; anything else stops the writing. All that prints or
-   saves calls such a function. fold_to_file is one whose `user` is a FILE *:
-       fold_ctx_print(f, fold_to_file, stdout); */
+/* Writes `size` bytes and returns 0 to continue; anything else stops the writing. Everything that prints or
+   saves calls a function that you pass for this. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
+/* Writes to a FILE *, as a fold_writer: fold_ctx_print(f, fold_to_file, stdout). */
 FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
-/* Hands out the next `size` bytes and returns how many: fewer at the end, or when reading fails. */
+/* Copies the next `size` bytes to `bytes` and returns how many: fewer at the end, or if reading fails. */
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
 /* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
@@ -307,61 +312,60 @@ typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
 /* ==== 4 model ============================================================================ */
-/* A model holds parameters, cells and ops of your own. Make one by fold_model_new(NULL), and add parameters
-   by fold_weight_new and its kin, or with layers (section 12). Contexts share it (section 5). */
+/* A model owns parameters, cells and user-defined ops. Create it with fold_model_new(NULL). Add parameters
+   with fold_weight_new and so on, or with layers (section 12). Contexts share it (section 5). */
 
 typedef struct fold_model_desc {
-    uint64_t seed;       /* draws the initial values; 0 is a seed like any other */
-    int inference;       /* leaves out gradients, optimiser state and transposed weights. A default model can
-                            be trained (in a context made with `training`) */
-    const char *isa;     /* NULL: the best of this CPU. Else "avx512", "avx2", "neon", "portable", "cblas" */
-    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own take it
-                            from the same block: make and run those on one thread at a time */
-    fold_memory tracing; /* holds the bodies of cells while they are traced; zero: `memory` does. It is free
-                            again after fold_model_seal: a block can then be that of a context */
-    void (*error)(const char *message, void *user); /* called once when an error sticks, by the call that
-                            fails: prints the message, or is a place for a breakpoint. It must not use the
-                            model or the context. NULL: none */
+    uint64_t seed;       /* for the initial values; 0 is a seed like any other */
+    int inference;       /* no gradients, optimiser state and transposed weights. 0: contexts with `training`
+                            can train the model */
+    const char *isa;     /* "avx512", "avx2", "neon", "portable" or "cblas". NULL: the best of this CPU */
+    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own use the
+                            same block: create and run those on one thread at a time */
+    fold_memory tracing; /* for the bodies of cells while they are traced; zero: `memory`. Free again after
+                            fold_model_seal: a context can then use that block */
+    void (*error)(const char *message, void *user); /* called once when an error sticks, by the failing call:
+                            print the message, or set a breakpoint here. Must not use the model or the
+                            context. NULL: none */
     void *error_user;
-    int threads;         /* spreads the steps of optimisers over so many threads, to the same bits, as
-                            fold_ctx_desc.threads spreads runs. Steps of small models stay on the caller's.
-                            0, 1: all do */
-    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; needed for threads */
-    void *pool;          /* handed to parallel_for */
-    int flush_subnormals; /* takes values and gradients below 2^-126 for 0 in runs and steps, which saves time
-                             where they fade: see Numerics. Only x86 and 64-bit ARM can; others keep them */
+    int threads;         /* for the steps of optimisers, with the same bits for any number. Steps of small
+                            models stay on the caller's thread. 0, 1: all do */
+    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; required for threads */
+    void *pool;          /* passed to parallel_for */
+    int flush_subnormals; /* treat values and gradients below 2^-126 as 0 in runs and steps, which saves time
+                             when they fade: see Numerics. No effect except on x86 and 64-bit ARM */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* Makes an empty model; desc NULL is the default. Returns NULL when memory runs out, or when an alloc has no
-   free beside it; desc.error is told how many bytes a block that is too small must have. An isa that is
-   unknown or not available here is an error of the model, and so are threads without a parallel_for. Nothing
-   can be added until fold_model_clear_error accepts the best that there is, or one thread. */
+/* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or alloc comes without
+   free; if a block is too small, desc.error is told how many bytes it needs. An isa that is unknown or not
+   available here sets an error on the model, as do threads without a parallel_for. Nothing can be added until
+   fold_model_clear_error, which accepts the best kernels there are, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
-FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns its first error, or FOLD_OK */
+FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message, or why a file failed */
-FOLD_API void fold_model_clear_error(fold_model *m);          /* forgets the error */
-/* Makes an error of your own stick in a model that has none, as the library's do: for readers of other files.
-   The text is copied, up to 240 bytes; bytes that would move a cursor, or are no UTF-8, become '?'. FOLD_OK
-   or no status is taken as FOLD_BAD_ARGUMENT. Returns the model's status. */
+FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
+/* Sets your own error on a model that has none, as the library does: for readers of other files. The text is
+   copied, up to 240 bytes; bytes that would move a cursor, or are not UTF-8, become '?'. FOLD_OK, or a status
+   that does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
-/* Writes a text for it from a format, as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u
-   %x %lu %llu %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the length. */
+/* Formats such a message as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u %x %lu %llu
+   %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the full length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
     FOLD_INIT_CONSTANT,   /* every value is init_scale */
-    FOLD_INIT_UNIFORM,    /* draws from [-init_scale, init_scale) */
-    FOLD_INIT_NORMAL,     /* draws with the standard deviation init_scale */
+    FOLD_INIT_UNIFORM,    /* in [-init_scale, init_scale) */
+    FOLD_INIT_NORMAL,     /* with standard deviation init_scale */
     FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot, Bengio 2010) */
     FOLD_INIT_HE,         /* normal, deviation init_scale sqrt(2 / rows) (He et al. 2015) */
-    FOLD_INIT_ORTHOGONAL  /* makes the fewer of rows or columns orthonormal, times init_scale (Saxe 2014) */
+    FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, whichever are fewer, times init_scale (Saxe 2014) */
 } fold_init;
 
-/* Say how a parameter is used. Weights of linear ops are kept packed beside their values. */
+/* What a parameter is used for. Weights of linear ops are also kept packed. */
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
@@ -374,214 +378,212 @@ typedef struct fold_param_desc {
     const char *name;    /* unique in the model; copied */
     fold_shape shape;
     fold_init init;      /* default FOLD_INIT_ZEROS, for biases: choose another for weights */
-    float init_scale;    /* finite, see fold_init; 0 means 1, but for FOLD_INIT_CONSTANT */
+    float init_scale;    /* finite, see fold_init; 0 means 1, except for FOLD_INIT_CONSTANT */
     const float *values; /* initial values instead of an initialiser; copied */
-    unsigned uses;       /* FOLD_FOR_…; 0: FOLD_FOR_LINEAR when rank is 2 */
-    int frozen;          /* no gradient, no update; may be changed later by fold_param_freeze */
-    int buffer;          /* state rather than weight: never trained, and fold_param_freeze leaves it alone */
+    unsigned uses;       /* FOLD_FOR_...; 0: FOLD_FOR_LINEAR if the rank is 2 */
+    int frozen;          /* no gradient, no update; fold_param_freeze changes it */
+    int buffer;          /* state, not a weight: never trained, and fold_param_freeze leaves it alone */
     int rate_set;        /* 0..15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
-/* Adds a parameter, for as long as the model lives. When it cannot, it returns the null handle, and the model
-   has an error. The others are short for it. */
+/* Adds a parameter, which lives as long as the model. On failure it returns the null handle and sets an error
+   on the model. The other functions are shorthand for it. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 /* Adds a weight [inputs x outputs] with Glorot's initial values. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
-FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds zeros [n] */
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n], zeros */
 /* Adds a gain [n] for fold_layer_norm and fold_rms_norm, initially one. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
-/* Adds a table for fold_lookup, such as embeddings; its values are normal with deviation 0.1. */
+/* Adds a table for fold_lookup, such as embeddings, with normal values of deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
-/* Adds a filter of a convolution with He's normal values; FOLD_FOR_CONV tells its shape. */
+/* Adds a convolution filter with He's normal initial values; FOLD_FOR_CONV gives its shape. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
-FOLD_API int fold_param_is_null(fold_param p); /* tells whether p is the null handle */
+FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds it, or returns null */
-FOLD_API int fold_param_count(const fold_model *m); /* returns how many there are */
+FOLD_API int fold_param_count(const fold_model *m); /* returns how many parameters there are */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* returns one, in order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
-/* Stops the training of a parameter (frozen 1), or goes on with it (0). */
+/* Stops training a parameter (frozen 1), or resumes it (0). */
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
-/* Returns the values of a parameter, row-major. The pointer holds until a parameter is added. It is NULL when
-   fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
+/* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
+   if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 /* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   begins at a multiple of 16 floats; gaps are zero. It leaves out those without floats, or read in place. */
+   starts at a multiple of 16 floats; gaps are zero. Those without floats, or read in place, are left out. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter to write to; the null parameter stands for all, as one span. Values are
-   written only between begin and end. The end refreshes the packed weights. */
+/* Returns the values of a parameter for writing; the null parameter means all, as one span. Write only
+   between begin and end: the end refreshes the packed weights. Errors: it is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART and is
-   row-major, in the shapes and the order that the comment of the layer's _new tells. name "": the parts are
-   whole names. Errors: a part that the layer has not, or a parameter that has no array or another number of
-   values, is an error of the model; then nothing changes.
+/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART, is
+   row-major, and has the shape and order that the comment of the layer's _new gives. With name "" the parts
+   are whole names, and the layer is the whole model. Errors, set on the model: a part that the layer does not
+   have; a parameter without an array, or with a different number of values. Then nothing changes.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
     const char *part;
     const float *values;
-    int count; /* how many values */
+    int count; /* of values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
-/* Copies all values from a model of the same parameters, made by the same calls. Use it for a network that is
-   a fixed target for a while. Frozen parameters and buffers come too; gradients and the optimiser's state
-   stay. Errors: the first parameter that differs is an error of m, which names it; then nothing changes. */
+/* Copies all values, including frozen parameters and buffers, from a model made by the same calls: for a
+   target network that stays fixed for a while. Gradients and the optimiser's state stay. Errors: a parameter
+   that differs, is quantised or is read in place. The message on m names the first, and nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter as fold_param_value does its values; NULL in inference models. */
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
-/* Returns the gradients of all parameters as a span like that of values. */
+/* Returns the gradients of all parameters, as fold_model_values does their values. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
-/* Returns a gradient to write to, like fold_values_write_begin; NULL in inference models. Use it to sum
-   gradients over replicas, in one order everywhere. Later runs add to what was written. Rows of lookup tables
+/* Returns a gradient for writing, like fold_values_write_begin; NULL in inference models. Use it to sum
+   gradients over replicas, in the same order on each. Later runs add to what you wrote. Rows of lookup tables
    that are not zero count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-/* Multiplies the learning rate and the weight decay of a rate set's parameters by these factors, in [0, inf),
-   from the next step on. Both are 1 at first; a later call replaces them. */
+/* Multiplies the learning rate and weight decay of the parameters of a rate set by these factors, in
+   [0, inf), from the next step on. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
-/* Moves every value w to w + share (v - w), towards the other model's v, with share in [0, 1]. Use it for the
-   moving average of weights in training: w keeps 1 - share of itself at a step. */
+/* Moves every value w to w + share (v - w), with v of the other model and share in [0, 1]: an exponential
+   moving average, or Polyak update, in which w keeps 1 - share of itself. Errors as in fold_values_copy. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
 typedef struct fold_quantize_desc {
-    int min_values; /* 0: 1024 */
-    int tables; /* turns lookup tables too. Each row has a scale of its own, in [rows x a x b] each line of b.
-                   fold_lookup copies scale times byte, or the rounded values, into the recording. A tied
-                   table (FOLD_FOR_LINEAR_T) then has the bytes of its products alone. A table keeps floats if
-                   cells read it by fold_use, if it is read in place, and, in bytes, if fold_linear does */
-    int bits;   /* 8 (0): bytes; 16: bfloat16 */
+    int min_values; /* weights with fewer values stay float; 0: 1024 */
+    int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
+                   fold_lookup writes the dequantised row into the recording. A tied table (FOLD_FOR_LINEAR_T)
+                   then keeps only the copy that its products use. A table stays float if cells read it with
+                   fold_use, if it is read in place and, in int8, if fold_linear reads it */
+    int bits;   /* 8 (0): int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
-/* Turns weights into bytes or bfloat16, for faster and smaller inference.
-   - Bytes (int8) take a quarter of the memory. Products are several times as fast where the processor has
-     instructions for them. Their inputs become bytes while they are read: there is nothing to calibrate.
-   - bfloat16 (`bits` of 16) takes half the memory, and nothing but the weights is rounded.
-   Needs: a model made for inference, loaded before or after (section 13 tells how bytes lie in files).
-   Contexts are reset before they record again; pointers to values move. Parameters that are added later wait
-   for another call, except those whose bytes are read in place (fold_model_read_in_place).
-   The floats of a weight are gone afterwards: fold_param_value gives NULL, and fold_use and writing are
-   errors. A weight keeps them if cells read it by fold_use too, or both fold_linear and fold_linear_t do.
+/* Converts weights to int8 or bfloat16, for faster and smaller inference.
+   - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
+     for them. Their inputs are converted as they are read: there is nothing to calibrate.
+   - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
+   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Contexts
+   are reset before they record again; pointers to values move. Parameters added later stay float until the
+   next call, except those whose int8 is read in place (fold_model_read_in_place).
+   The floats of a weight are gone afterwards: fold_param_value returns NULL, fold_use and writing are errors.
+   A weight keeps them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
-   Bytes: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and whole
-   numbers from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Sums of
-   bytes are exact. So these products have the same bits on every processor and in batches of any size, even
-   without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and no other row
-   notices. A row, or a weight's column, that has no magnitude from 2^-119 on counts as zeros.
-   bfloat16: a value is rounded to 8 bits of precision, to the nearest, of two to the even one, and beyond the
-   largest to that. Products have the bits of a model of floats that holds the rounded values. Rows with an
-   infinity or a NaN do, too: infinity times a weight is infinity, or NaN where the weight is 0.
+   int8: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and integers
+   from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Integer sums
+   are exact, so these products are bit-identical on every processor and in batches of any size, even without
+   FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no other row. A
+   row, or a weight's column, without a magnitude of at least 2^-119 counts as zeros.
+   bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and those beyond the largest
+   to the largest. Products are bit-identical to those of a float model that holds the rounded values. This
+   includes rows with an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
-   These stay floats:
-   - weights of fewer than `min_values` values, of fewer than 16 outputs or of more than 131072 inputs;
+   These stay float:
+   - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
    - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
-   - tables at all, without `tables`. A tied one (FOLD_FOR_LINEAR_T) has bytes for its products beside them.
-   Errors: FOLD_BAD_ARGUMENT when a weight has an infinity or a NaN (loading refuses them as well), and
+   - without `tables`, all tables. A tied one (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for its products.
+   Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
 typedef struct fold_quantized {
-    int bits;    /* a value has so many in products: 8, 16 or 32 */
-    float error; /* the largest of a column: the root of the mean square of what rounding changed, divided by
-                    that of the values. 0: none, or the bytes were loaded */
+    int bits;    /* of a value in products: 8, 16 or 32 */
+    float error; /* of the worst column: root mean square of the rounding errors, divided by that of the
+                    values. 0: none, or loaded as int8 */
 } fold_quantized;
-/* Returns what became of a weight; zeros: it is of another model. fold_model_print prints it for all. */
+/* Returns how a weight was quantised, zeros for one of another model. fold_model_print prints it for all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
 
-/* Tells the bytes of a model's growing arrays. They grow by doubling, so an allocator that never reuses what
-   is freed gives a model several times its weights. To give it exactly what it needs:
-   1. Build a model, train it for a step if it is to be trained, and fold_model_measure it.
-   2. Make it again, and call fold_model_reserve with these numbers before anything is added: each array is
-      then asked for once, at this size.
-   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes. Ask
-      before contexts without memory of their own are made: they count. Without step 2 the block is larger.
-   A program may hold the numbers as constants: measure with the kernel set that it will use (isa). */
+/* Sizes of a model's growing arrays, in bytes. They double as they grow, so with an allocator that never
+   reuses freed memory a model takes several times its weights. To allocate exactly what it needs:
+   1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
+   2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
+      allocated once, at this size.
+   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
+      Measure before you create contexts that share the block: they count. Without step 2 it is larger.
+   You can keep the numbers as constants: measure with the kernel set that you will use (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
                            and state2 the optimiser's, marks those of table rows. 0: there are none */
-    size_t block_bytes; /* holds the model in a block if it is made again by the same calls; too little after
-                           it ran out of memory, 0 without a block. fold_model_reserve does not look at it, */
-    size_t tracing;     /* nor at the size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
+    size_t block_bytes; /* of a block that holds the model if the same calls build it again; too small if
+                           it ran out of memory, 0 without a block */
+    size_t tracing;     /* of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns where a model takes memory from, for data of yours beside it: alloc and free, with their user. With
-   a block they take from it. Give all back before the model is freed. Without a model they are NULL. */
+/* Returns where a model's memory comes from, for your own data next to it: alloc and free with their user, on
+   the block if there is one. Free your data before the model. Without a model they are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
-/* Returns how much memory a model holds. */
-FOLD_API fold_model_size fold_model_measure(const fold_model *m);
-/* Reserves arrays of these sizes; size NULL or zeros: nothing. Returns the model's status. */
+FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
+/* Allocates arrays of these sizes, not blocks, in advance; NULL or 0: nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Gives back what only building a model takes: the memory of tracing, and what arrays hold beyond their
-   needs. Adding parameters, cells and ops afterwards is an error; everything else goes on. Contexts are reset
-   before they record or run again. Returns the model's status. */
+/* Frees what only building a model needs: the memory of tracing, and the spare capacity of arrays. Adding
+   parameters, cells and ops is an error from then on; everything else works. Contexts are reset before they
+   record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient, and writes the first `capacity` of them to rows,
-   each once (capacity 0: NULL). They are the rows that lookups reached since the gradient was last cleared.
-   Returns -1 when any row may have one: the parameter is no table, or other ops read the table too. */
+   each once (rows may be NULL if capacity is 0). They are the rows that lookups reached since the gradient
+   was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read the table too. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Ends fold_grads_write_begin when only these n rows of a table were written. It takes time in proportion to
-   n, fold_grads_write_end in proportion to the table. */
+/* Ends fold_grads_write_begin if only these n rows of a table were written. It takes time in proportion to n,
+   fold_grads_write_end in proportion to the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
 /* ==== 5 context ========================================================================== */
-/* A context holds one recording and runs it. Make one by fold_ctx_new, with `training` set if it is to train,
-   and call fold_ctx_reset before each new recording: it keeps the memory. */
+/* A context holds one recording and runs it. Create one with fold_ctx_new, with `training` set if it will
+   train, and call fold_ctx_reset before each new recording, which keeps the memory. */
 
 typedef struct fold_ctx_desc {
-    int training;           /* lets fold_backward be called. A default context can only run forward */
-    int eager;              /* runs every op when it is recorded, one row at a time; its value can be read at
-                               once. Use it to step through a network in a debugger */
-    int dedupe;             /* makes identical calls one node; recurrent and child-sum cells multiply a
-                               looked-up word once for all its occurrences. It pays when samples have much in
-                               common and cells are wide. It costs some 15 ns a node, splits batches, and
-                               structure then depends on data: measure with and without. Gradients are summed
-                               in another order than without, to the same bits in all contexts with it */
-    int measure;            /* computes nothing, but plans and takes memory. Use it to find the size of a
-                               static array: record the worst case and run it, then fold_stats.block_bytes is
-                               that size. If parameters change between runs, change them here too. fold_value
-                               returns NULL. A replay takes more memory if there is room: measure without one
-                               for the smallest block. threads needs no parallel_for */
+    int training;           /* allow fold_backward; without it a context only runs forward */
+    int eager;              /* run every op as it is recorded, one row at a time: its value is there at once.
+                               Use it to step through a network in a debugger */
+    int dedupe;             /* merge identical calls into one node; recurrent and child-sum cells then
+                               multiply a looked-up word once for all its occurrences. Worth it if samples
+                               share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
+                               makes structure depend on data: measure both ways. Gradients are summed in a
+                               different order than without, but to the same bits in every context with it */
+    int measure;            /* plan and take memory, but compute nothing: to size a static array, record the
+                               worst case and run it; fold_stats.block_bytes is the size. If parameters change
+                               between runs, change them here too. fold_value returns NULL. A replay takes
+                               more memory if there is room: for the smallest block, measure without one.
+                               threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* lets samples run together whose values take about this. A sample must be
-                               recorded as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
-                               times that if batches would have few rows or weights take more than half of
-                               it, and more if batches would have fewer than 12 rows. SIZE_MAX: all run
-                               together. Without a backward, large batches run in pieces: what is made and
-                               read within one takes about a quarter of this. 16384 suits small memories */
-    size_t plan_cache_bytes; /* keeps plans in so many bytes: from the third run of a structure on its plan is
-                                used again. A plan takes about 60 bytes a node: begin with 1 << 20. The least
-                                recently used goes first. A second run of one recording keeps none. 0: none */
-    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: lets
-                                      fold_ctx_stats tell times. NULL: it tells none */
+    size_t group_bytes;     /* samples run together as long as their values take about this. Record each
+                               sample as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
+                               times that if batches would have few rows or weights take more than half of it,
+                               and more if batches would have fewer than 12 rows. SIZE_MAX: all run together.
+                               Without a backward, large batches run in pieces: what is made and read within
+                               a piece takes about a quarter of this. 16384 suits small memories */
+    size_t plan_cache_bytes; /* memory for caching plans: only the first two runs of a structure plan it. A
+                                plan takes about 60 bytes a node; start with 1 << 20. The least recently used
+                                is evicted first. Only the first run of a recording is cached. 0: off */
+    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: for
+                                      the times of fold_ctx_stats, and for fold_run_more. NULL: none */
     void *clock_user;
-    size_t trace_bytes;     /* keeps times for fold_ctx_visit_times: 32 bytes a batch, forward and backward.
-                               Needs a clock, which is called from every thread. 0: none */
-    uint64_t trace_over_ns; /* lets fold_ctx_visit_times show the last run that took longer than this,
-                               planning included, whatever ran after it. Takes half of trace_bytes. 0: the
-                               last */
-    void (*zone)(int begin, const char *name, int calls, void *user); /* is called when planning and each
-                               batch begins (1) and ends (0), from every thread, with the name of the op or
-                               cell and how many calls it has. For profilers such as Tracy. NULL: none */
+    size_t trace_bytes;     /* memory for the times of fold_ctx_visit_times: 32 bytes a batch, forward and
+                               backward. Needs a clock, which every thread calls. 0: none */
+    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, planning
+                               included, whatever ran after it. Takes half of trace_bytes. 0: the last run */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning and each batch
+                               begins (1) and ends (0), on every thread, with the name of the op or cell and
+                               the number of its calls: for profilers such as Tracy. NULL: none */
     void *zone_user;
-    void (*error)(const char *message, void *user); /* is called once when an error sticks, as that of
-                               fold_model_desc is. Each has its own: the model's tells of the model alone */
+    void (*error)(const char *message, void *user); /* called once when an error sticks to the context, like
+                               that of fold_model_desc, which reports the model's errors alone */
     void *error_user;
-    int threads;            /* spreads samples, or pieces of large batches, over at most this many threads, to
+    int threads;            /* spread samples, or pieces of large batches, over up to this many threads, with
                                the same bits. Small runs, calls that cannot be cut and fold_run_more stay on
-                               the caller's. 0, 1: everything does. Your ops are called from all threads */
-    fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; needed for
+                               the caller's. 0, 1: everything does. Your own ops are called on all threads */
+    fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While it waits it may run other jobs on the caller's thread,
-                                        but none that uses this context. They round as the host has set it */
-    void *pool;             /* handed to parallel_for */
+                                        but none that uses this context. Those keep the host's rounding */
+    void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
 FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
@@ -589,9 +591,9 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns nanoseconds that never go back, from any thread: for fold_ctx_desc.clock and for measuring. `user`
-   is not looked at. It is there where FOLD_HAS_CLOCK is: on Windows and POSIX systems. When headers hide the
-   system's clock from strict C (-std=c99), it is that of C, which counts the processor's time. */
+/* Returns nanoseconds that never go back, on any thread: for fold_ctx_desc.clock and for measuring. `user` is
+   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
+   from strict C (-std=c99), it is the clock of C, which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
@@ -607,29 +609,28 @@ FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
-/* Makes a context for a model; desc NULL: for inference. Returns NULL when the model is NULL, or its
-   allocator or block has no memory left. When a setting is wrong, or a block too small to begin in, the
-   context has an error that no reset clears, whose message says which setting. Free it too: its memory is
-   of the model's allocator. */
+/* Creates a context for a model; desc NULL: for inference. Returns NULL if the model is NULL, or if its
+   allocator or block is out of memory. If a setting is wrong, or a block too small to start in, the context
+   has an error that names the setting and that no reset clears. Free it too: it uses the model's memory. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
-/* Forgets the recording and the context's error; keeps memory and settings. */
+/* Discards the recording and the context's error; memory and settings stay. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of the first error, or says why the last read gave nothing (see fold_value). */
+/* Returns the message of that error, or else says why the last read returned nothing (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
-/* Makes an error of your own stick in a context, as fold_model_fail does in a model: for layers and loops of
-   yours. Returns the context's status. */
+/* Sets your own error on a context, as fold_model_fail does on a model: for layers and loops that you write.
+   Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
 
 /* ==== 6 inputs =========================================================================== */
-/* These calls hand in data and give a node, a value of one sample. Begin with fold_input. A call that fails
-   gives the null node, and so do all calls after an error. */
+/* These calls pass data in and return a node, which is a value of one sample. Start with fold_input. A call
+   that fails returns the null node, as do all calls after an error. */
 
-FOLD_API int fold_node_is_null(fold_node x); /* tells whether x is the null node */
-/* Records values of the program, [n] or of a shape; they are copied. */
+FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
+/* Records your values, as [n] or in a shape; they are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
@@ -638,58 +639,59 @@ FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape s
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* records a value, [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
-/* Records n values: 1 at `index`, else 0. */
+/* Records n values: 1 at `index`, 0 elsewhere. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* takes a row of [rows x ...] */
-FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* takes a parameter, marked shared */
-/* Marks a value as shared: ops take the one value for all rows of a batch. Nodes that use different shared
-   values do not batch together. */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* row of a table [rows x ...] */
+FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* parameter as a shared node */
+/* Marks a value as shared: it is broadcast over the batch, not batched. So nodes that use different shared
+   values do not batch together. A list cannot be shared. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
-/* An op takes nodes and gives a node. Shapes are per sample; lists work row by row (section 11). The shapes
-   of two values of an element-wise op meet from the last axis on (broadcasting). An axis of 1, or a missing
-   one, repeats: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4]; so does [3 x 1] with [4]. The gradient of
-   what repeats is the sum over its repetitions, over the last axes that repeat first, each as by fold_sum.
-   Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ in them
-   alone batch together. All other numbers are structure: settings, finite unless said otherwise.
-   An axis below 0 counts from the end, and so do the index of fold_pick, the row of fold_list_at and the
-   start of fold_slice: -1 is the last. Labels, rows of tables and arrays of indices must be in range. */
+/* An op takes nodes and returns a node. Shapes are per sample; lists work row by row (section 11).
+   Element-wise ops align two shapes at the last axis (broadcasting): an axis that is 1 or missing repeats.
+   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and [3 x 1] with [4] does too. The gradient of a value that
+   repeats is summed over its repetitions as by fold_sum, axis by axis, the last axes that repeat first.
+   Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
+   them batch together. All other numbers are settings, which separate calls: finite unless said otherwise.
+   Negative axes count from the end, -1 being the last; so do the index of fold_pick, the row of fold_list_at
+   and the start of fold_slice. Labels, rows of tables and arrays of indices must be in range. */
 
-/* Computes concat(x…) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs], to [.., outputs].
-   A concatenation that it reads is never copied. */
+/* Computes concat(x...) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs]; the result is
+   [.., outputs]. Concatenations are read in place, never copied. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
-/* Computes x Wᵀ + b, W [outputs x inputs], such as a tied embedding. */
+/* Computes x W^T + b for W [outputs x inputs], such as a tied embedding. */
 FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 /* Multiplies [m,k] [k,n] to [m,n], [k] [k,n] to [n], [m,k] [k] to [m], and [b,m,k] [b,k,n] to [b,m,n]. */
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
-FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sums a b; equal shapes give [1] */
+FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum of a b, [1]; equal shapes */
 
-/* Windows move over a grid, [height x width x channels], or over a line: [length x channels], or a list of
-   [channels], which gives a list. Lists of all lengths batch together. Position i of the output reads x from
-   i stride - padding on. A convolution computes
+/* Convolution and pooling over a grid [height x width x channels], or a line: [length x channels], or a list
+   of [channels], which gives a list (lists of all lengths batch together). Position i of the output reads x
+   from i stride - padding on. A convolution computes
        y[i, j, o] = b[o] + the sum over u, v and c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
-   x is zero beyond its borders; a line has no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or null. A
-   filter of n taps reaches over r = (n - 1) dilation + 1. An axis of s values gives (s + 2 padding - r) /
-   stride + 1, rounded down; a list that is too short gives none. Other borders are zeros that fold_concat or
-   fold_list_join puts first, such as a causal filter's. PyTorch's weights come by weight.permute(2, 3, 1, 0),
-   Conv1d's by weight.permute(2, 1, 0), depthwise ones alike, and an image by image.permute(1, 2, 0). */
+   x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
+   null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
+   floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty one. For padding on one
+   side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
+   PyTorch weights: weight.permute(2, 3, 1, 0), for Conv1d (2, 1, 0), depthwise alike; images: (1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
-    int padding;   /* zeros on each side, fewer than the filter's reach; 0: none */
-    int dilation;  /* leads from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
-    int depthwise; /* every channel has a filter of its own: W is [height x width x 1 x channels] */
+    int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
+    int dilation;  /* distance from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
+    int depthwise; /* each channel has its own filter: W is [height x width x 1 x channels] */
 } fold_conv_desc;
+FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
 /* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Gives the largest value (max) or the mean of windows of `size` values along each axis but the channels',
-   channel by channel. stride 0: size. Padding, less than size, is not counted; alone it gives 0. The gradient
-   of a largest value goes to the first that is, or the first NaN. Whole axes: fold_mean, fold_amax. */
+/* Computes the maximum or mean of windows of `size` values along each axis but the channels', per channel.
+   stride 0: size. Padding must be less than size and does not count; a window of nothing else gives 0. The
+   gradient of a maximum goes to the first, or the first NaN. For whole axes use fold_mean and fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -699,278 +701,274 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Give the smaller, or the larger: b where they are equal, NaN where one is. The gradient goes to the one
-   that is taken, at NaN to both. */
-FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* takes the smaller */
-FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* takes the larger */
+/* Equal values give b, a NaN gives NaN. The gradient goes to the one taken, at NaN to both. */
+FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
+FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
 FOLD_API fold_node fold_shift(fold_ctx *f, fold_node x, float term);    /* x + term */
 FOLD_API fold_node fold_neg(fold_ctx *f, fold_node x);                  /* -x */
 FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x */
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
-FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* takes the square root */
+FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* sqrt x */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
 FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
-/* Computes x P(x), P being the normal distribution, (1 + erf(x / sqrt 2)) / 2. fold_gelu_tanh approximates it
-   by tanh (Hendrycks and Gimpel 2016), and is 0 at -infinity. */
+/* Computes x P(x), where P is the cumulative normal distribution, (1 + erf(x / sqrt 2)) / 2. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
-FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x); /* approximates fold_gelu by tanh */
+/* Approximates fold_gelu with tanh (Hendrycks and Gimpel 2016); 0 at -infinity. */
+FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
-/* Take radians, |x| <= 262144; NaN beyond. */
+/* These take radians, |x| <= 262144; beyond they are NaN. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0,
-   1 or infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), 0 for 0. */
+/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless that is an integer; 0 gives 0, 1 or
+   infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), or 0 for exponent 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Keeps x within low <= high; an infinite one is none. x gets no gradient beyond them, nor if it is NaN. */
+/* Limits x to [low, high], low <= high; both may be infinite. No gradient beyond them, nor if x is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* Reduce one axis, which disappears, or all by FOLD_ALL, which gives [1]. amax and amin are NaN if there is
-   one; their gradient goes to the first that is. Sums and means of many values are accurate, here and in
-   fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: they add at most 32 one after the other.
-   Longer sums are made of blocks that are joined by pairs. A block has 512 values that lie side by side (16
-   interleaved sums of 32), or 32 rows, nodes or list elements. The order, and with it the bits, depends on
-   the number of values alone. */
-FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sums an axis */
-FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* gives the mean of an axis */
-FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* gives the largest along an axis */
-FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* gives the smallest along an axis */
-FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* gives the sum of (x - mean)^2 / n */
-FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; a list: by row */
-FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* multiplies, one after the other */
-/* Sums the values up to and with this one along an axis, one after the other; the shape is that of x. */
+/* These reduce one axis, which disappears, or all with FOLD_ALL, which gives [1]. amax and amin are NaN if a
+   value is; their gradient goes to the first extreme, or the first NaN. Sums and means of many values are
+   accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32 values are
+   added one after another. Longer sums consist of blocks, joined in pairs. A block has 512 adjacent values
+   (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so the bits, depends only
+   on the number of values. */
+FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sum along an axis */
+FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* mean along an axis */
+FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* largest value along an axis */
+FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* smallest value along an axis */
+FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* mean of (x - mean)^2 */
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; of a list by row */
+FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* product, in order */
+/* Sums each value and all before it along an axis, in order; the result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
    length gain and bias have. epsilon >= 0; 0: 1e-5. Outside inference models a gain that is all zeros because
    it was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
-/* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); the rest is as in layer norm. */
+/* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
-/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, by statistics that you give:
-   nodes, or parameters by fold_use, whose shapes meet that of x. */
+/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, with statistics that you pass:
+   nodes, or parameters with fold_use, whose shapes broadcast to that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Gives 0 x with probability rate < 1, else x / (1 - rate). In inference contexts it gives x itself. */
+/* Each element becomes 0 x with probability rate < 1, else x / (1 - rate). Inference contexts return x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
-/* Begins the context's draws anew: a mask is a function of (key, draws since, element) alone. A new context
-   has key 0, and fold_ctx_reset changes nothing, so every step has masks of its own. Call it before each
-   sample with a key made of its number and the epoch. Then the sample has the same masks in any order, in any
+/* Restarts the context's draws: a mask is a function of (key, draws since, element) alone. A new context has
+   key 0, and fold_ctx_reset does not restart, so every step has its own masks. Call it before each sample,
+   with a key made of its number and the epoch: the sample then has the same masks in any order, in any
    context, and after loading a model. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* Reduce n >= 1 nodes of one shape. All counts batch together, without padding. If there may be none, zeros
-   stand for them and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
-FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sums n nodes */
-FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* gives the mean of n nodes */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* gives the largest, as fold_amax */
+/* These reduce n >= 1 nodes of one shape. Calls batch together whatever their n, without padding. If n may be
+   0, zeros stand in and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
+FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
+FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
-   each of which weighs one of as many equal parts of the values. */
+   each of which weighs one of that many equal parts of the values. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
-/* Stacks n equal shapes of rank at most 3 as [n, shape], a copy; and back: n views, [1] in a vector. */
+/* Stacks n nodes of one shape, of rank at most 3, to [n, shape]: a copy. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts); /* goes back */
-/* Takes a part of an axis: a view of axis 0, a copy of another. */
+/* Undoes fold_stack: the parts are views, of shape [1] if x is a vector. */
+FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
+/* Returns part of an axis: of axis 0 a view, of another a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
-FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* gives n views of axis 0 */
-FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* gives a view */
+FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
+FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* takes an element, [1] */
-/* Takes condition > 0 ? a : b, element by element, of equal shapes. */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
+/* Returns condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
-FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* gives x; no gradient passes */
+FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, through which no gradient passes */
 
-/* Losses give [1]. A target gets no gradient; a and b both get one. */
-/* Gives the cross entropy of a class, -log softmax(logits)[label]. */
+/* A loss is [1]. Targets get no gradient; a and b both do. */
+/* Computes the cross entropy of a class, -log softmax(logits)[label]. */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
-/* Sums t (log t - log softmax(logits)); the target t sums to 1. */
+/* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 where t is. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 if t is. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums (a - b)^2; fold_scale by 1 / n makes it the mean squared error. */
+/* Sums (a - b)^2; fold_scale it by 1 / n for the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
-/* Sums, with d = a - b, d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). delta > 0. */
+/* Sums, for d = a - b, d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). delta > 0. */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* These are for policies, from which section 16 draws; they are made of the ops above. The log-probability of
-   choice k is fold_pick(f, fold_log_softmax(f, logits), k); in lists fold_list_pick gives it. */
+/* For policies, whose actions section 16 draws; made of the ops above. The log-probability of choice k is
+   fold_pick(f, fold_log_softmax(f, logits), k), in lists with fold_pick_each. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Gives the log-probability [1] of x under independent normal distributions. With s = log_deviation, which
-   may be [1], it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
+/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, which
+   may be [1], the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* Sums s + log(2 pi e) / 2, s = log_deviation. */
+/* Computes the entropy [1] of such distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* Computes fold_linear_n of x and h in two steps, to the same bits:
+/* Compute fold_linear_n of x and h in two steps, with the same bits:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
-   start [outputs] can be used many times, or alone where there is no h. */
+   start [outputs] can be used many times, or alone if there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
-/* A run computes what was recorded: fold_run forward, fold_backward gradients of a loss too. Roots and kept
-   nodes can be read afterwards, by fold_value and its kin. */
+/* A run computes what was recorded: fold_run forward, fold_backward also the gradients of a loss. Afterwards
+   roots and kept nodes are readable, with fold_value and fold_read. */
 
-/* Keeps x: it runs even if no root needs it, and can be read after a run, as roots can. In a cell's body this
-   and fold_keep_grad are errors: make an output of what is wanted. */
+/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. Neither
+   this nor fold_keep_grad is allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Runs what the n roots need, and what fold_keep and fold_output_ref name; n may be 0.
-   More may be recorded afterwards and run again: this costs what is new, as long as it reads of before
-   only roots, kept nodes and inputs. Anything else is computed again from those, and the run looks at all
-   nodes from there on (fold_stats.visited_nodes). When all is there, it does nothing. After a change of
-   parameters a batched context computes anew what it needs; reset an eager one. */
+/* Computes the n roots and all they depend on, and whatever fold_keep and fold_output_ref name; n may be 0.
+   You can record more and run again. Only what is new is computed, as long as it reads earlier results only
+   from roots, kept nodes and inputs. Other earlier values are computed again from those, and planning visits
+   every node from there on (fold_stats.visited_nodes). If everything is there already, nothing runs. After
+   parameters change, a batched context computes what it needs again; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-/* Keeps the gradient of x for fold_grad, after fold_backward. Does nothing in inference contexts. A
-   concatenation, such as an output of a bidirectional fold_rnn_stack, then reads its inputs once more, whose
-   gradients may be summed in another order. */
+/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. Parameters are an
+   error: use fold_param_grad. A concatenation, such as an output of a bidirectional fold_rnn_stack, then
+   reads its inputs once more, so their gradients may be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
-   kept nodes. The root may be one element of a larger value, by a view. No fold_run is needed before;
-   values that one computed are computed again, to the same bits. Call it for several roots in turn, and
-   gradients add up. The root, earlier roots and kept nodes are readable afterwards. If there is no memory for
-   it, gradients of parameters stay as they are. */
+   kept nodes. The root may be one element of a larger value, as a view. No fold_run is needed before; values
+   of one are computed again, with the same bits. Call it for several roots, and gradients add up. Afterwards
+   the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients stay. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
-/* A program whose structure stays, such as a controller's step, records once and then runs the same again
-   with other data, without recording and planning:
+/* If the structure stays the same, as in the step of a controller, record once and then run that again on
+   other data, without recording and planning:
        fold_node in[2] = { fold_input_ref(f, sensors, fold_shape1(16)),
                            fold_input_ref(f, memory, fold_shape1(64)) };
        fold_node step = fold_call(f, policy, in, 2), action = fold_out(f, step, 0);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Lets a node read its index from your memory: in the next fold_run, each fold_backward and fold_replay. An
-   eager context does so only in fold_replay, since it has used the recorded index. x is what fold_lookup,
-   fold_pick, fold_softmax_xent, fold_hinge or their list forms returned, or fold_list_choice_xent. Calls made
-   of others, and the _to forms, have no index. `index` has n ints: one for each row, or one for all if all
-   rows of a list were given the same.
-   Errors: another n; a context with dedupe, which makes equal lookups one node. An index out of range is an
-   error of the run, which does nothing and loses nothing; the context goes on. */
+/* Makes x read its index from your memory instead of the recorded one, in the next fold_run, and in every
+   fold_backward and fold_replay. An eager context has already used the recorded index, so only fold_replay
+   reads yours. x comes from fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms, or
+   from fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
+   ints: one per row, or one if all rows of a list were recorded with the same.
+   Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
+   which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
-/* Lets an attention by edges read its edges from your memory whenever fold_index_ref would, for agents whose
-   neighbours change: in each frame *edges of them, up to `max_edges`. x is what fold_list_attention_to gave,
-   or fold_list_attention_weights_to. Rows of q, k and v stay as many.
-   Memory for `max_edges` edges is taken at once. If it is called right behind the attention, they lie where
-   the recorded ones did, so that frames of any number of edges take the same memory. Values and gradients
-   have the bits of a new recording.
-   Errors: another x, one that was run before, or twice the same; fewer `max_edges` than were recorded; a
-   context with dedupe.
-   *edges that are not in [0, max_edges], or an index out of range, are an error of the run as above. */
+/* Makes attention along edges read its edges from your memory, whenever fold_index_ref would: for agents
+   whose neighbours change. Each run reads *edges pairs, at most max_edges. x comes from
+   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay. Memory
+   for max_edges is taken at once; called right after the attention, this reuses that of the recorded edges,
+   so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+   Errors: any other x, one that has run, or the same one twice; max_edges below the recorded number; a
+   context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
-/* Keeps x, and copies it to `values` as fold_read does, at the end of each run that computes it.
-   fold_input_ref may read the same memory: so a state goes from one run to the next. */
+/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it.
+   fold_input_ref may read the same memory: this takes a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Runs the last fold_run or fold_backward that had something to do once more, without recording or planning.
-   Use it when the structure stays and only numbers change: a controller's step, a frame of the same agents.
-   - It reads anew what fold_input_ref, fold_index_ref and fold_edges_ref point to, and the parameters.
-   - All that was copied stays (other edges of lists too), lengths, shapes, and what dedupe made one (never
-     two inputs). Values that it only reads, since an earlier run computed them, stay too; an eager context
-     has all of those.
-   - Values get the bits of a new recording, in which dropout draws on, without fold_dropout_seed.
-   - Gradients of kept nodes are those of this run; it adds to those of parameters, as always.
-   - After a change of parameters, a batched context's next run computes what is wanted and this one did not.
-   - It allocates nothing, and values lie where they lay, but the first replay of a recording may allocate
-     once and move them. In a block without room for that, replays take longer.
-   Errors: FOLD_BAD_STATE, and nothing is lost, when
-   - nothing was run since fold_ctx_reset, or the last run did not end;
-   - something was recorded since it, or newly named to be kept, or a parameter added, frozen or thawed;
-   - it reads values of an earlier run, and parameters have changed. */
+/* Repeats the last fold_run or fold_backward that had something to do, on new data, without recording or
+   planning: for the step of a controller, or a frame of the same agents.
+   - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
+   - Everything that was copied stays: other edges, lengths, shapes, and what dedupe merged (never two
+     inputs). So do values from earlier runs: in an eager context, all recorded before the last run.
+   - Values are bit-identical to a fresh recording; without fold_dropout_seed dropout draws new masks.
+   - Gradients of kept nodes are replaced, those of parameters added to, as always.
+   - If parameters have changed, a batched context's next run computes again what this did not.
+   - It does not allocate or move values, except that the first replay of a recording may do both once. In a
+     block without room for that, replays take longer.
+   Errors: FOLD_BAD_STATE, and nothing is lost, if
+   - nothing was run since fold_ctx_reset, or the last run did not finish;
+   - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
+   - it takes values from an earlier run, and parameters have changed. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
-/* Begins a run in slices of time, for a frame that has other things to do; fold_run_more goes on with it. It
-   stands in place of fold_run, fold_backward or fold_replay. Nothing is computed yet. The first two plan the
-   whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
-   - Inputs given by reference, and parameters, must stay as they are until the run has ended.
-   - To run, record, name what is to be kept, print or reset in this context gives the rest up.
-   - Another context of the model may run between the slices.
-   - There is nothing new to read until the run has ended. A backward, a replay, and a run after a change of
-     parameters write over values that are there. From their first slice on nothing computed can be read until
-     a run has ended: this one, a replay of it, or another, which computes anew what it needs.
-   - A backward that is given up after a slice may have added to some gradients of parameters: call
-     fold_grads_clear. Gradients of kept nodes start again from zero. */
+/* Starts a run that fold_run_more executes in slices, between the other work of a frame, in place of
+   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. The first two
+   plan the whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
+   - Leave parameters and inputs given by reference alone until the run has finished.
+   - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
+     the model may run in between.
+   - Results are readable when it has finished. A backward, a replay, or a run after parameters changed
+     overwrites earlier results: from its first slice on nothing computed is readable until a run finishes
+     (this one, a replay of it, or another, which computes what it needs again).
+   - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
+     nodes start from zero again. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* begins a backward so */
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a fold_backward in slices */
 #endif
-FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* begins a replay so */
-/* Goes on with a begun run for about `ns` nanoseconds (0: until it is finished), on this thread alone. *more
-   tells whether something is left. The results have the bits of a run in one go.
-   It stops before a batch that is expected to take longer than is left, by what batches took before.
-   If the first batch of a slice is expected to, it runs some calls of it, or some rows of lists. So a slice
-   is late by the error of one prediction, for one batch at most, and by what the processor does meanwhile.
-   Some work is never cut: a call that reads lists whole, a call of a cell with a list, and the gradients of
-   inputs and looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds
-   for a million values, attention what its products take.
-   Needs: the context's clock. Errors: FOLD_BAD_STATE, and nothing is lost, without a clock or a begun run, or
-   when parameters have changed since it began.
+FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a fold_replay in slices */
+/* Continues the run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets *more to
+   whether anything is left. Results are bit-identical to an uninterrupted run.
+   It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
+   even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
+   overruns by the error of one prediction, for at most one batch, and by what the processor does in between.
+   Never split are a call that reads whole lists, a call of a cell with a list, and gradients of inputs and
+   looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds for a
+   million values, attention as long as its products.
+   Needs: the context's clock, unless ns is 0. Errors: FOLD_BAD_STATE, and nothing is lost, without the clock
+   or a started run, or if parameters have changed since it started.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* Returns how many nanoseconds the rest of a begun run takes, or else a replay of the last, on one thread. A
-   context with a clock measures batches in slices, in its first runs and in one of sixteen later on. It
-   guesses the others by their work. Returns 0 without a clock or a run, and in eager contexts. */
+/* Estimates how many nanoseconds the rest of a started run, or else a replay of the last run, takes on one
+   thread. A context with a clock times the batches of sliced runs and, if it has one thread, of its first
+   three runs and of every 64th; others are estimated from their amount of work. Returns 0 without a clock or
+   a run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
-/* Returns the values of a root or a kept node; inputs, and all shapes, can be read before any run. The
-   pointer holds until the next call that records, runs, prints or names what is to be kept or copied. That
-   call may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read copies out what the
-   next recording needs.
-   When there is none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). Then
-   fold_ctx_message says why until the next read or run; the context has no error. In a cell's body there are
-   values when an eager context runs it, but none while fold_cell_new traces it: asking is an error. */
+/* Returns the values of a root or a kept node; inputs, and all shapes, are readable before any run. The
+   pointer is valid until the next call that records, runs or prints, or names what to keep or copy. That call
+   may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read saves values for longer.
+   If there are none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). The
+   context then has no error, but fold_ctx_message says why, until the next read or run. In a cell's body
+   there are values when an eager context runs it; asking while fold_cell_new traces it is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
 #endif
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node */
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* returns the shape, in a list of a row */
-/* Copies n nodes of one size to values as a dense [n x size] array. n may be 0. */
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node, NaN for a list */
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* its shape; for a list, a row's */
+/* Copies n nodes of one size to values, as a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
 #ifndef FOLD_INFERENCE
 /* ==== 9 optimisers ======================================================================= */
-/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Begin with
-   fold_adam_step. Set `rate` anew at each step for a schedule. All return the model's status. State is
-   allocated at the first step. It begins anew when a step needs another kind: momentum, squares (Adagrad,
-   RMSprop) or Adam's. Means of gradients below 2^-100 and of squares below 2^-139 become 0.
-   In lookup tables only rows touched since the last step change: value, state, weight decay. A backward
-   touches rows whose lookup the root's gradient reaches, be it zero there. It does not reach past
-   fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients on from all
-   its outputs, zeros from those not used, to the inputs they depend on. A table that is a weight of what
-   gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds epsilon
-   before it corrects the bias of the squares, and has no decay. */
+/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Start with
+   fold_adam_step. For a schedule set `rate` before each step. All return the model's status. State is
+   allocated at the first step, and starts from zero again if a step needs a different kind: momentum, squares
+   (Adagrad, RMSprop) or Adam's. Means of gradients below 2^-100, and of squares below 2^-139, become 0.
+   In lookup tables only rows touched since the last step change: value, state and weight decay. A backward
+   touches the rows of lookups that the root's gradient reaches, even if it is zero there. It does not reach
+   past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients from all
+   its outputs, zeros from unused ones, to the inputs they depend on. A table that is also the weight of an op
+   that gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds
+   epsilon before it corrects the bias of the squares, and has no decay. */
 
-/* Zero means the default in all settings, and a rate alone is a good choice. `rate` has no default: 0 is a
-   step of no length, which trains nothing, as at the end of a schedule. Momentum and decay are off by
-   default. To switch beta1, beta2 or rho off give 1e-9f, and epsilon 1e-30f, which rounding loses. Rates,
-   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
+/* Zero means the default in all settings, and setting only the rate is a good choice. `rate` has no default:
+   with 0 a step trains nothing, as at the end of a schedule. Momentum and decay are off by default. To turn
+   off beta1, beta2 or rho set 1e-9f, and epsilon 1e-30f: rounding loses them. Rates, decays and epsilons are
+   in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
-    float decay;     /* L2: decay w is added to the gradient. 0: none. In all four */
+    float decay;     /* L2: decay w is added to the gradient, in all four optimisers. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -979,12 +977,12 @@ typedef struct fold_adagrad { /* Duchi et al. 2011 */
 } fold_adagrad;
 typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float rate;
-    float rho;       /* so much of the squares' mean stays at a step: default 0.9 */
+    float rho;       /* share of the squares' mean that stays at a step; default 0.9 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. Bias is corrected by the steps that a parameter made: one
-                              that is added or thawed later begins like any other */
+typedef struct fold_adam { /* Kingma and Ba 2015. The bias correction counts each parameter's own steps: one
+                              that is added or thawed later starts like any other */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
@@ -992,20 +990,20 @@ typedef struct fold_adam { /* Kingma and Ba 2015. Bias is corrected by the steps
     float decay;
     int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): w shrinks by rate decay w */
 } fold_adam;
-FOLD_API fold_sgd fold_sgd_default(void);          /* returns the defaults, and rate 0.01 */
-FOLD_API fold_adagrad fold_adagrad_default(void);  /* returns the defaults, and rate 0.05 */
-FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* returns the defaults, and rate 0.001 */
-FOLD_API fold_adam fold_adam_default(void);        /* returns the defaults, and rate 0.001 */
-FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* makes a step of SGD */
-FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* makes a step of Adagrad */
-FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* makes a step of RMSprop */
-FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* makes a step of Adam or AdamW */
+FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, with rate 0.01 */
+FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, with rate 0.05 */
+FOLD_API fold_rmsprop fold_rmsprop_default(void);  /* the defaults, with rate 0.001 */
+FOLD_API fold_adam fold_adam_default(void);        /* the defaults, with rate 0.001 */
+FOLD_API fold_status fold_sgd_step(fold_model *m, const fold_sgd *o); /* one step of SGD */
+FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /* one step of Adagrad */
+FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* one step of RMSprop */
+FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients so that their global norm is at most `limit` >= 0 (clipping, Pascanu et al. 2013).
-   Returns the norm before. If it is not finite nothing is scaled: fold_grads_clear instead of a step. */
+   Returns the norm before. If that is not finite nothing is scaled: fold_grads_clear instead of a step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
-/* Tells how a learning rate changes: its factor at every step, which are counted from 0.
+/* A schedule of the learning rate: its factor at every step, counted from 0.
        steps before warm_up   (step + 1) / warm_up
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
@@ -1018,134 +1016,138 @@ typedef enum fold_rate_kind {
     FOLD_RATE_STEP
 } fold_rate_kind;
 typedef struct fold_rates {
-    int kind;     /* a fold_rate_kind; as an int, so that { 0 } begins it in C++ too */
-    int warm_up;  /* 0: none */
-    int steps;    /* counts all of training, with warm_up. 0: there is no end, so that the factor stays 1 */
+    int kind;     /* a fold_rate_kind; as an int, so that { 0 } initialises it in C++ too */
+    int warm_up;  /* steps; 0: none */
+    int steps;    /* of all training, with warm_up. 0: no end, so that linear and cosine stay at 1 */
     float end;    /* in [0, inf), as factor is */
-    int every;    /* 0: never */
+    int every;    /* steps; 0: never */
     float factor; /* 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step; 1 for NULL, NaN if a setting is out of range, which the step then refuses:
+/* Returns the factor at a step: 1 for NULL, NaN if a setting is out of range, which the step then refuses:
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
 
 /* ==== 10 cells =========================================================================== */
-/* A cell is a body of ops that recurs, such as a step of a sequence or a node of a tree. fold_cell_new traces
-   it once, and fold_call records a call of it as one node: recording and scheduling take less time.
-   The body sees one sample. It may use parameters, cells without a list (inlined), and all ops of section 7
-   but fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. Errors in it: inputs, constants and
-   fold_lookup (hand them in), running, resetting, keeping, and making cells. With list inputs, in[n_in + c]
-   stands for component c of every element of the list. Ops on it run per element, and the fold_list_…
-   reductions lead back to one value per call. */
+/* A cell is a piece of network that runs many times, such as a step of a sequence or a node of a tree.
+   fold_cell_new traces it once; fold_call then records each call as one node, so that recording and
+   scheduling cost less. Start with plain ops, and make a cell of what is recorded most often.
+   The body describes one sample. It may use parameters, other cells without a list (they are inlined) and all
+   ops of section 7 except fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. It must not make
+   inputs, constants or lookups (pass them in), run, reset, keep, or make cells.
+   A cell with list inputs gets component c of every list element as in[n_in + c]. Ops on it run per element,
+   and the fold_list_… reductions turn it into one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* for messages; copied */
-    fold_cell_body *body;           /* called at fold_cell_new, and at every call of an eager context */
-    const void *user;               /* handed to body */
-    size_t user_size;               /* so many bytes of user are copied; 0: user must outlive the model */
-    int n_in;                       /* fixed inputs */
+    fold_cell_body *body;           /* called by fold_cell_new, by cells that inline this one, and at every
+                                       call in an eager context */
+    const void *user;               /* passed to body */
+    size_t user_size;               /* bytes of *user to copy; 0: none, and it must outlive the model */
+    int n_in;                       /* inputs, apart from the list */
     fold_shape in[FOLD_MAX_CELL_IN];
-    int n_list;                     /* components of each list element; 0: no list */
+    int n_list;                     /* components of a list element; 0: no list */
     fold_shape list[FOLD_MAX_LIST];
     int n_out;
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
-FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces the body of a cell */
-/* Records a call: the node stands for its output 0, and fold_out gives the others. */
+FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces and adds a cell */
+/* Records a call of a cell. The node is its output 0; fold_out returns the others. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
-/* Records a call with a list: `count` elements of n_list nodes each, element by element. count may be 0. */
+/* Records a call with a list: `count` elements (0 is fine) of n_list nodes each, element by element. */
 FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
-FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* gives output i of a call */
+FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns output i of a call */
 
 /* ==== 11 lists =========================================================================== */
-/* A list is a node of n rows of one shape, such as agents, words or edges; n may be 0. Make one by
-   fold_list_input. Use it when rows are treated alike: it takes less time than a node per row.
-   - Row-wise ops, layers and calls of cells without a list take lists wherever they take nodes, work row by
-     row and give a list. Row-wise are all ops of section 7 but those over any number of nodes. Axes, softmax,
-     norms, losses, fold_slice, fold_split and fold_reshape are those of a row.
-   - Lists of one op have equal lengths, else it is an error; one row is not repeated. A node beside a list is
-     the same for every row. A value that depends on no list stays one value, inside a cell too.
-   - In element-wise ops a node beside a list has no more axes than a row, else it is an error. Then take its
-     rows by fold_list_unstack, or make one value of the list by fold_list_stack.
-   - Lists of all lengths batch together, without padding. A row has the bits that it has as a single node.
-     Dropout draws once a call, and its mask depends on the row's index.
-   - Rows sum their gradients to a node beside them in row order, as one contribution. Weights sum all rows in
-     record order, as they do for nodes.
-   - Not with lists: fold_shared; fold_call_n and the …_n ops, which take nodes; lists of lists. In a cell
-     body only reductions can be used, over the elements of the cell's own list.
-   - fold_ctx_desc.dedupe does not merge calls with indices of their own (fold_list_lookup, fold_list_take,
-     …_to, fold_list_pick and so on).
-   - A sample runs some rows at a time, on all threads, if its lists have one length of 128 rows or more. All
-     its calls must be row-wise, up to sums and means of rows of one value. These may be added to each other,
-     or scaled by a number, but a product with a node, say, is no such call. In a backward each cell or layer
-     must be called once, and inputs need no gradients. A call of any other sample runs on one thread.
-   - fold_value and fold_grad give the n rows end to end, and for n = 0 an address that must not be read. Rows
-     of a view, and of fold_list_lookup, do not lie so: fold_read copies them. */
+/* A list is a node with n >= 0 rows of one shape, such as agents, words or edges; fold_list_input makes one.
+   Use it for rows that all get the same treatment: it is recorded in less time than a node per row.
+   - Row-wise ops, layers and calls of cells without a list accept a list wherever they accept a node: they
+     work on each row and return a list. All ops of section 7 are row-wise, except those over any number of
+     nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to a row.
+   - The lists that one row-wise call reads must be equal in length; a list of one row is not repeated. A node
+     next to a list is used for every row. A value that depends on no list stays a single value, inside a cell
+     as well.
+   - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
+     with fold_list_unstack, or make the list one value with fold_list_stack.
+   - Lists of all lengths batch together, without padding. A row has the same bits as in a node of its own.
+     Dropout makes one draw per call, and its mask depends on the row's index.
+   - The gradient of a node next to a list is summed in row order, as one contribution. Weights sum all rows
+     in record order, as they do for nodes.
+   - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. For a list
+     of lists, put all inner rows into one list, and reduce them to outer rows with the …_to calls below. In
+     a cell body only the reductions work, over the elements of the cell's own list.
+   - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
+     …_to, fold_pick_each and so on).
+   - A sample whose lists all have the same length, 128 or more, runs some rows at a time, on all threads, if
+     all its calls are row-wise, except final sums and means of rows of one value. These may be added to each
+     other or scaled by a number, but not, say, multiplied by a node. A backward also needs each cell or layer
+     to be called only once, and inputs without gradients. In any other sample a call runs on one thread.
+   - fold_value and fold_grad return the n rows end to end, and for n = 0 an address that must not be read.
+     Rows of a view or of fold_list_lookup are not contiguous: fold_read copies them. */
 
-/* Records n rows of the program, which lie end to end; they are copied. */
+/* Records n rows, stored end to end in `values`, as a list; they are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records them without a copy: the values must stay unchanged until fold_ctx_reset. */
+/* Records n rows without a copy: they must not change until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows of bytes, as fold_input_bytes does. */
+/* Records n rows of bytes, converted as by fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
                                          float factor);
-/* Looks up n rows of a table; `rows` is copied, and may name a row more than once. */
+/* Looks up n rows of a table, repeats allowed; `rows` is copied. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
 /* Looks up the n rows from `first` on, such as the embeddings of the positions in a sequence. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists, and nodes as lists of one row, end to end: a copy. All rows have one shape. */
+/* Joins n >= 1 lists end to end, where a node counts as one row: a copy. All rows must have one shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Takes row i as a node: a view. -1 is the last row. */
+/* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Takes n rows by index (gather), in any order, repeats too: a copy. Their gradients are summed in the order
+/* Gathers n rows by index, in any order, repeats allowed: a copy. Gradients of a row are summed in the order
    of `index`, which is copied. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
-/* Returns how many rows x has; -1: it is no list. */
+/* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
-/* Stacks the n rows of a list, of rank at most 3, as one value [n, row]: a view. Its readers batch with
-   equal n only. A list of 0 rows is an error. */
+/* Stacks the n >= 1 rows of a list, of rank at most 3, into one value [n, row]: a view. Calls that read it
+   batch only with others of the same n. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Goes back: takes the n parts of x along its first axis, [1] in a vector, as the rows of a list: a copy. */
+/* Splits x along its first axis into the rows of a list, [1] if x is a vector: a copy. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
-/* Reduce the rows of a list or, in a body, the elements of the cell's list, to one value. No rows give zeros;
-   the maximum of none is an error. */
-FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* sums the rows */
-FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* gives the mean of the rows */
-FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* gives the largest of the rows */
-/* Sums rows of value weighted by softmax of score, [1], or [heads], which weigh one of as many equal parts
-   each. */
+/* These reduce the rows of a list to one value; in a body, the elements of the cell's list. Without rows the
+   result is zeros, and a maximum is an error. */
+FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the rows, value by value */
+FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
+FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
+/* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
+   [heads]: then each of that many equal parts of a value has its own weights. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
-/* Standardizes by the list's own mean and variance over its rows, element by element of a row; gives a list.
-   So each sample is normed by itself, as by instance norm, whatever is recorded beside it. A gain and a bias
-   follow by fold_norm of FOLD_NORM_FIXED. Squares that overflow give NaN. */
+/* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
+   Each sample is normalised by itself, as in instance norm, so that batching does not change it. A gain and a
+   bias can follow, with FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Squares that overflow give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Reduces edges to rows (scatter): x has a row for each edge, and edge e goes to row to[e] of the `rows` rows
-   of the result. A row takes its edges in their order. Without any it is zeros, for the maximum too. `to` is
-   copied.
-   Errors: another number of edges than x has rows; a to[e] that is not in [0, rows). */
+/* Scatter and reduce: x has one row per edge e, and the rows with to[e] = r are combined, in the order of e,
+   into row r of the result's `rows` rows. Rows without edges are zeros, also for the maximum. `to` is copied.
+   Errors: `edges` is not the number of rows of x; a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows);
 
-/* Go over the rows of a list, each value of a row apart: scores of a choice among n rows are a list of [1],
-   those of several choices [heads]. They have the bits of fold_softmax and its kin of a vector [n]. In lists
-   those go over each row on its own, and so does fold_list_softmax_xent. A list of 0 rows gives one of none;
-   its logsumexp is an error, and its entropy is 0. They are not for a cell's body. */
-FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* gives e^x / sum e^x, a list */
-FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* gives x - log sum e^x, a list */
-FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* gives log sum e^x, one value */
+/* Softmax over the rows of a list, for a choice among n rows, such as moves, words or agents. Scores of one
+   choice are a list of [1], those of several choices [heads], each computed separately. The results are
+   bit-identical to fold_softmax and so on of a vector [n] (which, given a list, work within each row). A
+   score of -infinity, as of an illegal move, has probability 0 and no gradient. A list of 0 rows gives a list
+   of 0 rows; its entropy is 0, and its logsumexp is an error. Not allowed in a cell body. */
+FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
+FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
+FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
-/* Gives the cross entropy of choosing one row, -log softmax(x) at row `label`. A label out of range is an
-   error, and so is any of a list of 0 rows. */
+/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. (fold_softmax_xent_each
+   chooses a value in each row.) A label out of range is an error, as is any label for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
-/* Do the same over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and its
-   logarithm give a list of the edges. The others give one of `rows` rows, which are zeros without edges.
+/* Softmax and the others over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and
+   its logarithm return a list of the edges, the others a list of `rows` rows, which are zeros without edges.
    label[r] is the edge that row r chooses, so each row must have one. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1155,84 +1157,86 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
                                             int edges, int rows);
 
-/* Computes multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al.
-   2017). Head h takes the h-th of `heads` equal parts of every row; scores of queries and keys are divided by
-   the root of their width. A query that sees no key gets zeros. causal: row i sees the keys up to i + n - m,
-   and nothing of the others reaches it. If q is a single node, so is the result. */
+/* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
+   works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the square root of the
+   width of a part. A query without keys gets zeros. causal: row i attends to keys up to i + n - m, and is
+   independent of the rest. If q is a single node, the result is one too. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Computes attention along edges, such as agents and their neighbours: row to[e] of q sees row from[e] of k
-   and v, for each edge e in order. The result has the rows of q. An edge that occurs twice counts twice. A
-   row has the bits that fold_list_attention gives its query and the rows that it sees. Rows of k and v sum
-   their gradients in the order of the queries. from and to are copied. */
+/* Attention along edges, such as agents and their neighbours: for each edge e, in order, row to[e] of q
+   attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
+   repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
+   attends to. Rows of k and v sum their gradients in the order of queries. from and to are copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
-/* Give the probabilities that each query gives its keys (attention weights), for looking inside. The result
-   has the rows of q, each [heads keys]: value h n + i is what head h gives key i of n; an unseen key gets 0.
-   Each costs an attention whose values are as wide, and batches with attentions of as many keys. */
+/* Attention weights, for inspection: the probability that each query gives to each key. The result has the
+   rows of q, each [heads keys]: value h n + i is what head h gives to key i of n, 0 if the query does not
+   attend to it. A call costs as much as attention with values of that width, and batches only with an equal
+   number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* Holds what the steps of a sequence look back on: keys and values (a KV cache), as when a language model
-   writes, or the rows before a convolution. Take one for each attention or convolution and each sequence. The
-   struct and its memory are yours, and stay where they are as long as a run may need them. Set members up to
-   value_width, others to 0. */
+/* A cache holds what the next steps of a sequence look back on: keys and values (a KV cache), as when a
+   language model writes, or the rows before a convolution. Use one for each attention or convolution of each
+   sequence. The struct and its memory are yours, and must stay where they are as long as a run may need them.
+   A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members up to value_width,
+   and the others to 0. */
 typedef struct fold_cache {
-    float *memory;          /* has fold_cache_bytes; fastest at a multiple of 64 bytes */
-    int capacity;           /* the most rows that it can hold */
-    int heads;              /* they divide both widths. 0: it is a convolution's, a ring of rows */
-    int width, value_width; /* a row of keys and of values has these. value_width 0: as width */
-    int length;             /* rows that it holds; a ring that is full counts on to twice that. To be read */
-    struct { uint32_t recorded; } internal; /* not to be touched: the recording whose step has not run */
+    float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
+    int capacity;           /* the largest number of rows */
+    int heads;              /* of the attention; divides both widths. 0: a convolution's ring of rows */
+    int width, value_width; /* of a row of keys, and of values. value_width 0: equal to width */
+    int length;             /* rows held, to read; in a full ring it keeps counting, up to 2 capacity */
+    struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
 } fold_cache;
-/* Returns the bytes of memory that a cache needs; 0 if its sizes are none. */
+/* Returns the bytes of memory that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
-/* Forgets all but the first `length` rows, and a step that was recorded and has not run. Nodes of steps that
-   wrote forgotten rows must not be computed again. A ring keeps all or none.
-   Errors: FOLD_BAD_ARGUMENT if it has fewer, or if a ring would keep some. */
+/* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
+   steps that wrote forgotten rows must not be computed again. A ring keeps all rows or none.
+   Errors: FOLD_BAD_ARGUMENT if there are fewer rows, or if a ring would keep some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Copies the rows that a cache holds over those of another, such as the beginning that two beams share. It
-   gives up a step of `to` that has not run. Their memory must not overlap. Both have the same heads and
-   widths. `to` has room for the rows, a ring the same capacity.
-   Errors: FOLD_BAD_ARGUMENT if that is not so; then `to` is as it was. */
+/* Copies the rows of `from` over those of `to`, as for two beams that share a beginning, and abandons a step
+   of `to` that has not run. Both must have the same heads and widths, `to` must have room for the rows (a
+   ring: the same capacity), and their memory must not overlap.
+   Errors: FOLD_BAD_ARGUMENT if sizes do not fit; `to` is unchanged. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
-/* Appends k and v to the cache when it runs, and gives what q finds there. This has the bits of the last rows
-   of fold_list_attention, causal, of all rows so far.
-   - q, k and v are nodes, or lists of one length, such as a given beginning.
-   - Steps of sequences of all lengths run together, and plans are kept from step to step.
-   - It has no gradients, so the context must not be one of training.
-   - A cache takes one step a run, and has its rows when the run ends, in an eager context too.
-   - fold_ctx_reset gives up a step that has not run, and so does a step in another recording; to run it then
-     is an error. fold_replay does the same step again, at its place.
-   - After a change of parameters begin with an empty cache. */
+/* Appends k and v to the cache when it runs, and attends from q to all rows so far. The result is
+   bit-identical to the last rows of causal fold_list_attention over all rows.
+   - q, k and v are nodes, or lists of equal length, such as a prompt.
+   - Steps of sequences of different lengths batch, and one cached plan serves every step.
+   - It has no gradients: in a training context it is an error.
+   - A cache can have one step per run, and holds its rows when the run has ended, in an eager context too.
+   - fold_ctx_reset abandons a step that has not run, as does a step of the cache in another recording;
+     running it afterwards is an error. fold_replay repeats the step, into the same rows.
+   - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 /* Computes the next outputs of a causal convolution, for histories and streams. x is the next row, a node
-   [channels], or a list of the next rows. Each gets its [outputs], which see no later row. They have the bits
-   of fold_conv1d over the whole sequence behind (taps - 1) dilation rows of zeros.
-   - past has heads 0, the channels as its width, and room for (taps - 1) dilation rows and those of x.
-   - desc tells dilation and depthwise, no stride and no padding; NULL: all zero.
-   - For the rest it is like fold_attention_step. In contexts of training take fold_conv1d. */
+   [channels], or a list of the next rows; each row of the result, [outputs], depends on no later row. The
+   bits are those of fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
+   - past has heads 0, the number of channels as its width, and room for (taps - 1) dilation rows and x.
+   - desc sets dilation and depthwise; stride and padding are errors. NULL: all zero.
+   - Otherwise it works like fold_attention_step. In training contexts use fold_conv1d. */
 FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
                                     const fold_conv_desc *desc);
 
-/* Takes an index for each of n rows, copied, as fold_pick, fold_softmax_xent and fold_hinge do: a list of
-   [1]. n must be the length of the list. */
-FOLD_API fold_node fold_list_pick(fold_ctx *f, fold_node x, const int *index, int n);
-FOLD_API fold_node fold_list_softmax_xent(fold_ctx *f, fold_node logits, const int *label, int n);
-FOLD_API fold_node fold_list_hinge(fold_ctx *f, fold_node scores, const int *label, int n);
+/* These are fold_pick, fold_softmax_xent and fold_hinge with one index per row, copied: a list of [1]. n must
+   be the length of the list. */
+FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, int n);
+FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
+FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, given as a list for each component: element i is row i of each. */
+/* Records a call of a cell with a list, passed as one list per component: element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
-/* Layers are plain structs of handles over the ops above: _new adds their parameters to the model, _apply
-   records them. Begin with fold_dense_new. Parameters are named "name." and the names below. Names in upper
-   case are weights, with FOLD_FOR_LINEAR, Glorot's initial values and a row for every input. Others, in lower
-   case, are biases, initially zero unless said otherwise. A weight that reads x and h has the rows of x
-   first. Its columns are gates of `hidden` columns each, in the order told; a bias has the same columns. A
-   whole name has at most 127 bytes; a longer one is an error of the model. */
+/* A layer is a plain struct of handles, made of the ops above: _new adds its parameters to the model, _apply
+   records it. Start with fold_dense_new. Parameters are called "name." and the name given below. Upper-case
+   ones are weights with one row per input, FOLD_FOR_LINEAR and Glorot's initial values. Lower-case ones are
+   biases, initially zero unless stated. A weight that reads x and h has the rows of x first. Gates are blocks
+   of `hidden` columns, in the order stated, in the weight and in the bias. A full name has at most 127 bytes;
+   a longer one is an error on the model. */
 
 typedef enum fold_activation {
     FOLD_ACT_LINEAR, /* x itself */
@@ -1248,59 +1252,59 @@ typedef enum fold_activation {
 typedef struct fold_dense { fold_param W, b; fold_activation activation; } fold_dense;
 FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                    fold_activation activation);
-FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x); /* records it */
+FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
-/* An MLP is 1 to FOLD_MAX_LAYERS dense layers one after another. sizes has layers + 1 numbers: the inputs,
-   and the outputs of every layer. `hidden` comes after all layers but the last, which is linear. Layer i has
-   the parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
+/* An MLP is a chain of 1 to FOLD_MAX_LAYERS dense layers. `sizes` has layers + 1 numbers: the inputs, then
+   the outputs of each layer. The activation `hidden` follows every layer except the last, which is linear.
+   Layer i has parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
 #define FOLD_MAX_LAYERS 8
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
                                fold_activation hidden);
-FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x); /* records its layers */
+FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
 
-/* A convolution computes activation(fold_conv1d or fold_conv2d of x). W is a filter, of a shape that
-   fold_filter_new takes; b has a value for each of its outputs, the last axis. desc NULL: all zero. */
+/* A convolution layer computes activation(fold_conv1d or fold_conv2d of x). W is a filter with the shape that
+   fold_filter_new expects; b has one value per output, the last axis of the filter. desc NULL: all zero. */
 typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation);
-FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x); /* records the layer */
+FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, but for RMS norm, a
+/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, except for RMS norm, a
    bias [width]. epsilon >= 0; 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
-    FOLD_NORM_FIXED  /* x gain + bias: batch norm of fixed statistics, which are part of gain and bias */
+    FOLD_NORM_FIXED  /* x gain + bias: batch norm with its fixed statistics folded into gain and bias */
 } fold_norm_kind;
 typedef struct fold_norm { fold_param gain, bias; fold_norm_kind kind; float epsilon; } fold_norm;
 FOLD_API fold_norm fold_norm_new(fold_model *m, const char *name, int width, fold_norm_kind kind,
                                  float epsilon);
-FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x); /* records the layer */
+FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node x);
 
-/* Attention has many heads between dense layers (Vaswani et al. 2017):
+/* An attention layer is multi-head attention between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
-   q, k and v are lists, one and the same for attention to itself; q may be a node. _new makes all four layers
-   from `width` to `width` values, a multiple of `heads`, named like the members. For other widths fill the
-   struct with dense layers of your own. For neighbours, apply the members around fold_list_attention_to. */
+   q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers from `width`
+   to `width` values, a multiple of `heads`, named like the members. For other widths, fill the struct with
+   your own dense layers. For attention to neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
-                                        fold_node v, int causal); /* records it */
+                                        fold_node v, int causal);
 
-/* A transformer's layer (Vaswani et al. 2017) has attention of x to itself, A(x), and D(x) = outer(inner(x)):
+/* A transformer layer (Vaswani et al. 2017) is self-attention of x, A(x), followed by D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
        y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
-   x is a list of `width` values a row, and so is z. Parameters are named like the members. It is recorded as
-   two calls of cells and attention between them, whatever the length of x. */
+   x and z are lists with `width` values per row. Parameters are named like the members. It is recorded as two
+   calls of cells and one attention, whatever the length of x. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* how many values lie between inner and outer; 0: 4 width */
-    fold_activation activation; /* follows inner; FOLD_ACT_LINEAR, which is 0, stands for FOLD_ACT_RELU */
+    int inner;                  /* outputs of `inner`; 0: 4 width */
+    fold_activation activation; /* of `inner`; FOLD_ACT_LINEAR, which is 0, means FOLD_ACT_RELU */
     int norm_first;
-    fold_norm_kind norm;        /* both norms have it, and their epsilon */
+    fold_norm_kind norm;        /* kind and epsilon of both norms */
     float epsilon;
-    float dropout;              /* rate below 1, of A(x), D(x) and what is between inner and outer; 0: none */
+    float dropout;              /* rate in [0, 1) for A(x), D(x) and the outputs of `inner`; 0: off */
 } fold_transformer_desc;
 typedef struct fold_transformer {
     fold_attention attention;
@@ -1308,23 +1312,24 @@ typedef struct fold_transformer {
     fold_dense inner, outer;
     int norm_first;
     float dropout;
-    struct { fold_cell before, after; } internal; /* not to be touched: around attention */
+    struct { fold_cell before, after; } internal; /* private: the cells before and after attention */
 } fold_transformer;
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc);
-/* Makes the two cells of a layer whose other members you have set, with parts that come from elsewhere. */
+/* Makes the two cells of a layer whose other members you filled in, with parts from elsewhere. */
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
+/* Records the layer over a whole sequence. */
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
-                                          int causal); /* records it */
-/* Records it for the next row, or rows, of a sequence, causal, with attention by fold_attention_step. The
-   cache has the layer's heads and its width. */
+                                          int causal);
+/* Records the layer for the next row or rows of a causal sequence: fold_attention_step takes the place of
+   attention. The cache has the layer's heads and width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
-/* An encoder is some of these layers one after another and, with has_norm, a norm of what the last one gives
-   (nn.TransformerEncoder). _new makes `layers` of them, "name.layers.0" and so on, in an array of yours. It
-   must stay as long as the encoder. The norm is "name.norm". */
+/* An encoder is a chain of these layers and, with has_norm, a norm of the last one's output
+   (nn.TransformerEncoder). _new creates `layers` of them, "name.layers.0" and so on, in your array `layer`,
+   which must outlive the encoder. The norm is "name.norm". */
 typedef struct fold_encoder {
     const fold_transformer *layer;
     int layers, has_norm;
@@ -1333,81 +1338,60 @@ typedef struct fold_encoder {
 FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_transformer *layer, int layers,
                                        const fold_transformer_desc *desc, int has_norm);
 FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x,
-                                      int causal); /* records it */
+                                      int causal);
 
-/* Recurrent and tree layers give and take a state: h is the output (hidden state), c the cell state, each
-   [hidden]. c is null when a layer has none. */
+/* The state of recurrent and tree layers: h is the output (hidden state), c the cell state, each [hidden]. c
+   is null if a layer has none. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Recurrent layers are one kind of struct. A cell of your own does as well: from x, h and, with has_c, c it
-   gives h and, with has_c, c. */
+/* Any recurrent layer, or your own cell that computes h (and c, with has_c) from x and h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
-/* Makes a layer h' = tanh([x h] W + b) (Elman 1990). W [inputs + hidden x hidden], b [hidden]. */
+/* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
-/* Makes the same with relu in place of tanh. */
+/* Adds the same with relu instead of tanh. */
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Makes an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). Gates i, f, o through sigmoid and u
-   through tanh are the columns of [x h] W + b. Then c' = f c + i u and h' = o tanh(c'). W [inputs + hidden x
-   4 hidden], b [4 hidden]: i f o u, where f begins with 1. */
+/* Adds an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). The columns of [x h] W + b are the gates
+   i, f and o, which go through sigmoid, and u, which goes through tanh:
+       c' = f c + i u, h' = o tanh(c')
+   W [inputs + hidden x 4 hidden], b [4 hidden]: i f o u; the bias of f is initially 1. */
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
-/* Makes a GRU (Cho et al. 2014). x W + b and h U + c are three blocks of `hidden` columns each, for r, z and
-   n. With X_r for the first block of the one and H_r for that of the other, and so on:
+/* Adds a GRU (Cho et al. 2014). X = x W + b and H = h U + c have three blocks of `hidden` columns each: r, z
+   and n. With X_r for the first block of X, and so on:
        r = sigmoid(X_r + H_r), z = sigmoid(X_z + H_z), n = tanh(X_n + r H_n), h' = (1 - z) n + z h
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* gives the first state */
-/* Records a step from a state. */
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* returns a state of zeros */
+/* Records one step from a state and returns the next. Given lists, it makes one step of each row. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls one sample's sequence of n >= 0 inputs. The output h of x[t] goes to out[t]; out may be x. It
-   returns the final state; without steps it is the beginning.
-   begin NULL: the first state is zeros. out NULL: only the final state is wanted.
-   reverse: it goes from x[n - 1] to x[0], so that out[t] has seen x[t] to x[n - 1]. Each sample is as long as
-   it is: steps of all samples batch, with no padding. After an error the state is null.
+/* Unrolls a layer over one sample's sequence of n >= 0 inputs, and returns the final state: without inputs
+   the first one, after an error null. Sequences can differ in length: their steps batch without padding.
+   - begin: the first state; NULL: zeros.
+   - reverse: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
+   - out: receives the outputs h, that of x[t] in out[t]. It may be x, or NULL.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
-       fold_node all = fold_stack(f, out, n); // if wanted: [n x hidden]; batches with equal n only */
+       fold_node all = fold_stack(f, out, n); // [n x hidden] as one value; batches only with equal n */
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls a layer over the rows of a list, and gives the outputs h as a list, with the bits of fold_unroll of
-   the rows as nodes. A list is one sequence, so h and c of begin are single nodes, else it is an error.
-   last gets the final state, without rows the beginning; NULL: it is not wanted. A list that nothing reads
-   costs nothing: so take last alone for one answer a sequence.
-   fold_recurrent_apply of a list is another thing: it makes one step of each row on its own. */
+/* Unrolls a layer over the rows of a list, one sequence, and returns the outputs h as a list, bit-identical
+   to fold_unroll over the rows as nodes. h and c of begin must be single nodes.
+   last gets the final state (without rows the first), or is NULL. Outputs that nothing reads cost nothing:
+   use only `last` for one answer per sequence. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* Describes a dense array of uneven sequences, which must not change until fold_ctx_reset. */
-typedef enum fold_layout {
-    FOLD_LAYOUT_NTC, /* [samples x steps x width] */
-    FOLD_LAYOUT_TNC  /* time first: [steps x samples x width] */
-} fold_layout;
-typedef struct fold_sequences {
-    const float *values;
-    int samples, steps, width;
-    const int *length;     /* each sample has 0 to steps; what follows is not read. NULL: all have `steps` */
-    fold_layout layout;
-} fold_sequences;
-/* Writes the inputs [width] of one sample to x, with room for `steps`. Returns its length; 0: an error. */
-FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *s, int sample, fold_node *x);
-/* Unrolls all samples, one after another. begin has a state per sample, or is NULL. out gets [samples x
-   steps] in this order in both layouts, null past a sample's length, last the final states; both may be NULL.
-   A list in begin is an error.
-       fold_sequences batch = { values, 32, 50, 8, length, FOLD_LAYOUT_NTC };
-       fold_unroll_batch(f, &lstm, &batch, NULL, out, last); */
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences *s,
-                                       const fold_state *begin, fold_node *out, fold_state *last);
-
-/* A stack has 1 to FOLD_MAX_LAYERS layers of recurrent cells. Each reads the outputs of the one below; in
-   both directions h of both, [2 hidden], forwards first. `make` makes the cells, with the parameters above,
-   named 0, 1, …, in reverse 0.reverse, …: with fold_lstm_new 0.W, 0.b, 0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS layers of recurrent cells, each reading the outputs of the one below; if
+   bidirectional, h of both directions as [2 hidden], forward first. `make` creates the cells, with the
+   parameters above; they are called 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b,
+   0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
-       fold_rnn_stack_apply(f, &encoder, x, n, NULL, out, NULL); */
+       fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
 typedef struct fold_rnn_stack {
     int layers, directions;
@@ -1415,131 +1399,112 @@ typedef struct fold_rnn_stack {
 } fold_rnn_stack;
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
-/* Unrolls a stack like fold_unroll; out gets what the top layer gives, [hidden] or [2 hidden]. begin and last
-   have layers * directions states in the order of `cell`; NULL: zeros, or not wanted. In PyTorch out[t] is
-   output[t], and last[i].h and c are h_n[i] and c_n[i]. */
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
+/* Unrolls a stack like fold_unroll; out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
+   and last have layers * directions states in the order of `cell`. All three may be NULL; without begin the
+   first states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
+FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
-/* Does the same with the rows of a list, and gives what the top layer gives as a list. States of begin are
-   single nodes, as in fold_unroll_list. */
-FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
+/* Does the same over the rows of a list, and returns the outputs of the top layer as a list. The states of
+   begin are single nodes, as in fold_unroll_list. */
+FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
 
-/* A step of your own sets *out and next[0 .. n_states) from x and state[0 .. n_states), of the same shapes at
-   every step. It is recorded op by op; let it fold_call a cell to make a step one node. */
-#define FOLD_MAX_STATES 8
-typedef void fold_unroll_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out,
-                              fold_node *next, const void *user);
-typedef struct fold_unroll_desc {
-    fold_unroll_body *step;
-    const void *user;                    /* handed to step */
-    const fold_node *x;                  /* n inputs of any shapes, each handed to one step */
-    int n;
-    int reverse;                         /* from x[n - 1] to x[0] */
-    int n_states;                        /* 0 to FOLD_MAX_STATES */
-    const fold_node *begin;              /* has n_states states; NULL: zeros of these shapes */
-    fold_shape state[FOLD_MAX_STATES];
-    fold_node *out;                      /* n outputs, out[t] is that of x[t]; NULL: not wanted. May be x */
-    fold_node *last;                     /* n_states final states; NULL: not wanted */
-} fold_unroll_desc;
-FOLD_API fold_unroll_desc fold_unroll_desc_default(void); /* all zero */
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc); /* unrolls such a step */
-
-/* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which see their input alone, and
-   inner nodes, which see `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
-   tanh. With the sum over the children of an inner node
+/* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which read only their input, and
+   inner nodes, which read `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
+   tanh. An inner node sums over its children:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
-     inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, an f for every child in
-              order, u; rows are h of the children in order. inner.b begins with 1 for f */
+     inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
+              order, u; rows are the h of the children in order. The f of inner.b are initially 1 */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
                                            int arity);
 FOLD_API fold_state fold_tree_lstm_apply_leaf(fold_ctx *f, const fold_tree_lstm *t, fold_node x);
+/* Records an inner node from the states of its `arity` children. */
 FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm *t,
-                                               const fold_state *children); /* records an inner node */
+                                               const fold_state *children);
 
-/* A child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8) has an input x at every node, and any
-   number of children. Gates i, o through sigmoid and u through tanh are the columns of [x s] W + b, where s
-   is the sum of the children's h. Child k has f[k] = sigmoid([x h[k]] W_f + b_f), and
-       c = i u + sum of f[k] c[k], h = o tanh(c)
-   Nodes without children are a cell of their own, which has nothing to multiply by zero. If there is no x, as
-   in inner nodes of a parse tree, give a parameter by fold_use, or fold_zeros.
+/* A child-sum tree-LSTM (Tai, Socher, Manning 2015, equations 2-8) has an input x at every node and any
+   number of children. With s the sum of the children's h, the columns of [x s] W + b are the gates i and o,
+   which go through sigmoid, and u, which goes through tanh:
+       f[k] = sigmoid([x h[k]] W_f + b_f) for child k, c = i u + sum of f[k] c[k], h = o tanh(c)
+   Nodes without children are a separate cell, which multiplies nothing by zero. If a node has no x, as inner
+   nodes of a parse tree, pass a parameter (fold_use) or fold_zeros.
      W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
      W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
 FOLD_API fold_child_sum fold_child_sum_new(fold_model *m, const char *name, int inputs, int hidden);
-/* Records a node from n children's states; n may be 0. */
+/* Records a node from the states of its n children; n may be 0. */
 FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, fold_node x,
                                          const fold_state *children, int n);
 
 /* ==== 13 files =========================================================================== */
-/* fold_model_save writes the parameters of a model to a file, fold_model_load reads them into a model made by
-   the same calls. Files are safetensors (Hugging Face), which Python reads by safetensors.torch.load_file.
-   - A parameter is a tensor of its name and shape, F32. Names must be UTF-8, not "__metadata__", and not
-     begin with "optimizer.": fold_param_new refuses others.
+/* fold_model_save writes the parameters of a model to a file; fold_model_load reads them into a model made by
+   the same calls. Files are safetensors (Hugging Face); Python reads them with safetensors.torch.load_file.
+   - A parameter is an F32 tensor of its name and shape. Names must be UTF-8, must not be "__metadata__", and
+     must not begin with "optimizer."; fold_param_new refuses others.
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
-     RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME; metadata tell `optimizer` and `steps`.
-     A parameter that Adam stepped another number of times, such as one thawed later, has that number in
-     optimizer.adam.step.NAME, F32 [1].
-   - A weight in bytes alone (fold_model_quantize) is a tensor I8 and NAME.scale, F32: NAME * NAME.scale is
-     the weight in Python. There is one scale for each value of the last axis, [columns]; in a table or a
-     weight of fold_linear_t for each row, [rows x 1]. One in bfloat16 alone is BF16. All others are floats.
-   - Settings of optimisers and rate sets, and what is frozen, are the program's: not in files.
-   All return a status, and do nothing while the model holds an error (fold_model_clear_error). A load or save
-   that fails is no error of the model: fold_model_message says why until the next load or save. Errors:
-   - FOLD_IO: a file cannot be opened, read or written, or is no safetensors file.
-   - FOLD_BAD_SHAPE: a tensor has another shape than its parameter.
-   - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that is not read. */
+     RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
+     metadata. A parameter for which Adam made a different number of steps, such as one thawed later, has that
+     number in optimizer.adam.step.NAME, F32 [1].
+   - A weight that fold_model_quantize left in int8 only is an I8 tensor and NAME.scale, F32: in Python the
+     weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
+     a weight of fold_linear_t, one per row, [rows x 1]. One in bfloat16 only is BF16. All others are floats.
+   - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
+   Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). One
+   that fails sets none: fold_model_message gives the reason until the next save or load. Errors:
+   - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
+   - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
+   - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
 
 #ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
-    int state;           /* saves the optimiser's state and steps too. Training continues from the file to
-                            the same bits, if gradients are clear (after a step) and settings the same */
-    const char *config;  /* kept in the metadata as `config`, UTF-8; e.g. sizes of the network */
+    int state;           /* also save the optimiser's state and steps. Training resumed from the file has the
+                            same bits, if gradients were clear (after a step) and settings are the same */
+    const char *config;  /* text to keep in the metadata as `config`, UTF-8; e.g. sizes of the network */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
-/* Saves a model. Whatever happens meanwhile, `path` is the old file or the new one as a whole. Many threads
-   and processes may save to one path: the last wins.
-   - It writes `path`.tmp or, while another saver is at that, `path`.1.tmp to `path`.99.tmp. These names are
-     for savers alone. It renames the file when all of it is on the disk, which may take some milliseconds.
+/* Saves a model to a file; desc NULL is the default. Whatever happens, `path` is the old file or
+   the whole new one. Many threads and processes may save to one path: the last one wins.
+   - The data goes to `path`.tmp or, while another saver uses that, to `path`.1.tmp to `path`.99.tmp. Leave
+     these names to savers. The file is renamed when all of it is on disk, which may take some milliseconds.
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
-   - On Windows paths here and below are UTF-8. A path that is not is taken as one of the process's code page.
-   - On systems that are neither POSIX nor Windows it is only sure that writing comes before renaming. */
+   - On Windows, paths here and below are UTF-8; one that is not is read in the process's code page.
+   - On systems that are neither POSIX nor Windows, all that is certain is that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves through your writer; desc NULL is the default. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns how many optimiser steps the model has made, including those before its state was saved and loaded.
-   The count restarts with the state, when another optimiser takes over. */
+/* Returns the number of optimiser steps the model has made, including those before its state was saved and
+   loaded. The count restarts with the state, when a different optimiser takes over. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
-/* Loading checks the whole header against the model, and has all data at hand, before it writes: a load that
-   fails changes nothing. Until it returns it takes at most four times the header (at most 100 MB) and the
-   data of the tensors it loads, from memory nothing for the data.
-   - Values of type F16, BF16 and F64 become float. Gradients stay as they are. Packed weights and kept plans
-     follow; eager contexts must be reset.
-   - A model goes on holding values as it did. Bytes (I8 with scales, as saved) become floats; floats become
-     bytes or bfloat16 where the model has those. Then values that are not finite are refused, and the largest
-     such tensor takes room as floats.
-   - Bytes that are loaded into bytes stay as they are, and so does bfloat16. A model that was built anew and
-     quantised like the saved one gives the same bits. */
+/* A load checks the whole header against the model and reads all data before it writes: a load that fails
+   changes nothing. Until it returns it needs memory for at most four times the header (which has at most 100
+   MB) and for the data of the tensors it loads; from memory, none for the data.
+   - Values of type F16, BF16 and F64 become float. Gradients are unchanged. Packed weights and cached plans
+     are brought up to date; reset eager contexts.
+   - The model keeps its formats. int8 (I8 with scales, as saved) becomes floats where the model has floats;
+     floats become int8 or bfloat16 where the model has those. Values that are not finite are refused then,
+     and memory is needed for the largest such tensor as floats.
+   - int8 loaded into int8 is unchanged, as is bfloat16: a model that is built again and quantised like the
+     saved one computes the same bits. */
 typedef struct fold_load_desc {
-    int state;           /* loads the optimiser's state and steps too. A file without them is an error, or
-                            with allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; state becomes zero */
-    int allow_unknown;   /* skips tensors of any type that are no parameters; optimizer.… always is */
-    const char *prefix;  /* looks only at tensors whose names begin so, under the rest of them */
-    char *config;        /* gets the file's `config` and a final zero, or ""; a longer one is an error */
-    size_t config_size;  /* bytes of config. To know it before there are parameters, load into an empty
-                            model with allow_unknown */
-    int *loaded;         /* gets how many tensors were loaded, the state's too; 0 after an error, and from a
-                            file of another model with allow_missing and allow_unknown. NULL: not wanted */
+    int state;           /* also load the optimiser's state and steps. If the file has none, that is an error,
+                            or with allow_missing a fresh start */
+    int allow_missing;   /* parameters that the file lacks keep their values; their state becomes zero */
+    int allow_unknown;   /* skip tensors of any type that are not parameters; optimizer.… always are */
+    const char *prefix;  /* load only tensors whose names begin with this, which is removed; NULL: all */
+    char *config;        /* receives the file's `config` and a final zero, or ""; NULL: not needed */
+    size_t config_size;  /* bytes at config; a longer text is an error. To read it before there are
+                            parameters, load into an empty model with allow_unknown */
+    int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
+                            an unrelated file with allow_missing and allow_unknown. May be NULL */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
@@ -1547,196 +1512,191 @@ FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 /* Loads a file; desc NULL is the default. */
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
-/* Loads a file that lies in memory. */
+/* Loads a file that is in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
 /* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Reads weights where they lie in memory, without a copy: a file in flash (examples/export.c makes it an
-   array), a mapped file. Call it first: parameters that are made afterwards, by fold_weight_new and its kin
-   and by layers, are the tensors of their names in the image. Parameters with `values` in their desc are not
-   looked for, and none are after a call with image NULL.
-   Needs: a model for inference alone, a little-endian machine, and tensors F32 or I8. Floats lie at multiples
-   of 4 bytes; at multiples of 64 they are read fastest. The image is never written; any number of models may
-   read it, and it must outlive them.
-   Costs: nothing for biases and tables, and for weights whose columns are a multiple of 16 or that have 16
-   floats of the file behind them. Others, and those of fold_linear_t, take their packed copy.
-   Bytes: call fold_model_quantize before parameters are made. Then I8 tensors and scales that a model of
-   bytes saved are weights in bytes at once, with the bits of that model. They take no memory where products
-   are plain loops, as on microcontrollers; kernels with vector instructions have a copy of weights, not of
-   tables. Each byte is looked at once.
-   Errors are those of loading, but stick. An image that is no safetensors file is one of this call. A
-   parameter that is not there or has another shape is one of its own call, and is not added. Bytes that
-   fold_model_quantize would not have made for the parameter's uses, or with scales of the other axis, are
-   refused. It is an error to write such parameters, load into them, copy or average values, or call
-   fold_tensors_open.
-   fold_model_quantize makes bytes of an image's floats, in the model's memory. */
+/* Uses weights where they already are, without a copy: a file in flash (examples/export.c makes it an array),
+   or a mapped file. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
+   same name in the image; those with `values` in their desc are not looked up. image NULL ends this.
+   Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
+   aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
+   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
+   more floats of the file after them. Other weights, and those of fold_linear_t, get a packed copy.
+   int8: call fold_model_quantize before creating parameters. Then I8 tensors with scales, as saved from an
+   int8 model, are int8 weights at once, with the bits of that model. They need no memory where products are
+   plain loops, as on microcontrollers; kernels with vector instructions copy weights, not tables. Each byte
+   is checked once. fold_model_quantize also turns floats of an image into int8, in the model's memory.
+   Errors are those of loading, but they stick to the model. This call fails if the image is not a safetensors
+   file. Creating a parameter fails, and adds none, if its tensor is missing, has a different shape, is int8
+   that fold_model_quantize would not make for the parameter's uses, or has scales for the other axis. It is
+   an error to write such parameters, load into them, copy or average values, or use fold_tensors_open. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
-/* Prints what a safetensors file of any program holds: the name, shape, type and bytes of each tensor, and
-   what the metadata say of the optimiser and of config. It reads the header alone, in memory of m, which
-   stays as it is, an error too. Errors: FOLD_IO when the writer stopped, or the file cannot be read (the text
-   says why). */
+/* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
+   metadata the optimiser and the size of config. It reads only the header, with memory from m, which does not
+   change (nor does its error). FOLD_IO: the writer stopped, or the file cannot be read (as the text says). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
-/* Prints the same of a file by its path. */
+/* Prints the same for a file at a path. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
 #endif
 
-/* These calls read tensors of any safetensors file into values of your own. examples/fold_torch.h makes
-   layers of PyTorch's networks by them. `index` is a tensor's place in the header, from 0 on.
+/* These calls read tensors of any safetensors file into your own arrays; examples/fold_torch.h uses them to
+   make layers of PyTorch networks. `index` is the position of a tensor in the header, from 0.
        fold_tensors *t = fold_tensors_open(m, "audio.safetensors");
        int mean = fold_tensors_find(t, "mean");
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has no tensors. Asking for one makes that an error of the model, as an index or
-   values that are not there are, and those of your own (fold_model_fail). Until it is closed it takes about
-   its size from the model's allocator, and while it is opened half as much again; from memory nothing for the
-   data. */
+   A file that cannot be read has no tensors. Reading one anyway sets an error on the model, as do an index or
+   values out of range, and your own fold_model_fail. An open file takes about its size from the model's
+   allocator, and half as much again while it is being opened; from memory, nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
-    const char *name;  /* is UTF-8, and stays until the file is closed; NULL: there is no such tensor */
-    const char *dtype; /* is "F32" and the like, or "another" for types that fold.h does not know */
-    uint64_t count;    /* counts values: it is the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be more than dim has; above INT_MAX a dimension is INT_MAX */
-    int taken;         /* tells whether fold_tensors_take was called for it */
+    const char *name;  /* UTF-8, valid until the file is closed; NULL: no such tensor */
+    const char *dtype; /* "F32" and so on, or "another" for types that fold.h does not know */
+    uint64_t count;    /* values: the product of all dimensions. Scalars have rank 1 */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may exceed this; dimensions above INT_MAX are INT_MAX */
+    int taken;         /* 1 after fold_tensors_take */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file. Returns NULL when even the handle has no memory. */
+/* Opens a safetensors file. Returns NULL only when there is no memory for the handle. */
 FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
-/* Opens a file that lies in memory, which must stay until it is closed. */
+/* Opens a file that is in memory, which must stay there until it is closed. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t, before the model is freed. Returns the model's status, or else why the file could not be read. */
+/* Frees t; call it before fold_model_free. Returns the model's status, or why the file could not be read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
-FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* returns the model that has its errors */
-FOLD_API int fold_tensors_count(const fold_tensors *t);         /* returns the number of tensors */
-/* Returns the index of a tensor, or -1. A tensor that modules share is found by its other names, too, which
-   safetensors.torch.save_model notes in the metadata. */
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model, on which errors are set */
+FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
+/* Returns the index of a tensor, or -1. Modules that share a tensor find it under each of their names, which
+   safetensors.torch.save_model keeps in the metadata. */
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
-FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* returns what a tensor is */
-/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Types are F32, F16, BF16, F64.
-   It writes nothing while the model has an error. Returns the model's status. */
+FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
+/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type is F32, F16, BF16 or
+   F64. Writes nothing while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
-/* Marks a tensor as taken, for programs that tell in the end which tensors nobody took. */
+/* Marks a tensor as used, for programs that report unused tensors at the end. */
 FOLD_API void fold_tensors_take(fold_tensors *t, int index);
-/* Makes the error "who: 'name' is not in the file", with the nearest name of those not taken. */
+/* Sets the error "who: 'name' is not in the file", with the most similar name of those not marked as used. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 14 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
-/* These calls print what a context did. Begin with fold_ctx_print when batches are not what you expect. They
-   show the plan of the last run. If something was recorded since, or in an eager context, they show the
-   recording by depth: the batches that the schedule `depth` would make, unless samples are cut apart. In an
-   inference context they show what ran, forward.
-   They work in a context with an error too (fold_ctx_print ends with its message), and leave its status
-   alone. They return FOLD_OK, FOLD_IO when the writer stopped, or FOLD_NO_MEMORY. They take about 40 bytes a
-   node, which stay with the context, or in a block until they return. Like calls that record they may move
-   values that fold_value points to. While they call you, the context has an error, FOLD_BAD_STATE:
-   nothing can be recorded, run, read or printed, and fold_ctx_reset does nothing. */
+/* These calls show how a context batched a recording. If batches are not what you expect, start with
+   fold_ctx_print. They show the plan of the last run: its forward batches, which a backward runs in reverse.
+   If something was recorded since, or in an eager context, they show the recording by depth: the batches that
+   the schedule `depth` would make of one group.
+   They also work in a context with an error (fold_ctx_print ends with its message), and do not change its
+   status. They return FOLD_OK, FOLD_IO if the writer stopped, or FOLD_NO_MEMORY. They need about 40 bytes per
+   node, which stay with the context or, in a block, are given back. Like calls that record, they may move
+   values that fold_value points to. While they call you, the context holds the error FOLD_BAD_STATE: it
+   cannot record, run, read or print, and fold_ctx_reset does nothing. */
 
-/* Prints text: step by step the calls that share a batch, how many, and their operands with shapes. */
+/* Prints, step by step, the calls that share a batch: how many there are, and their operands with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints text: why calls of one op are not one batch. Either something tells them apart, or calls of one kind
-   depend on each other, were cut apart with their samples, or were split by the schedule. */
+/* Prints why calls of one op are not one batch: either they differ in something, or they are of one kind but
+   depend on each other, are in different groups of samples, or were split by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
-/* Prints text: the parameters of a model, their shapes, sizes and uses, and cells. It takes no memory. */
+/* Prints the parameters of a model, with their shapes, sizes and uses, and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It hands over, one by
-   one,
+/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It passes to the
+   visitor, in this order,
    - FOLD_SEEN_RUN: the run as a whole,
-   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also a
-     fold_input_ref that none does), and what an earlier run made,
+   - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also each
+     fold_input_ref that none reads), and results of earlier runs,
    - FOLD_SEEN_CALL: each call exactly once, batch by batch in the order in which they run.
-   A call comes behind those that it reads. Eager contexts show no cells but the ops of their bodies, for
-   exporters that want no cells. Members that do not belong to what is shown are 0 or NULL. */
+   A call comes after those it reads. Eager contexts show the ops of bodies instead of cells, for exporters
+   that do not know cells. Members that do not apply are 0 or NULL. */
 enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
 typedef struct fold_seen {
-    int what;                 /* is one of FOLD_SEEN_… */
-    const char *name;         /* names the op or cell, and a leaf's parameter. A leaf without one is "input",
-                                 "input_ref" or the call that made it. A run has its schedule, or "eager", or
-                                 NULL: none was planned */
-    int is_cell;              /* tells whether it calls a cell */
-    const char *cell;         /* names the cell in whose body an op was recorded, in an eager context */
-    fold_param param[2];      /* hold an op's W and b, or a leaf's parameter */
-    int n_attr, float_attr;   /* count attributes, and tell whether they are floats or whole numbers */
+    int what;                 /* FOLD_SEEN_… */
+    const char *name;         /* of the op or cell. Of a leaf: its parameter, "input", "input_ref" or the call
+                                 that made it. Of a run: its schedule, "eager", or NULL if none was planned */
+    int is_cell;              /* 1 for a call of a cell */
+    const char *cell;         /* in an eager context: the cell in whose body an op was recorded */
+    fold_param param[2];      /* W and b of an op; the parameter of a leaf */
+    int n_attr, float_attr;   /* number of attributes; 1 if they are floats, 0 if whole numbers */
     double attr[4];
-    const char *attr_name[4]; /* names each, such as "axis"; "": of an op of yours; NULL: an inner one */
-    int n_in, n_list, n_out;  /* count inputs, components of a list's elements, outputs */
-    uint32_t shared;          /* has bit i if all calls of the batch read one value as input i */
-    const fold_shape *in[2 * FOLD_MAX_IN]; /* have the shapes of inputs, then of components */
+    const char *attr_name[4]; /* such as "axis"; "" in your own ops; NULL for internal ones */
+    int n_in, n_list, n_out;  /* number of inputs, components of a list element, outputs */
+    uint32_t shared;          /* bit i: all calls of the batch read the same value as input i */
+    const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of components */
     const fold_shape *out[FOLD_MAX_OUT];
-    int kind;                 /* counts from 0: calls of one kind can share a batch */
-    fold_node node;           /* is the first output; the ids of all others follow it */
-    const uint32_t *operand;  /* has the ids of nodes that it reads: an input's, then all of each component */
-    const uint32_t *offset;   /* leads so many floats into each. The highest bit says that a list is read
-                                 whole, from there on in each of its rows */
+    int kind;                 /* number of the kind, from 0: calls of one kind can share a batch */
+    fold_node node;           /* the first output; the ids of the others follow it */
+    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
+    const uint32_t *offset;   /* where in each of them, in floats. The highest bit marks a list that is read
+                                 whole: then from that offset in each of its rows */
     int n_operands;
-    int rows;                 /* counts the rows of a list that it gives; -1: it gives a node */
-    int row;                  /* is the row that a leaf looks up, or -1 */
-    uint64_t data;            /* is what calls of a batch differ in, such as a label or a factor's bits */
-    const struct fold_op_desc *user_op; /* is what an op of yours was made from; NULL: of one of fold.h */
-    int sample;               /* counts from 0; -1: samples share it, it joins them, or nothing was planned */
-    int batch, group;         /* count from 0, batches and prologues alike. A leaf has its first reader's, or
-                                 -1. A run has how many there are */
-    int calls, lower_bound;   /* count calls of the batch, or run; the bound is that of fold_stats */
-    uint64_t start_ns, end_ns; /* count from the start of the run; a run has what planning took as its end */
-    int thread, backward, prologue; /* tell where and for what a batch ran, in FOLD_SEEN_TIME */
-    int dropped;              /* counts times of the thread that found no room in fold_ctx_desc.trace_bytes */
+    int rows;                 /* rows of a list result; -1: a node */
+    int row;                  /* the row that a leaf looks up, or -1 */
+    uint64_t data;            /* what calls of a batch differ in, such as a label or the bits of a factor */
+    const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
+    int sample;               /* from 0; -1: shared by samples, combining them, or nothing was planned */
+    int batch, group;         /* from 0, prologues included. Of a leaf: those of its first reader, or -1. Of a
+                                 run: how many there are */
+    int calls, lower_bound;   /* calls of the batch, or run; the bound is that of fold_stats */
+    uint64_t start_ns, end_ns; /* from the start of the run; the run's own end_ns is the time of planning */
+    int thread, backward, prologue; /* where and in which part a batch ran, in FOLD_SEEN_TIME */
+    int dropped;              /* times of this thread that did not fit into fold_ctx_desc.trace_bytes */
 } fold_seen;
-/* Sees one thing, which holds until it returns, and names longer. Returns nonzero to stop. */
+/* Receives one item, which is valid until it returns; names are valid longer. Returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
-/* Visits what fold_ctx_print prints, on the same conditions. Returns FOLD_IO when the visitor stops. */
+/* Visits what fold_ctx_print prints, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
-/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns). It
-   hands over FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for every batch, direction and thread that ran it, with
-   what all calls of the batch have. Without trace_bytes or clock, and in eager contexts, there are none.
-   Takes no memory and moves nothing. Returns FOLD_OK, or FOLD_IO when the visitor stops. */
+/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns):
+   first FOLD_SEEN_RUN, then one FOLD_SEEN_TIME for every batch, direction and thread that ran it, with what
+   all calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager
+   contexts. Needs no memory and moves nothing. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
 typedef struct fold_stats {
-    int nodes, edges;            /* recorded since the reset: values, operands */
+    int nodes, edges;            /* values and operands recorded since the reset */
     int run_nodes;               /* calls and ops that the last run executed */
-    int visited_nodes;           /* recorded nodes that it looked at: those since the run before, more if it
-                                    needs values not kept, all in backward and after parameters changed */
-    int batches;                 /* batches of the last run, forward */
-    int prologues;               /* batches beside them, each first for many calls: what in a cell does
-                                    not depend on the recursion */
-    int lower_bound;             /* no schedule has fewer batches: a sum of longest chains of alike calls. It
-                                    is counted when you first ask after a run; 0: more was recorded by then */
+    int visited_nodes;           /* recorded nodes that planning visited: those since the run before; more if
+                                    values are needed that were not kept; all in a backward and after
+                                    parameters changed */
+    int batches;                 /* forward batches of the last run */
+    int prologues;               /* batches in addition to these: the part of cells that does not depend on
+                                    the recursion, run first for many calls */
+    int lower_bound;             /* no schedule has fewer batches: a sum of the longest chains of calls of one
+                                    kind. Counted when first asked for after a run; 0: more was recorded
+                                    before that */
     int groups;                  /* sets of samples that ran together in the last run */
-    int signatures;              /* kinds of calls that it knows: calls of one kind can share a batch */
+    int signatures;              /* known kinds of calls: calls of one kind can share a batch */
     int batched_nodes;           /* executed nodes that shared a batch with another */
-    int list_elements;           /* list elements executed: there is no padding */
-    int kernel_calls;            /* kernels that the last run called for ops, once for some rows each */
-    int one_row_calls;           /* as many of them were ops of your own without a batched path */
-    size_t value_bytes;          /* the last run took for values, gradients and scratch */
-    size_t plan_bytes;           /* the last run took for its plan */
-    size_t without_reuse_bytes;  /* the last run's values and gradients would take if none shared memory */
-    int plan_hits, plan_misses;  /* runs that used a kept plan or did not, since the context was made */
-    size_t cached_bytes;         /* kept plans take, among plan_cache_bytes */
-    uint64_t schedule_ns, run_ns; /* the last run took to plan batches and to run them; needs a clock */
-    size_t pack_bytes;           /* packed weights of the model take */
-    size_t bytes, peak_bytes;    /* the context holds now, and held at most */
-    size_t block_bytes;          /* the size of a fixed block that is enough for each recording so far; too
-                                    little after one ran out of memory */
-    const char *one_group;       /* says why all samples of the last run ran together; "" if they did not */
+    int list_elements;           /* executed list elements: there is no padding */
+    int kernel_calls;            /* calls of kernels by ops in the last run, each for some rows */
+    int one_row_calls;           /* those for your own ops that have no batched path */
+    size_t value_bytes;          /* of values, gradients and scratch in the last run */
+    size_t plan_bytes;           /* of the last run's plan */
+    size_t without_reuse_bytes;  /* values and gradients of the last run if none shared memory */
+    int plan_hits, plan_misses;  /* runs that used a cached plan or did not, since the context was created */
+    size_t cached_bytes;         /* of cached plans, within plan_cache_bytes */
+    uint64_t schedule_ns, run_ns; /* time to plan and to execute the last run; needs a clock */
+    size_t pack_bytes;           /* of the model's packed weights */
+    size_t bytes, peak_bytes;    /* held by the context now, and at most so far */
+    size_t block_bytes;          /* size of a fixed block that is enough for each recording so far; too small
+                                    after one ran out of memory */
+    const char *one_group;       /* why all samples of the last run ran together; "" if they did not */
 } fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last run did */
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the recording and the last run */
 
 /* ==== 15 adding an op ==================================================================== */
-/* An op of your own is a struct of functions, like those that are built in: fold_op_new adds it,
-   fold_op_apply records it. Its forward and backward see n rows at once. Here is one that rounds to multiples
-   of a step, through which gradients pass as if it were not there:
+/* Your own op is a struct of functions, like the built-in ones: fold_op_new adds it to the model, and
+   fold_op_apply records it. Its forward and backward get n rows at once. This one rounds to multiples of a
+   step, and passes gradients through unchanged:
 
     static const char *round_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                    fold_shape *out_shape)
@@ -1770,114 +1730,114 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* counts what the last r
         return fold_op_new(m, &op);
     }
 
-   With fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
+   After fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* Holds n rows of floats: row r is at rows[r] when rows is given, else at base + r * stride. Stride 0: one
-   row is shared by all. Neither given: absent. */
+/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. Stride 0: all share one
+   row. Both NULL: absent. fold_row finds a row. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
 
 typedef struct fold_op_call {
     int rows;
     int n_in, n_out;
-    const fold_shape *in_shape, *out_shape;  /* one row has these */
-    const int32_t *attr;                     /* structural attributes */
-    const uint64_t *data; int data_step;     /* per-row data: data[r * data_step] */
-    const int *list;                         /* list ops: row r owns rows list[r] to list[r + 1] - 1 of each
-                                                input */
-    const int *lengths;                      /* ops with is_whole: how many rows each input has */
-    const fold_rows *in, *out;               /* inputs and outputs */
-    const fold_rows *dout;                   /* backward: read the gradients of the outputs */
-    const fold_rows *din;                    /* backward: write (do not add) the contribution to each
-                                                input's gradient; absent: not wanted */
-    float *scratch;                          /* fold_op_desc.scratch floats */
+    const fold_shape *in_shape, *out_shape;  /* of one row */
+    const int32_t *attr;                     /* attributes, equal in all rows */
+    const uint64_t *data; int data_step;     /* data of row r: data[r * data_step] */
+    const int *list;                         /* list ops: row r has the rows list[r] to list[r + 1] - 1 of
+                                                each input */
+    const int *lengths;                      /* is_whole: number of rows of each input */
+    const fold_rows *in, *out;
+    const fold_rows *dout;                   /* backward: gradients of the outputs, to read */
+    const fold_rows *din;                    /* backward: contributions to the gradients of the inputs, to
+                                                write (not add); absent: not needed */
+    float *scratch;                          /* of fold_op_desc.scratch floats */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Reads in_shape[0..n_in) and attr, sets out_shape[0..n_out); returns NULL, or what is wrong. */
+/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr. Returns NULL, or what is wrong. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
-enum {                          /* say what backward reads; anything else may be gone by then */
+enum {                          /* what backward reads; anything else may be gone by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* fixed inputs; for list ops components per element; -1: 1 to FOLD_MAX_IN */
-    int n_out, n_attr;          /* attributes: at most 4. On list elements an eager context runs ops of one
-                                   output only */
-    int is_list;                /* takes a list, gives one value; its batches mix all lengths */
-    int is_whole;               /* takes lists whole, and nodes beside them, one call at a time: see
-                                   fold_op_apply_whole. At most 31 inputs */
-    int one_row;                /* has no batched path: called with one row at a time (and reported) */
+    int n_in;                   /* inputs, or -1 for 1 to FOLD_MAX_IN; list ops: components per element */
+    int n_out, n_attr;          /* at most 4 attributes. On list elements an eager context can run only ops
+                                   with one output */
+    int is_list;                /* reduces a list to one value; its batches mix all lengths */
+    int is_whole;               /* reads whole lists, and nodes, one call at a time: see fold_op_apply_whole.
+                                   At most 31 inputs */
+    int one_row;                /* no batched path: called with one row at a time. fold_stats counts them */
     unsigned needs;             /* FOLD_NEEDS_… */
-    int scratch;                /* floats */
+    int scratch;                /* floats that forward and backward get as `scratch` */
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
-    void (*backward)(const fold_op_call *c);  /* NULL: no gradient passes */
-    void *user;                 /* handed to forward and backward, maybe on several threads; not copied. Make
-                                   an attribute of what shapes depend on, data of what differs by call */
+    void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
+    void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
+                                   What shapes depend on must be an attribute, what differs by call data */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
-/* Adds an op. When it cannot, it returns the null handle, and the model has an error. */
+/* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
-/* Records an op of yours. in: n_in nodes (list ops: elements of desc.n_in components, n_in in all). */
+/* Records your op on n_in nodes; for list ops, the components of all elements, element by element. */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 
 /* -- Advanced -- */
-FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL */
-/* Records an op of yours with is_whole, for losses over sequences, attention of your own and the like. Its
-   outputs are lists of `rows` rows, or nodes if rows is -1. forward and backward are called once for every
-   call recorded: out and dout have `rows` rows, in[i] and din[i] lengths[i] rows, all of which backward
-   writes. infer gives shapes of rows. A cell's body cannot use it. */
+FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL if absent */
+/* Records your op with is_whole, for losses over sequences, your own attention and so on. Its outputs are
+   lists of `rows` rows, or nodes if rows is -1. forward and backward are called once per recorded call: out
+   and dout have `rows` rows, in[i] and din[i] have lengths[i], all of which backward writes. infer gets and
+   sets shapes of rows. Not allowed in a cell body. */
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
 /* ==== 16 chance and choice =============================================================== */
-/* These calls draw random numbers, and choose among values. Make a generator by fold_random_new. A number
-   depends on (key, draw, element) alone, as in fold_dropout, and is the same on every machine: splitmix64's
-   finaliser of a counter (Steele et al. 2014). The numbers are no secret to anybody. A generator is two
-   numbers: copy it to draw the same again, set `draw` to go anywhere; zeros are a generator like any other.
-   Give everything that draws in its own time, such as an environment or an episode, a generator of its own.
-   Then results do not depend on the order in which they are simulated. A call makes one draw, but for
-   fold_random_shuffle. Without a generator it gives zeros. */
+/* These calls draw random numbers and choose among values. fold_random_new makes a generator. Each number is
+   a function of (key, draw, element) alone, as in fold_dropout, and the same on every machine: splitmix64's
+   finaliser of a counter (Steele et al. 2014). Not for cryptography. A generator is two numbers: copy it to
+   repeat its draws, set `draw` to jump; { 0 } is valid.
+   Give each independent simulation, such as an environment or an episode, its own generator: then results do
+   not depend on the order of simulation. Every call makes one draw, except fold_random_shuffle. Without a
+   generator (NULL) numbers are 0, choices -1, log-probabilities NaN, and arrays are left alone. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. It draws other
-   numbers than initial values and orders of the same seed. */
+/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. Initial values and
+   shuffled orders with the same seed draw different numbers. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
-FOLD_API uint64_t fold_random_bits(fold_random *r);    /* draws 64 bits */
+FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits */
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
-FOLD_API float fold_random_normal(fold_random *r);     /* draws with mean 0, deviation 1 (Box, Muller 1958) */
-FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; gives 0 for n < 1 */
-/* Puts n items in any order (Fisher and Yates), in n - 1 draws. */
+FOLD_API float fold_random_normal(fold_random *r);     /* mean 0, deviation 1 (Box, Muller 1958) */
+FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
+/* Shuffles n items in n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* Draws values[i] = mean[i] + deviation[i] times a normal number. NULL stands for means 0, deviations 1. */
+/* Sets values[i] = mean[i] + deviation[i] times a normal number. NULL means 0 for mean, 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
-/* Draws an index with the probabilities softmax(logits); a logit may be -infinity. Returns -1 when there is
-   nothing to choose, or a value is NaN. */
+/* Draws an index with the probabilities softmax(logits). A logit of -infinity, such as that of an illegal
+   move, is never chosen. Returns -1 if there is nothing to choose, or a logit is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
-/* Draws an index for each of several heads, which lie one behind the other, sizes[i] logits of head i, and
-   returns the log-probability of all choices together. chosen[i] is -1, and NaN returned, for a head with
-   nothing to choose or a NaN. For the log-probability of one softmax, give one head. It makes one draw. */
+/* Draws one index for each of several heads and returns the log-probability of all choices together. logits
+   has sizes[i] values for head i, one head after another. For a head with nothing to choose or a NaN,
+   chosen[i] is -1, and NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of [1], of scores that a run left to be read, as fold_random_softmax draws from as
-   many floats. Returns -1 also for wider rows, and when they cannot be read: fold_ctx_message says why. */
+/* Draws a row of a list of scores [1] that a run left readable, as fold_random_softmax does from floats.
+   Returns -1 also if rows are not [1], or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
-/* Draws an index with probabilities in proportion to weights. Returns -1 when there is nothing to choose, or
-   a weight is negative, infinite or NaN. */
+/* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
+   weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value, the first of equal ones, passing over NaN; -1: there is none. */
+/* Returns the index of the largest value (the first of equal ones), ignoring NaN; -1 if there is none. */
 FOLD_API int fold_argmax(const float *values, int n);
-/* Writes the indices of the k largest values, the largest first; of equal values the first comes first.
-   Returns how many it wrote: k, or fewer if there are fewer values that are not NaN. */
+/* Writes the indices of the k largest values, the largest first and equal ones in order. Returns the number
+   written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite, 0 if one is NaN or infinite, or without an array. A controller asks
-   it of its sensors before a step: NaN would reach all actions, and stay in a state that goes from step to
-   step. Then hand in the last good reading, or what the policy has learned for a silent sensor. */
+/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. A controller checks
+   its sensors with it before a step, because a NaN would reach all actions and stay in any state carried from
+   step to step. Pass the last good reading instead, or what the policy has learned for a silent sensor. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1894,89 +1854,80 @@ FOLD_API int fold_finite(const float *values, int n);
 /* ============================================================================================
    THE MAP OF THE IMPLEMENTATION
 
-   A call on its way from record to gradient
-     record      fold_linear checks its operands (fold__operand_of), takes concatenations apart
-                 (fold__expand_concat) and describes the call, a fold__request; so do fold_call_n and
-                 fold_call_list with inputs and the elements of lists (fold__check_call). fold__record appends
-                 the operands as edges (fold__add_edges), finds the signature (fold__request_sig:
-                 fold__find_sig, fold__sig_by_key, fold__intern_sig) and appends the node
-                 (fold__append_call). Nothing is computed: an eager context alone runs the op at once
-                 (fold__eager_run).
-     run         fold_run and fold_backward come to fold__try_run, which calls all that follows: it plans
-                 (fold__plan_roots, fold__make_plan), reserves all memory (fold__reserve_run) and runs
-                 (fold__execute). As many groups of samples run at a time as there are threads
-                 (fold__run_samples): each group forward, then backward; then their weight gradients.
+   The path of a call, from record to gradient
+     record      fold_linear checks its operands (fold__operand_of), expands concatenations
+                 (fold__expand_concat) and fills in a fold__request; fold_call_n does so in fold__check_call,
+                 fold_call_list in fold__check_lists. fold__record appends the operands as edges
+                 (fold__add_edges), finds the signature (fold__request_sig: fold__find_sig, fold__sig_by_key,
+                 fold__intern_sig) and appends the node (fold__append_call). Nothing is computed, except in an
+                 eager context, which runs the op at once (fold__eager_run).
+     run         fold_run and fold_backward call fold__try_run, which plans (fold__plan_roots,
+                 fold__make_plan), reserves all memory (fold__reserve_run) and runs the plan phase by phase
+                 (fold__execute, fold__find_phase). In training one group of samples per thread runs at a time
+                 (fold__run_samples): forward, then backward, then their weight gradients.
      need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
-                 structure that was run before takes its kept plan instead (fold__replay_plan).
-     analyse     fold__analyse_signatures finds for the program of each signature what must be kept for
-                 backward and which values share a tile.
-     schedule    fold__form_groups cuts the samples into groups. In a group, fold__find_components puts
-                 together the signatures that feed each other, and fold__schedule_group makes batches of
-                 their calls by the context's policy.
+                 cached plan takes the place of this and all steps before forward (fold__replay_plan).
+     analyse     fold__analyse_signatures finds, for the program of each signature, what backward needs and
+                 which values share a tile.
+     schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins the
+                 signatures that feed each other, and fold__schedule_group makes batches of their calls by the
+                 context's policy: by default fold__schedule_ratio, where fold__priority_of decides among
+                 signatures that feed each other.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
-                 fold__live_read) and gives it an offset in the group's memory. Buffers that are not in use at
-                 the same time may share one (fold__assign_offset).
-     forward     fold__run_group runs the batches of a group. fold__begin_batch finds where the operands of
-                 a batch lie, fold__forward_batch runs its ops over all rows. A product goes from
-                 fold__linear_forward by the table of kernels (`product`) to fold__product_any and the tiles
-                 of the instruction set.
-     backward    fold__backward_group runs a group's batches in reverse: fold__backward_batch puts together
-                 the gradient of each output (fold__finish_value) and writes each op's contribution to its
-                 inputs (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups
-                 have run, fold__sum_groups shares the uses out among threads; fold__accumulate_use sums
-                 X^T dY of one use over the rows of a group (fold__linear_weight_grad). In the end
-                 fold__commit_uses adds the sums to the model's gradients.
-     again       fold_replay runs the plan that is there (fold__replay_batched), or lets an eager context
-                 compute each op again (fold__replay_eager).
-     in slices   fold_run_begin plans and reserves; fold_run_more runs one step after another
-                 (fold__run_rows), as many rows as what batches took so far lets expect (fold__rows_within).
-     step        fold_adam_step and its sisters come to fold__step_param, which runs the rule of the
+                 fold__live_read) and assigns its offset in the group's memory, where buffers with disjoint
+                 lifetimes may overlap (fold__assign_offset; scratch: fold__assign_transient; rows of a slab:
+                 fold__reuse_rows).
+     forward     fold__run_group runs the batches of a group. fold__begin_batch binds the operands of a batch,
+                 and fold__forward_batch runs its ops over all rows. A product goes from fold__linear_forward
+                 through the kernel table (`product`) to fold__product_any and the tiles of the instruction
+                 set.
+     backward    fold__backward_group runs the batches in reverse. fold__backward_batch completes the gradient
+                 of each output (fold__finish_value) and writes each op's contributions to its inputs
+                 (fold__backward_op).
+     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups have run,
+                 fold__sum_groups shares the uses among threads by columns (fold__share_of_use), group after
+                 group (fold__accumulate_groups). fold__accumulate_use sums X^T dY of one use
+                 (fold__linear_weight_grad) over its rows in record order, whatever the batches are
+                 (fold__record_rows). In the end fold__commit_uses adds the sums to the model's gradients.
+     again       fold_replay runs the existing plan (fold__replay_batched), or lets an eager context compute
+                 each op again (fold__replay_eager).
+     in slices   fold_run_begin plans and reserves; fold_run_more runs step after step until the time is up
+                 (fold__run_slice, fold__run_rows), or as many rows of a step as earlier batches predict will
+                 fit (fold__rows_within).
+     step        fold_adam_step and the other optimisers call fold__step_param, which runs the rule of the
                  instruction set over a parameter (FOLD__RULES).
 
-   Look here when
-     the gradient of a weight is summed        fold__accumulate_use, added to the model: fold__commit_uses
-     its rows are put in order                 fold__record_rows takes them in record order, whatever batches
-                                               there are. Groups follow each other (fold__accumulate_groups),
-                                               and threads share its columns out (fold__share_of_use)
-     the order of a run is decided             fold__find_phase, called by fold__execute
-     a slice of time ends                      fold__run_slice
-     batches are chosen                        fold__schedule_group; by default fold__schedule_ratio, for
-                                               signatures that feed each other fold__priority_of
-     memory is used again                      fold__assign_offset, called for each group by fold__plan_group;
-                                               rows of a slab: fold__reuse_rows; scratch:
-                                               fold__assign_transient
-     large batches run in parts                fold__size_sub_batches says which, fold__forward_batch them
-     long lists run in chunks                  fold__find_chunks says which, fold__enter_chunk takes the next
-     weights are read in place                 fold__find_in_image; in products `in_place` of fold__product
-     int8 weights are read in place            fold__take_bytes; in products `as_saved` of their kernels
-     an op is defined                          FOLD__OPS; CONTRIBUTING.md lists the places to add one
-     AVX2's tanh                               FOLD__ISA(tanh): written once, compiled for each set. Profilers
-                                               show fold__map_tanh__avx2, where FOLD__MAPS runs it over rows
-     a node becomes one with its duplicate     fold__find_duplicate
-     a cell's body is traced                   fold__trace_body, made a program by fold__compile
-     a call takes a list                       fold_call_n and fold_call_list come to fold__record_call
-     lists are taken row by row                fold__by_rows makes the request of it, fold__lift_program the
-                                               program of a cell; whole: fold__record_whole, fold__run_whole
-     attention is computed                     fold__attention_forward and fold__attention_backward; by edges:
-                                               fold__edge_attention_forward and fold__edge_attention_backward
-     an array of a context is declared         FOLD__ARRAYS
-     arrays move, and pointers follow them     fold__ask, fold__refresh_pointers
-     memory runs out                           fold__need, fold__reserve_run; told by fold__out_of_memory
-     errors get their text                     fold__fail, fold__model_fail; written by fold__fail_v
-     a convolution is computed                 fold__conv_forward and fold__conv_backward; borders: fold__pad
-     samples are padded to one length          nowhere: rows of all lengths lie end to end
-     weights are packed                        fold__pack_part; after they were written: fold__refresh_packs
-     threads get their work                    fold__on_threads, called by fold__run_samples
-     a layer is made                           section layers; PyTorch's: examples/fold_torch.h
-     a kernel set is chosen, or added          fold__kernels_for; what it must have: fold__kernels
-     files are written and read                fold__write_file, fold__load_file
+   Where to look for
+     large batches, in parts    fold__size_sub_batches decides, fold__forward_batch runs them
+     long lists, in chunks      fold__find_chunks decides, fold__enter_chunk moves to the next
+     lists, row by row          fold__by_rows makes the request, fold__lift_program the program of a cell
+     lists, whole               fold__record_whole, fold__run_whole
+     calls of cells with lists  fold_call_n and fold_call_list, both by fold__record_call
+     traces of cells            fold__trace_body; made a program by fold__compile
+     duplicate calls            fold__find_duplicate
+     definitions of ops         FOLD__OPS; CONTRIBUTING.md lists the places to add one
+     attention                  fold__attention_forward, fold__attention_backward; along edges:
+                                fold__edge_attention_forward, fold__edge_attention_backward
+     convolutions               fold__conv_forward, fold__conv_backward; borders: fold__pad
+     AVX2's tanh                FOLD__ISA(tanh): written once, compiled for each set. Profilers show
+                                fold__map_tanh__avx2, in which FOLD__MAPS runs it over rows
+     choice of kernels          fold__kernels_for; what a set must have: fold__kernels
+     packs of weights           fold__pack_part; after they were written: fold__refresh_packs
+     weights read in place      fold__find_in_image, in products `in_place` of fold__product; int8:
+                                fold__take_bytes, in products `as_saved` of their kernels
+     work for threads           fold__on_threads, called by fold__run_samples
+     arrays of a context        FOLD__ARRAYS; they move in fold__ask, and pointers follow in
+                                fold__refresh_pointers
+     memory that runs out       fold__need, fold__reserve_run; reported by fold__out_of_memory
+     texts of errors            fold__fail, fold__model_fail; written by fold__fail_v
+     layers                     section layers; PyTorch's: examples/fold_torch.h
+     files                      fold__write_file, fold__load_file
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
-             name. In kernels the letters are those of the formula beside them.
+             name. In kernels the letters are those of the formula next to them.
 
-   Sections  in this order, and each calls only those above it, but for what tests/check_style.py lists. A
-             banner says what its section owns, what it uses, and what must hold.
+   Sections  in this order; each calls only those above it, except what tests/check_style.py lists. Its banner
+             says what a section owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -1984,17 +1935,17 @@ FOLD_API int fold_finite(const float *values, int n);
      kernels                      products, maps, reductions, packs, int8, bf16: what ops call
      SIMD kernels                 the same kernels in vector macros, compiled once for each instruction set
      ops                          every built-in op: forward, backward, shapes; FOLD__OPS
-     random numbers               generators, what is drawn with them; the largest of some values
+     random numbers               generators and their draws; the largest of some values
      model                        parameters, their packs, initial values, touched rows
      storage                      structs and arrays of a context and of its run; kinds of nodes
      signatures                   which calls can be batched; their programs
-     recorder core                operands, nodes, edges, identical calls
-     context lifecycle            making, resetting and freeing a context
+     recorder core                operands, nodes, edges, duplicate calls
+     context lifecycle            creating, resetting and freeing a context
      op recorders                 the public calls that record inputs and ops
      cells                        tracing a body once, calling it as one node
      model lifecycle              sealing, measuring and freeing a model, with its tracer
-     reachability                 which nodes run, which get gradients, and how those are put together
-     program analysis             what a program needs for backward, kept from run to run
+     reachability                 which nodes run, which get gradients, and how these are combined
+     program analysis             what a program needs for backward, cached between runs
      scheduling: groups           cutting a recording into groups that fit the budget
      scheduling: dependencies     which signature feeds which; components
      scheduling: batches          the order of batches: ratio, depth, agenda
@@ -2003,59 +1954,59 @@ FOLD_API int fold_finite(const float *values, int n);
      parameter gradients          sums of the uses of parameters and shared nodes
      backward execution           running a batch backward
      eager mode                   each op runs when it is recorded: the oracle of tests
-     plan cache                   plans kept by structure, and used again
-     cost model                   how long batches took, and what others will take
+     plan cache                   plans by structure, to use again
+     cost model                   how long batches took, and predictions for others
      plan execution               making and reserving a plan; its groups, forward and backward; threads
-     sliced runs                  one batch after another, and parts of them, within a budget of time
+     sliced runs                  batches, one by one or in parts, within a time budget
      run calls                    fold_run, fold_backward, fold_replay, fold_run_more
-     results                      values, gradients, statistics; what is kept and given by reference
+     results                      values, gradients, statistics; what is kept, and references
      thread pool                  fold_pool
-     optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; rates that change
+     optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; learning-rate schedules
      layers                       dense, recurrent and transformer layers, tree-LSTMs
      text output                  writing text in pieces
      inspection                   printing plans, and showing them to visitors
-     safetensors                  files, both ways
+     safetensors                  saving and loading files
 
-   Words     The field's, one meaning each.
-     node        one recorded value of one sample; a row of the context's node arrays, by id
-     leaf        a node that no op computes: an input, a row of a table, a parameter
-     view        a node that shows part of another node's value and has none of its own
-     operand     one input of a call: a node and an offset into it; stored as an edge
-     call        a node that runs something: an op, or a cell
-     cell        a body of ops that was traced once; each call of it is one node
-     program     the ops that a signature runs: one op, or a cell's body
-     signature   all that calls must share to be batched: fold__sig, in a context; fold__run_sig is one in a
-                 run, fold__group_sig one in a group of that run
-     list        a node of n rows; calls that take it row by row have the rows as their elements
-     analysis    what a program needs once it is known which of its inputs get gradients; for each value,
-                 operand and input it has facts
-     component   signatures of a group that feed each other, or a single one
-     chain       calls of one signature of which each reads the one before; its length bounds the number of
-                 batches from below
-     stage       the part of a program that runs together: the prologue, which no recursion reaches, or the
-                 body
-     batch       calls of one signature and stage that run together
-     sample      calls that share no value with other samples
-     group       samples that run together, forward and backward, before the next group begins
-     prefix, suffix  the groups before and behind the samples': what samples share by merging; what only
-                 combines their scalars, such as a sum of losses. What passes from one to another is on the
-                 boundary
-     phase       one group in one direction: a run is a sequence of phases, and a phase of steps
-     chunk       some rows of every list of a group, which run forward and backward before the next
-     buffer      the memory of one value, gradient or contribution of a program for all calls of a group: a
-                 slab in the group's region or, if transient, in a worker's scratch
-     instruction  one op of a program as a stage runs it, its operands bound
-     binding     where the rows of one operand are, for all batches of a stage
-     tile        rows, or rows by columns of a product, that are worked on while they are in the cache
-     contribution  what one reader adds to a value's gradient
-     use         one place that reads a parameter or shared node; each sums its rows on its own
-     pack        a weight laid out in panels for the kernels; refreshed when its values are written
-     command list  the recorded kernel calls that a replay runs, with their pointers
+   Words     One meaning each.
+     node            one recorded value of one sample; a row of the context's node arrays, found by its id
+     leaf            a node that no op computes: an input, a row of a table, a parameter
+     view            a node that shows part of another node's value and has none of its own
+     operand         one input of a call: a node and an offset into it; stored as an edge
+     call            a node that runs something: an op, or a cell
+     cell            a body of ops that was traced once; each call of it is one node
+     program         the ops that a signature runs: one op, or a cell's body
+     signature       everything calls must share to be batched: fold__sig in a context, fold__run_sig in a
+                     run, fold__group_sig in a group of that run
+     list            a node with n rows; calls that read it row by row have the rows as their elements
+     analysis        what a program needs once we know which of its inputs get gradients: facts about each
+                     value, operand and input
+     component       signatures of a group that feed each other, or a single one
+     chain           calls of one signature that depend on each other; its length is a lower bound of their
+                     batches
+     stage           the part of a program that runs together: the prologue, which does not depend on the
+                     recursion, or the body
+     batch           calls of one signature and stage that run together
+     sample          calls that share no value with other samples
+     group           samples that run forward and backward together before the next group starts
+     prefix, suffix  the groups before and after the samples: calls that samples share by merging, and calls
+                     that only combine their scalars, such as a sum of losses. A boundary value or gradient
+                     passes between prefix, samples and suffix
+     phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
+     chunk           some rows of every list of a group, run forward and backward before the next
+     buffer          storage of one value, gradient or contribution of a program for all calls of a group: a
+                     slab in the group's region, or transient in a worker's scratch
+     instruction     one op of a program as a stage runs it, its operands bound
+     binding         where the rows of one operand are, for all batches of a stage
+     tile            rows, or rows x columns of a product, that are processed while they are in the cache
+     contribution    what one reader adds to a value's gradient
+     use             one place that reads a parameter or shared node; each is summed separately
+     pack            a weight laid out in panels for the kernels; refreshed when its values are written
+     command list    the recorded kernel calls that a replay runs, with their pointers
    ============================================================================================ */
 
 /* ==== section: platform ======================================================================
    Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows of fold.h. */
+   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2063,7 +2014,7 @@ FOLD_API int fold_finite(const float *values, int n);
 FOLD_ALLOW_FAST_MATH accepts that"
 #endif
 #if defined(_MSVC_LANG) && _MSVC_LANG < 201703L
-#error "fold.h: C++ must be C++17 at least: compile with /std:c++17"
+#error "fold.h: needs C++17 or later; compile with /std:c++17"
 #endif
 
 #include <errno.h>
@@ -2093,8 +2044,8 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it all, which may be included too */
-union _LARGE_INTEGER; /* 64 bits */
+struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
 __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t *from, const wchar_t *to, unsigned long flags);
@@ -2134,12 +2085,12 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #endif
 
 #ifdef _MSC_VER
-#pragma warning(push, 3) /* /W4 warns of what C99 allows, such as initial values that are not constant */
-#pragma warning(disable : 4996) /* it wants fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
+#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
 #endif
 
-/* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. So is
-   all that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
+   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
@@ -2151,15 +2102,15 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* the latter: a third less to compile, as fast */
+                     "no-inline-functions") /* compiles in a third less time, runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads on */
-#ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
+#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* kernels have these */
-#else /* takes more room than it saves */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
@@ -2168,7 +2119,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #elif defined(_MSC_VER)
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
+#pragma fp_contract(off) /* on by default before Visual Studio 2022 17.0 */
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
@@ -2184,7 +2135,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Does not compile where an array has another number of entries. */
+/* Fails to compile unless the array has `count` entries. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2215,15 +2166,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* The initial value of a struct, whatever its first member is. */
+/* Zeroes a struct, whatever its first member is. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
-   makes nothing of it. */
+/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
+   compiler, but generates nothing. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2238,7 +2189,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__NOT_PLAIN(value) (value)
 #endif
 #if defined(FOLD_PLAIN_CONTEXTS) || (defined(FOLD_INFERENCE) && defined(FOLD_ONLY_PORTABLE))
-#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds do without: they are for short lists */
+#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds are for short lists, which need no chunks */
 #else
 #define FOLD__IN_CHUNKS(value) (value)
 #endif
@@ -2264,7 +2215,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
+/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2272,7 +2223,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Does the same as a conversion, without the library that small machines convert by. */
+/* Converts as a cast would, without the library function that small machines convert with. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2287,7 +2238,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Compares two texts: strcmp is 700 bytes of a small machine's library. */
+/* strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2297,7 +2248,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2320,11 +2271,11 @@ static void fold__sort(uint32_t *items, uint32_t count,
 }
 
 /* ==== section: errors ========================================================================
-   Owns: text from formats, the first error and its text, the text of a status.
+   Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
 
-/* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
-   messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
+/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
+   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2342,7 +2293,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16, without the library that divides 64 bits by software; returns the rest. */
+/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2356,7 +2307,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits of a number before `end`; returns where they begin. */
+/* Writes the digits so that they end before `end`; returns the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2367,20 +2318,20 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* Doubles are looked at by bits: a host may trap a comparison with NaN, and flush subnormal numbers. */
+/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
-#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2 to the power of that */
+#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Finds the first six digits of a value that is not negative, and the exponent of the first, from all of its
-   digits: as the value is a whole number times a power of two, these come from products by 2, or by 5. */
+/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
+   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* the lowest first */
+    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2406,7 +2357,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* ten is half of a last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2432,7 +2383,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or zeros behind it */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2452,9 +2403,9 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* Tells what stands between % and the letter. */
+/* What is between % and the letter of a conversion. */
 typedef struct fold__field {
-    int left, zeros, width, precision; /* precision -1: none */
+    int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
 
 static int fold__field_number(const char **format)
@@ -2490,7 +2441,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the whole number next to a value below 2^64 before `end`, of two the even one. */
+/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2575,11 +2526,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* is made of other calls, and messages name it, not them. NULL: none */
-    int calls;        /* made of others, one inside the other */
+    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
+    int calls;        /* how deeply such calls are nested */
 } fold__error;
 
-/* Lets a message begin with the call that was made, instead of the one that found the error. */
+/* Replaces the call that a message begins with by the one that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2590,7 +2541,6 @@ static void fold__name_call(char *text, size_t size, const char *call)
     text[size - 1] = 0;
 }
 
-/* Keeps the first error and its text, and tells the callback. */
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
 {
     if (error->status)
@@ -2603,7 +2553,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that notes the error of what it is given, unless that is NULL. It returns 0. */
+/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2635,13 +2585,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
-   the exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only by fold__arena_shrink, so nothing is allocated after warm-up;
-   what they hold is not known here. */
+   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
+   exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
+   nothing here knows what they hold. */
 
-/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
-   discardable: * what it holds is not needed when it grows, nor is it asked for often. */
+/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
+   discardable: the contents are not needed when the array grows, and it rarely does. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2652,10 +2602,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* lies in the caller's block, behind the context itself; else NULL */
+    char *block; /* in the caller's block, after the context itself; else NULL */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* how often arrays may have moved */
+    uint64_t moves; /* times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2695,24 +2645,23 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Tells how many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+/* Bytes up to the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__HEAP_ALIGN, and what is
-   free is a list of free blocks in the order of addresses. A piece comes from the first free block that is
-   large enough, so where pieces lie does not depend on how large the block is. */
+/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
+   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
 } fold__free_block;
 typedef struct fold__heap {
     fold__free_block *first;
-    char *block; /* NULL: there is none */
-    size_t size, used; /* its bytes, and the most that were in use */
-    size_t bytes_refused;    /* so large it would have to be for what did not fit last */
+    char *block;          /* NULL: no block */
+    size_t size, used;    /* bytes of the block, and how far allocations have reached */
+    size_t bytes_refused; /* the size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2735,7 +2684,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* aligning to pages would be for speed alone */
+        /* page alignment only helps speed, so FOLD__ALIGN will do */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2749,7 +2698,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     }
     heap->bytes_refused = heap->size;
     for (fold__free_block *block = heap->first; block; block = block->next)
-        /* it would begin in the last free block */
+        /* the allocation would start in the last free block */
         if ((char *)block + block->size == heap->block + heap->size)
             heap->bytes_refused = (size_t)((char *)block - heap->block);
     heap->bytes_refused = fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__HEAP_ALIGN
@@ -2784,7 +2733,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes one free block of all of a block; of a small one, none. */
+/* All of a block as one free block; none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2804,8 +2753,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays begin at pages. If two are walked through together, one that lay a few cache lines further in
-   its page would hold up loads of the other. Their addresses have the low bits of a store just made. */
+/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
+   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2815,7 +2764,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first: the peak is one of them */
+    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2837,12 +2786,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays the arrays of a block out anew with the given room for one of them, moving what they hold. Arrays
-   only move up when their lower neighbours grew and down when those gave up slack: two passes. */
+/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
+   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* downwards moves, in order */
+    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2853,7 +2802,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* upwards moves, from the top */
+    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2877,6 +2826,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
+        /* slack for the next growth; other arrays take it back when the block is full */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2890,9 +2840,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: at one request of FOLD__MOVE_ARRAYS all arrays of a context move, large ones less
-   often. Now and then they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or
-   writes where no room was asked for. Allocators of tests, which count, are left alone. */
+/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
+   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
+   request. Allocators of tests are left alone, because they count. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2914,7 +2864,8 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes; what it held stays. 0, with nothing changed: there is no memory. */
+/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+   array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2931,8 +2882,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes: in a block for others, when they grow.
-   Without memory for a smaller one it stays as large. */
+/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
+   array stays as large if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2959,7 +2910,7 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text.
+   Owns: sizes of shapes and their text, access to rows.
    Uses: errors. Invariant: a shape has no more than 2^30 floats. */
 
 FOLD_API fold_shape fold_shape1(int count)
@@ -2992,7 +2943,7 @@ static const char *fold__shape_problem(const fold_shape *shape)
         size = size > 1u << 30 ? size : size * (uint64_t)shape->dim[axis];
     }
     if (!least)
-        return "a shape needs rank 1 to 4 and dimensions of at least 1";
+        return "a shape needs rank 1 to 4, and each dimension at least 1";
     return size > 1u << 30 ? "a shape is too large: a value has at most 1073741824 floats" : NULL;
 }
 
@@ -3032,7 +2983,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" to the text at `at` of `size` bytes; returns the new end. */
+/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
@@ -3054,10 +3005,10 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 
 /* ==== section: kernels =======================================================================
    Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention, once per instruction set behind one table of functions.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a
-   product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend
-   neither on the rows beside it nor on the instruction set. */
+   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
+   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
+   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
+   rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3073,7 +3024,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for products of bytes. */
+/* Compilers that know the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3082,14 +3033,14 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #endif
 
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
-#include <xmmintrin.h> /* the control register */
+#include <xmmintrin.h> /* _mm_getcsr */
 #endif
 #ifdef __wasm_simd128__
 #include <wasm_simd128.h>
 #endif
 
-/* Set where there are registers for vectors of four floats, and the compiler uses them: others emulate
-   vectors through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
+/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
+   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3109,7 +3060,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set where some processors have an instruction for products of bytes that the compiler was not told of. */
+/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3117,7 +3068,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
+/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3129,12 +3080,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* the weight as it is, for cblas */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3144,7 +3095,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* Stands for the other rows when a map has one row alone. */
+/* What a map of a single row gets instead of its other rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3157,63 +3108,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,        /* partial chains that a narrow product or a reduction has, on every path */
-    FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
-    FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
-    FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
-    FOLD__PACKING = 1 << 15, /* floats of a weight from which on packing pays: it is not in the first cache */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
-    FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,      /* rows that a narrow tile has at most */
-    FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,   /* rows that a tile has at most */
-    FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
-    FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of bf16 */
-    FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
-    /* rows that attention weighs at once; a block has room */
-    FOLD__SOFTMAXED_ROWS = 4,
-    FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
-    FOLD__MIN_QUERIES = 12,                         /* the fewest, where there are many keys */
-    FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
-    FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
-    FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
-    FOLD__INT8_GROUP = 16,                          /* columns of a weight in bytes that lie together */
-    FOLD__INT8_WIDE = 4,                            /* groups that a tile has at most */
-    FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
-    FOLD__BF16_GROUP = 64,  /* columns of a bf16 weight that lie together, at the end up to 15 more */
-    FOLD__BF16_INNER = 320, /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,  /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,     /* rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
+    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
+    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
+    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
+    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
+    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
+    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
+    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
 };
 
-/* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
-   row; `inner` is the segment's K. Only `row` is read with weights in bytes: the segment's first row. */
+/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
+   segment's K. row: its first row, which int8 and bf16 weights need instead. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
-   pack and the order of summation follow n_pack, so a column's bits do not depend on the others asked for. */
+/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
+   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* output and init have so many columns */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
+    int rows, columns, n_seg; /* columns of output and init */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
     int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
-                        those that are not narrow there are FOLD__BEYOND floats, whatever they are */
+    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
+                        followed by FOLD__BEYOND readable floats of any value */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
     fold_rows output;
-    struct fold__command_list *commands; /* its tiles are written down there, if not NULL */
+    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3221,37 +3171,37 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* The edges of attention, by query and by key. Query row i attends to key rows key_of[query_start[i]] to
-   key_of[query_start[i + 1] - 1], in this order. In
-   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
-   attended to by rows query_of[p] with weights weight_at[p], p from key_start[j] to key_start[j + 1] - 1. */
+/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
+   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
+   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
+   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* there may be so many pairs; 0: those that there are */
+    int max_edges; /* most edges there may be; 0: as many as there are */
 } fold__adjacency;
 
-/* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
-   has `width` floats of query and key, and `value_width` of value and out. Every fold_rows here has a base
-   and a stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of
-   their values weighted by exp(scale q.k), or zeros where there is none. */
+/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
+   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
+   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
+   values weighted by exp(scale q.k), or zeros if it sees none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* row i sees keys up to i + keys - queries, else all */
-    float scale; /* multiplies scores. 0: it is 1 / sqrt(width) */
-    /* says who sees whom by index: not with causal or key_panels. NULL: as above */
+    int causal;  /* query i sees keys up to i + keys - queries, else all */
+    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
+    /* which keys a query sees; not with causal or key_panels. NULL: as above */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: a head's largest score and its sum of exps, by forward for
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
                         backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes the next three, each unless its base is NULL */
+    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section so that NaN goes through and
-   has PyTorch's gradients. relu adds a zero, so that -0 is zero whatever a compiler makes of VMAX. d_f maps
-   take the gradient of y in a. LIGHT: maps that wait for memory or are rare; AVX-512 takes those of AVX2. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
+   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
+   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3286,7 +3236,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which backward alone reads. */
+/* The maps of gradients, which only backward reads. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3317,7 +3267,6 @@ typedef struct fold__attention_call {
     LIGHT(d_largest, FOLD__VGIVE(FOLD__A, FOLD__B, FOLD__C))                                             \
     LIGHT(d_others, FOLD__VXOR(FOLD__A, FOLD__B))
 
-/* The maps that are compiled. */
 #ifdef FOLD_INFERENCE
 #define FOLD__MADE_MAPS FOLD__MAPS
 #else
@@ -3329,18 +3278,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all`
-   may be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be
-   NULL: its rows are then those of out. */
+/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
+   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
+   its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
-   one result on every path.
-   A state that only decays would end among subnormal numbers, where rounding keeps it for ever and processors
-   take a hundred cycles for each. So what is too small to change a value is 0: a mean of gradients below
-   2^-100, and a mean of their squares below 2^-139. */
+   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
+   nothing is fused, so that every path gives the same result.
+   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
+   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
+   2^-100, a mean of their squares below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3362,14 +3311,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
- * loses. */
+/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* of the parameter, this one too: the scales are for them. 0: for none */
+    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3377,53 +3326,53 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* names whose vectors it takes: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
        row-major [columns x inner] and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `separate`, of one row
-       at least, if fold__adds_separately: chains begin at zero and are added to dw. */
+    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
+       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
+    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
-   reduce: fold__reducer_of. */
+/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
+   need them: fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
-    /* to = exp(from - largest); returns their sum. Unless `kept`, `to` has room for FOLD__EXP_TILE. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
+    /* values = exp(values - largest); returns `sum` with these added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
-       row r = factor[r] times `from`. */
+    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
+       way round, row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Move rows by index, one by one: to[r] = from[index[r]], and to[index[r]] += from[r]. */
+    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* Take the largest values of `count` rows from the first-th on; a later one wins only when it is larger.
-       And give `from` to the first row that has the largest, zeros to the others. */
+    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
+       gradient: `from` for the first row that has the largest, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Tells where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 +
-   1. Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
+/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
+   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
 } fold__layout; /* the first `full` panels have `vectors`, the others one less */
@@ -3448,17 +3397,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Tells whether products with a weight are narrow. Their sums are long, and one chain would wait for each of
-   its steps, so a sum has FOLD__LANES chains. Else a vector has the sums of as many columns. */
+/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
+   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
+/* Floats from column to column of a narrow pack: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Counts the floats between the panels of a pack of k weight rows (narrow: between its columns). */
+/* Floats from panel to panel of a pack; if narrow, from column to column. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3481,7 +3430,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Counts floats of scratch for the tiles of a block of at most so many rows: a tile aside, then pointers. */
+/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3502,7 +3451,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Counts the same for product and weight_grad, of any number of rows. */
+/* Scratch for both product and weight_grad, whatever the number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3513,7 +3462,7 @@ static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int 
            (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
-/* Sets dst[c*ld + r] = src[r][c] for four rows and cols columns. */
+/* dst[c*ld + r] = src[r][c] for four rows and `cols` columns. */
 FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const src[4], int cols)
 {
     int column = 0;
@@ -3549,17 +3498,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* Tells what packing uses of an instruction set. */
+/* What packing needs of an instruction set. */
 typedef struct fold__packer {
-    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
-     * vectors is zero. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
+       vectors becomes zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* Sets dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3585,7 +3534,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of x are columns of the weight. */
+/* Rows first..first+count of `input` are columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3636,10 +3585,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
-   `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
-   of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
-   from is zeros. Scattered: inputs are to be fetched. Distant: so are the rows that chains go on from. */
+/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
+   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
+   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
+   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3653,15 +3602,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
-   call, a fold__prepared, fold__tile_args or fold__map_call. */
+/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
+   fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of values that lie side by side. Without a map it is a copy, and without `out` it is batch number
-   `count`. */
+/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3669,18 +3617,18 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* The command list is all that replays run, in one piece of memory. It is written twice: first without
-   memory, to count the bytes that it takes. */
+/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
+   count how many bytes it takes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: it is not written */
-    int incomplete;  /* something has no command: the batch that runs becomes one */
-    int opaque; /* some of an op is neither map nor tile that can run again */
-    int disabled;   /* there is no room for it, or replays differ in what they take */
+    fold__command *first, **last; /* first NULL: there is no list */
+    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
+    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
+    int disabled;                 /* there is no room for it, or replays need different amounts */
 } fold__command_list;
 
-/* Takes memory that stays as it is from replay to replay. NULL: there is none. */
+/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3688,7 +3636,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a step with a copy of what lies behind it, which is returned. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3711,16 +3659,16 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack lie `stride` floats apart, from `weights` on. */
+/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count`
-   tiles, one below the other. Strides may be of any sign; `next` ones lead from tile to tile. With a ramp of
-   1, rows of a tile end one step after the other. With one of -1 they begin so, from the last on. `steps` are
-   those of the last row, which takes all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
+   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
+   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
+   step apart, the last one first. `steps` are those of the last row, which has all. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3729,54 +3677,54 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores that are weighed, and in backward of slopes, `stride` floats apart. Row r has seen + r grow
-   of them, which are weighed together with what fills FOLD__LANES. largest and factor are of a row; rows of
-   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__SOFTMAXED_ROWS, rows are read and written. */
+/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
+   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
+   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
-                         at the next multiple of FOLD__LANES; there is no seen, grow or stride */
+    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
+                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* value fills up to FOLD__LANES */
+    /* fills rows up to FOLD__LANES with value */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* makes lanes of the largest score */
-    fold__softmax_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes of the sum of weight times slope */
-    fold__softmax_fn slopes;  /* slopes become weight (slope - factor) scale */
+    fold__softmax_fn largest; /* lanes: the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
+    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
-   row r, first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
+   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
 typedef struct fold__row_sums {
-    int rows, width, started;      /* started: chains continue what is in `to` */
-    int heads;                     /* 1, or 2: another one's columns are `width`, */
-    ptrdiff_t next;                /* its weights and factors lie `next` floats further */
-    const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
-    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: they follow each other, */
-    size_t align;             /* each row's begin at multiples of this power of two; 0: rows share them */
+    int rows, width, started;    /* started: chains continue what is in `to` */
+    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    ptrdiff_t next;              /* its weights and factors `next` floats further */
+    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
+    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them
-   left them, and put where the rows after them look for them. */
+/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
+   and stored where the rows after expect them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats that lie between rows of dW there */
-    int whole;                   /* a vector may be stored whole where columns end */
-    int adds;                    /* the sums begin with what lies there */
-    int start;                   /* the first */
-    int next, n_next;            /* rows that come after them, asked for meanwhile */
+    size_t from_separate, to_separate; /* floats from row to row of dW there */
+    int whole;                         /* vectors may be stored whole where columns end */
+    int adds;                          /* the sums are added to what is in `to` */
+    int start;                         /* the first row */
+    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
 } fold__pass;
 
-/* While a cache line of X's columns passes, a line of each of the next rows of X and dY is asked for. */
+/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3786,40 +3734,39 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* Tells what the drivers below need to know of an instruction set. */
+/* What the drivers below need of an instruction set. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats that make a vector, vectors that make a panel */
+    int vector, panel; /* floats of a vector, vectors of a panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
-    int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+    int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
-                                    there is none */
-    int narrow_columns;                     /* columns that a narrow tile has at most */
-    /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
+    int narrow_columns;                     /* most columns of a narrow tile */
+    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
-     * multiple of 8. */
+    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
+       multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which no weight gradient packs its operands */
-    /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
-       and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
-       most, unless that is NULL. Chains begin at zero and are added to dW if `separate`, with a block. */
+    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
+    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
+       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
+       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
+/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first takes even rows, the other uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
+    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
     void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
-       heads, whose columns begin at col and whose scores lie `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
+       Their columns begin at col, their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
@@ -3841,8 +3788,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
-   They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
+/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
+   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3856,7 +3803,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* the span is not copied for this: that takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3880,12 +3827,12 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Counts the panels that a tile of `height` rows covers: several, if something of all vectors is wanted. */
+/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* unwanted columns: more go aside */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3895,7 +3842,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without the vectors of a panel that nobody wants. */
+/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3916,7 +3863,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
+        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3930,15 +3877,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
+            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of
-   `five`, of 1, 2 and 4, or of 1 and 2; 7 is 4 + 3. */
+/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
+   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3971,7 +3918,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -4000,7 +3947,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* Takes one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -4025,7 +3972,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, one value behind the other; a row-major one is copied to `to`. */
+/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4065,7 +4012,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Takes sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
+/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4080,7 +4027,6 @@ static void fold__product_narrow(const fold__tiles *tiles, const fold__product *
     }
 }
 
-/* Runs a product by the kernels for narrow weights or by those for wide ones. */
 static void fold__product_any(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     if (product->rows < 1 || product->columns < 1)
@@ -4091,10 +4037,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
-   keep the narrower operand in the second cache. That operand passes once for every strip of blocks, the
-   wider one and dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they
-   pass over line after line: a load of one would wait for the stores to the last. */
+/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
+   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
+   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
+   a load from one would wait for the stores to the line before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4120,7 +4066,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Takes few columns of dY: the transpose of dW has wide rows. A block needs no more than a packed operand. */
+/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4143,7 +4089,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 }
 
 /* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X stays in the first cache beside a panel. */
+   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4173,19 +4119,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Counts the last columns of dW whose transpose is summed: all of a narrow one or, with rows enough, those
+/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
    that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight are a vector, if a short one: more rows pay for wider ones */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Both operands are packed for a large weight, and for any where there are few registers. */
+/* Packs both operands for a large weight, and for any if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4230,8 +4176,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Tells how many are held: those of all rows in backward, else of a block, which may be a long row. Twice
-   that at most, so that a kept plan has room for many an index. */
+/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
+   double, so that a kept plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4256,7 +4202,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Counts the query rows of the next block when `left` are left: even blocks of whole tiles. */
+/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4268,16 +4214,16 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Tells where things lie in the scratch of a head, and what every function below asks for. Panels hold
-   FOLD__PANEL_KEYS keys, one beside the other; the rest of the last one's vectors repeats its last key. */
+/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
+   are filled up with its last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
-    int row;                /* the block's first */
-    fold__softmax_tile block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the head's */
-    size_t key_next;         /* floats until its next panel begins */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
+    int row;                  /* the block's first */
+    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    const float *key_panels;  /* the head's first panel */
+    size_t key_next;          /* floats to its next panel */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4292,7 +4238,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Counts the floats of scratch for one head at a time, whatever the number of heads. */
+/* Scratch of one head at a time (by edges, of two), however many heads there are. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4330,8 +4276,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
-   FOLD__LANES keys clears the others. */
+/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
+   every FOLD__LANES keys clears the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4374,7 +4320,7 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
 }
 
 /* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r of them. */
+   whose steps are given. With a ramp of -1 it leaves out the first r. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4412,7 +4358,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* Sets to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4426,7 +4372,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
+        /* causal blocks go tile by tile, to multiply few keys that are not seen */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4443,7 +4389,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* Sets to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4461,8 +4407,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
-   causal block the last keys are seen from its first row on, its second row on and so forth. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
+   last keys of a causal block are first seen by its first row, its second row and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4494,7 +4440,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
+/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4514,7 +4460,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
+/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4529,7 +4475,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on the mean of slopes */
+    /* from here on factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4541,7 +4487,6 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
-/* Runs one head, a block of query rows at a time. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4562,7 +4507,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Runs one head. Weights are computed again; the mean of their slopes needs no output. */
+/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4596,9 +4541,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by index: heads are taken two by two */
+/* -- by edges: two heads at a time */
 
-/* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
+/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4649,7 +4594,6 @@ static size_t fold__edge_attention_begin(fold__attention_head at[FOLD__EDGE_HEAD
     return next;
 }
 
-/* Runs some heads over the edges alone. */
 static void fold__edge_attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                          int head, int heads, float *scratch)
 {
@@ -4669,7 +4613,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Scores and slopes of all rows are held for the sums of keys and values. */
+/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4701,39 +4645,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
                        &call->d_key);
 }
 
-/* -- products of bytes --
-   A weight in bytes has a scale for each column c: w[k][c] is about scale[c] q[k][c], with whole q from -127
-   to 127. x is made bytes as well, when it is read, for each row and segment: x[k] is about s q[k] with s =
-   max |x| / 127. q[k] is x[k] times (127 / max |x|), rounded to the nearest whole number, of two to the even
-   one. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added to
-   what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
-   fused multiply-add being there, or on how sums are cut into tiles.
+/* -- int8 products --
+   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
+   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
+   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
+   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
+   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
+   instruction set, on fused multiply-add, or on how sums are cut into tiles.
    A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or a NaN has the scale NaN, and so has all that it comes to.
+   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
 
-   Columns lie in groups of 16. In a group four rows of the weight, a quad, follow on four. A quad has four
-   bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
-   where products are plain loops, and in tables that no product reads (fold__int8_lines): so those in an
-   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
-   of rows there. */
+   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
+   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
+   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
+   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
+   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
 
-/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
-   bytes apart and rows `row`. */
+/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
+   apart and rows `row` bytes. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
-   Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
-   them, from from_col and to_col on. */
+/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
+   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
+   to `to`. There are `columns` of them, from from_col and to_col on. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* `quads` are values of x where bytes lie as files have them */
+    int quads, columns; /* values of x instead, if bytes are stored as in files */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4742,32 +4685,32 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
-   `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
-   begin with -128 times the sum of the row's bytes. */
+/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
+   of the row's bytes. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
-                    const fold__product *product, float *scratch); /* fold__int8_product, for the linker */
+                    const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes lie as files have them */
+    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
+    int as_saved; /* no groups: bytes are stored as in files */
     unsigned flip;
-    int tallest; /* rows of the tallest tile, see fold__tile_height */
-    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
-    /* The bits of the largest magnitude: above those of infinity when there is a NaN. */
+    int tallest; /* most rows of a tile, see fold__tile_height */
+    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
+    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
-       their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
+    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
+       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* take bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
+/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* Counts the bytes of a weight, behind which its scales lie. */
+/* The size of a weight in bytes; its scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4805,6 +4748,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
+/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4816,7 +4760,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
+/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4827,7 +4771,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product; their bytes, and what goes with each row, are in scratch. */
+/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4840,10 +4784,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
+    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
 } fold__int8_block;
 
-/* Brings a row that may lie anywhere into the cache, long before it is read. */
+/* Prefetches a row that may be anywhere, long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4918,7 +4862,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Makes the product of whole weights in bytes: n_pack and col of the product are not read. */
+/* Takes whole weights: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4944,16 +4888,16 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Returns the larger of an error and that of a column, of squares that rounding changed and of its values. */
+/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column: the root of the mean square of what rounding changed, beside that of its values.
-   Returns NaN when a value is not finite. */
+/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
+   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
+   NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4987,35 +4931,35 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* Serves tables that no product reads. */
+/* For tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
-/* -- products of bf16 --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats
-   that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
-   its lower half, and that of the next row in its upper half. So a shift or a mask makes floats of words,
-   whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
-   lie in groups, of which none is narrow (see fold__product_any). */
+/* -- bf16 products --
+   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
+   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
+   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
+   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
+   them narrow (see fold__product_any). */
 
 typedef struct fold__bf16_group {
     const float *words;
     int from, width; /* columns */
 } fold__bf16_group;
 
-/* Tells what products of bf16 need of an instruction set. */
+/* What bf16 products need of an instruction set. */
 typedef struct fold__bf16_kernels {
     void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
+    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
     void (*read)(const struct fold__bf16_kernels *bf16, const fold__int8_weight *weight, int rows,
-                 int columns, int transposed, int line, float *to); /* fold__bf16_read, for the linker */
+                 int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read a bit beyond */
+static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5134,7 +5078,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Takes the nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5169,9 +5113,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* Computes fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only
-   when the double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd
-   first (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
+   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
+   and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5180,7 +5124,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* rounding the sum lost exactly this */
+                                                   (addend - back); /* exactly what rounding the sum lost */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5192,7 +5136,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
+/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5246,7 +5190,7 @@ static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
 }; /* from the 8 - n th on: n of 8 lanes */
 #if FOLD__GNU_VECTORS
-/* They lie as in memory, with no particular alignment. */
+/* Vectors in memory, aligned as floats are. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5254,11 +5198,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- The passes, by bits of a vector. 1 is portable. ---- */
+/* ---- the passes, by bits of a vector; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes the loops of kernels keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5268,7 +5212,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are given out, it loads more than they hold */
+#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5294,7 +5238,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- Which of them this machine runs. ---- */
+/* ---- which of them this machine runs ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5309,7 +5253,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* Reads the register state the operating system saves. */
+/* The register state that the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5321,7 +5265,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* Returns 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
+/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5376,9 +5320,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Stand around all that computes: it rounds to nearest, traps nothing and keeps subnormal numbers, or flushes
-   them to zero where the model asks, whatever the program had. Draws, files and first values keep them for
-   every model. The program finds its settings and its exception flags again, so that nothing fires late. */
+/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
+   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
+   every model. The program gets its settings and exception flags back, so that nothing fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5391,13 +5335,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 halves, too; 0x00c00000 rounds; */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5408,7 +5352,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C knows no flushing to zero: what sets it here stays */
+    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5432,7 +5376,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- Kernels that only some ops need, of the set that others are of. ---- */
+/* ---- kernels that only some ops need, of the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5454,9 +5398,7 @@ FOLD__MADE_MAPS(FOLD__MAP_SETS, FOLD__LIGHT_MAP_SETS)
     static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
 FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
 #endif
-/* A map of the same set as these kernels. */
 #define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
-/* Other kernels of the same set. */
 #define FOLD__IN_SET(of, type, name)                       \
     static const type *of(const fold__kernels *kernels)    \
     {                                                      \
@@ -5467,7 +5409,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The products of bytes that go with a kernel set, by what the processor has for them. */
+/* The int8 products of a kernel set, by what the processor has for them. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5485,7 +5427,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention by heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
@@ -5504,14 +5446,14 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
-   Owns: the same kernels, written in vector macros. The file includes itself to compile this section
-   alone, once for each FOLD__SIMD_PASS.
-   Uses: kernels. Invariant: nothing asks which set it is, but by the width of its vectors. */
+   Owns: the same kernels in vector macros. The file includes itself to compile this section alone, once for
+   each FOLD__SIMD_PASS.
+   Uses: kernels. Invariant: code asks how wide vectors are, never which set it is in. */
 #ifdef FOLD__SIMD_PASS
 
-/* FOLD__V is W floats, FOLD__I their bits as unsigned integers, FOLD__M a comparison's outcome. VLOAD_M and
-   VSTORE_M touch the first n <= W floats only, for a mask TAIL(n), and load zeros for the rest. VMIN and VMAX
-   are a<b?a:b and a>b?a:b. */
+/* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M the result of a
+   comparison. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills
+   up with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__FOR(features)
@@ -5597,7 +5539,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 
-#else /* portable: takes four lanes of a GNU compiler's generic vectors, or one float */
+#else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
@@ -5655,7 +5597,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* Computes fold__fmaf in four lanes: all go the long way if one is half-way or a subnormal that is not 0. */
+/* fold__fmaf in four lanes: all go the long way if one is halfway, or a subnormal that is not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5670,7 +5612,7 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* it is exact, or below every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or below every float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -5732,7 +5674,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #endif
 
 #endif
-#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ in the width alone */
+#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ only in the width */
 #define FOLD__PASTE_TEXT(left, right) left##right
 #define FOLD__PASTE(left, right) FOLD__PASTE_TEXT(left, right)
 #define FOLD__MM(name) FOLD__PASTE(FOLD__PASTE(_mm, FOLD__SIMD_PASS), _##name)
@@ -5747,7 +5689,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VMIN(a, b) FOLD__MM_ALL(min_ps, a, b)
 #define FOLD__VMAX(a, b) FOLD__MM_ALL(max_ps, a, b)
 #define FOLD__VSTORE_M(to, value, mask, count)      \
-    do { /* a store under a mask is slow on some */ \
+    do { /* masked stores are slow on some cores */ \
         if ((count) >= FOLD__W)                     \
             FOLD__VSTORE(to, value);                \
         else                                        \
@@ -5776,15 +5718,15 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__MASK size_t
 #define FOLD__SOME(count) ((size_t)(count))
 #endif
-#ifndef FOLD__ISA_8 /* the same where vectors of eight serve AVX-512 better, or as well */
+#ifndef FOLD__ISA_8 /* the same set; AVX-512 takes AVX2's where eight lanes serve it as well */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* NEON's own give NaN where either is, and the larger zero */
+#ifndef FOLD__VMAX /* NEON's own give NaN if either is, and tell zeros apart */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* Compilers of GNU vectors compile operators in a fraction of the time that intrinsics take. */
+/* GNU compilers compile operators in a fraction of the time that intrinsics take. */
 #ifndef FOLD__EITHER
 #define FOLD__EITHER(expression, call) (expression)
 #endif
@@ -5813,21 +5755,20 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* A gradient where `value` is the largest, or is NaN, which then is the largest; else zero. */
+/* A gradient, if `value` is the largest or NaN, which counts as the largest; else zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
-/* ---- exp, log and what is made of them ----
-   The same operations on every path. Largest errors found, in ulp over every seventh float of the 2^32:
+/* ---- exp, log and functions made of them ----
+   The same operations on every path. Largest errors found, in ulp, over every seventh of the 2^32 floats:
                       exp   log   tanh  sigmoid  softplus
      fused            0.89  0.86  2.60   2.34     1.82
      portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu_tanh: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
-   x, 6.5. gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu_tanh, 52. elu:
-   0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
+   gelu_tanh: 3.2 down to -10; below that 6.5, since exp(-|z|) is subnormal and its error is multiplied by x.
+   gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; below that 52, for the same reason. elu: 0.95. sin
+   and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
- * number's. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
@@ -5848,7 +5789,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* exp(r) 2^n. 2^n is applied in two factors: it overflows to infinity and rounds once into the denormals. */
+/* exp(r) 2^n. 2^n is applied as two factors: so overflow gives infinity, and denormals are rounded once. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5856,14 +5797,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds both halves' exponent bias; now it is positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* plus the exponent bias of both halves: now positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* Computes exp of x <= 89. The bounds are written so that NaN passes. */
+/* exp of x <= 89, where it is infinite; it is 0 from -104 down. The bounds let NaN pass. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5921,7 +5862,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
 }
 
-/* Computes sigmoid from e = exp(-|x|), which cannot overflow. */
+/* sigmoid from e = exp(-|x|), which cannot overflow. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid_of)(FOLD__V x, FOLD__V e)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5933,14 +5874,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* Serves those that need it beside much else: one copy. */
+/* Out of line, for callers that are large anyway. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
 }
 #endif
 
-/* Computes exp(x) - 1 for |x| up to some 80. */
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to about 80, accurate around 0 as well. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 {
     FOLD__I number;
@@ -5950,7 +5891,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* Computes q / (q + 2) with q = exp(2|x|) - 1, then gives it the sign of x. */
+/* q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -5972,7 +5913,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
     return FOLD__VADD(above, FOLD__ISA(log_core)(fraction, FOLD__VSEL(large, one, zero)));
 }
 
-/* Computes a b - c rounded once, where c is near a b. */
+/* a b - c rounded once, for c near a b. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, FOLD__V c)
 {
 #if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
@@ -5988,7 +5929,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 }
 
 /* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| =
-   12 it has reached x, or 0: further out the same is computed. The bounds are written so that NaN passes. */
+   12 it has reached x, or 0, so beyond that it is computed as at 12. NaN passes the bounds. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
@@ -5996,8 +5937,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 }
 
 /* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
-   float, p is computed in two parts, from constants in two parts. The first of a is so short that p - a is
-   exact. */
+   float, p and its constants have two parts; the first of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -6024,7 +5964,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* d gelu_tanh / dx = s + x s (1 - s) z'(x). */
+/* The derivative of gelu_tanh is s + x s (1 - s) z'(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 {
     const FOLD__V high = FOLD__VSET(12.0f);
@@ -6036,9 +5976,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is exp(-x^2 / 2)
-   R(-x), and R is smooth. It is u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 for t in
-   [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
+/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution. P(-t) = exp(-t^2 / 2)
+   R(t) with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 up to t = 14.4.
+   Beyond that it is computed as at 14.4: x P(x) has reached x, or 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -6056,7 +5996,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
     return FOLD__VMUL(p, u);
 }
 
-/* exp(-t^2 / 2): what t^2 loses in rounding is subtracted from the rest that exp_reduce leaves. */
+/* exp(-t^2 / 2): what rounding t^2 loses is taken off the remainder that exp_reduce leaves. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
     const FOLD__V half = FOLD__VSET(-0.5f);
@@ -6070,12 +6010,12 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with its sign: -0 at -0, and far below */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with x's sign: -0 at -0, and far below */
     above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
-/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
+/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which has reached 0 or 1 at 14.43. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
@@ -6085,7 +6025,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 }
 #endif
 
-/* silu(x) = x sigmoid(x), 0 from -104 on. */
+/* silu(x) = x sigmoid(x), which is 0 from -104 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -6093,7 +6033,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* s (1 + x (1 - s)), s = sigmoid(x). */
+/* s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6103,8 +6043,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* only light maps use these: AVX-512 has those of AVX2 */
-/* x > 0 ? x : alpha (e^x - 1). */
+#if FOLD__SIMD_PASS != 512 /* only light maps use these, and AVX-512 has AVX2's */
+/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 from -30 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
@@ -6119,8 +6059,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
     return FOLD__VSEL(FOLD__VLE(x, zero), FOLD__VMUL(alpha, below), FOLD__VSET(1.0f));
 }
 
-/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. Reduces x to n pi/2 + r, with pi/2 in three parts,
-   the first of which leaves x - n pi/2 exact. |r| <= 0.81, since n is rounded from a rounded product. */
+/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts,
+   the first of which leaves x - n pi/2 exact. |r| <= 0.81, not pi/4, since n comes from a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6155,8 +6095,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)). p times the exponent is kept in two parts. So only the
-   logarithm of a number near 1 is multiplied by p: p / 2 ulp are lost, however large the result. */
+/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent kept in two parts. So p multiplies only the
+   logarithm of a number near 1: p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
@@ -6171,14 +6111,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: powers above 0, and below */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x is 0 or infinity: p above 0, then below */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p, below 0 where p is odd and x has a sign, -0 too; of x < 0 only where p is an integer, else NaN. */
+/* x^p. An odd p keeps the sign of x, that of -0 included; x < 0 gives NaN unless p is an integer. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
@@ -6188,7 +6128,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
-/* p x^(p - 1), 0 when p is 0. */
+/* p x^(p - 1); 0 if p is 0, even where x^(p - 1) is infinite. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
     FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
@@ -6198,7 +6138,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 
 /* ---- maps ---- */
 
-/* The expressions of FOLD__MAPS read these. */
+/* What the expressions of FOLD__MAPS read. */
 #define FOLD__A va
 #define FOLD__B vb
 #define FOLD__C vc
@@ -6209,8 +6149,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
-/* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for
-   all a compiler knows. An input that the map does not use is out. */
+/* Copies `all` into variables, because for all a compiler knows a store to out might change what it points
+   to. An input that the map does not use is out. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -6227,8 +6167,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder
-   of a row goes through a buffer and the same loop again. */
+/* One loop for all maps: choosing the map for every vector costs little if vectors are short. The remainder
+   of a row goes through a buffer and the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6268,9 +6208,9 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 
 #else
-/* One loop for rows and vectors, so that constants are set once; what is left of a row is under a mask. */
+/* One loop over rows and vectors, so that constants are set once; the remainder of a row is masked. */
 #if FOLD__SIMD_PASS == 512
-/* Rows of at most eight floats go two by two. */
+/* Rows of at most eight floats go two at a time. */
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
@@ -6328,7 +6268,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in as many vectors as that takes ---- */
+/* ---- sixteen lanes, in as many vectors as they need ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6352,7 +6292,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
     return lanes;
 }
 
-/* Loads the first n floats, then zeros. */
+/* Loads the first `count` floats, then zeros. */
 #if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
@@ -6400,7 +6340,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* The fixed tree: lane l and l + 8, then + 4, + 2, + 1. */
+/* Lanes are joined by a fixed tree, the same at every width: lane l and l + 8, then + 4, + 2, + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -6409,8 +6349,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* inlined, gcc 12 makes a mess of the loops before it, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and it leaves this out, which slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlined, it spoils the loops before it in gcc 12, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* which leaves this out and slows all that follows */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6496,7 +6436,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* some of them again */
+    if (count) /* some of them twice */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6515,7 +6455,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
     }
 }
 
-/* Takes tiles that stay in the first cache; the sum's lanes run on from tile to tile. */
+/* In tiles that stay in L1; the lanes of the sum continue from tile to tile. */
 FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
                                              int kept)
 {
@@ -6534,7 +6474,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 
 /* ---- optimisers ---- */
 
-/* One vector of values, by LOAD(p) and STORE(p, v). */
+/* Steps one vector of values, by LOAD(p) and STORE(p, v). */
 #define FOLD__RULE_STEP(states, body, LOAD, STORE)                                                    \
     FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
             state1 = grad, state2 = grad, change;                                                     \
@@ -6586,9 +6526,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* The cells are spelled out by macros, since an array of accumulators would rely on the compiler to find
-   registers for it. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column)
-   for every vector of a row or column. */
+/* A tile's accumulators are spelled out by macros, because with an array it would be up to the compiler to
+   find registers for them. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column) for
+   every vector of a row or column. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6604,18 +6544,18 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-/* A panel has so many vectors. */
+/* Vectors of a panel. */
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
-/* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
-   and for four when it tunes for AMD's Zen. This stops it. */
+/* A panel vector is used by few rows, so gcc would rather load it again for each: always for two and three
+   rows, and for four when it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* The last vector of a row may be a part of one, in tiles that end separately. */
+/* The last vector of a row may be part of one, in tiles that end separately. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -6641,7 +6581,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
     FOLD__IS_KEPT(weight##column)
 #define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
-/* Up to three rows: x stays in registers, the panels' vectors pass. */
+/* Up to three rows: x stays in registers while the panels' vectors pass. */
 #define FOLD__COLUMN(ROWS, column)                                         \
     {                                                                      \
         FOLD__V weight##column = FOLD__PANEL_VECTOR(column);               \
@@ -6655,7 +6595,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_1(VECTORS) FOLD__ROWS_1(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN_OF_ONE, 1)
 #define FOLD__STEP_2(VECTORS) FOLD__ROWS_2(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 2)
 #define FOLD__STEP_3(VECTORS) FOLD__ROWS_3(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 3)
-/* More: the panel's vectors stay, x passes. */
+/* More: the panel's vectors stay while x passes. */
 #define FOLD__ROW_OF(row, VECTORS)                                      \
     {                                                                   \
         FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
@@ -6665,7 +6605,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* All tiles of ROWS rows that are left. VECTORS of `vectors` vectors are whole, all or all but the last. */
+/* All tiles of ROWS rows that are left. VECTORS vectors are whole: all of them, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -6690,7 +6630,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                              \
     }
 
-/* Six chains do not fill the time of a multiply-add, so two tiles of six rows and one vector go together. */
+/* Six chains do not hide a multiply-add's latency, so two tiles of six rows and one vector go together. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                        \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__tile_args *at)                           \
     {                                                                                             \
@@ -6712,7 +6652,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest with half a vector behind the whole ones: for 150 columns they multiply a twentieth less. */
+/* The tallest tiles with half a vector at the end: for 150 columns they multiply a twentieth less. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -6763,7 +6703,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Four columns of eight rows, and what is done with the eight values of each: USE(column, values). */
+/* Four columns of eight rows: USE(column, values) gets the eight values of each. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6797,7 +6737,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
 #endif
 
-/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, each column of the pack one row ---- */
+/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, a column of the pack being contiguous ---- */
 
 #define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
 #define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
@@ -6822,7 +6762,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     to += FOLD__LANES;
 #define FOLD__LANES_PUT_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_PUT, row)
 
-/* One vector of the lanes after the other. Lanes without a last element of their own go on with zeros. */
+/* One vector of lanes after the other. Lanes that have no last element add zeros. */
 #define FOLD__NARROW(ROWS, COLUMNS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
         const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
@@ -6849,8 +6789,8 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time: every step joins one half of two elements' lanes with the other, so the tree is
- * the fixed one. */
+/* Eight elements at a time. Each step joins one half of two elements' lanes with the other half, so that the
+   tree is the fixed one. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -6929,7 +6869,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #define FOLD__GRAD_ADD(row, column) \
     total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
-/* The next rows are asked for only by those that are FOLLOWED by some as a rule. */
+/* Only heights that are FOLLOWED by more rows, as a rule, prefetch these. */
 #define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                \
     FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
                                                     const fold_rows *dy, int from, int columns,            \
@@ -6990,7 +6930,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's stores under a mask are slow */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores, needed otherwise, are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -7004,8 +6944,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
-   cache line. The sums of two do if a line of dW would wait for the line before. */
+/* Between passes the sums of more than two stay in the block, where rows are side by side and begin on cache
+   lines. Those of two do so only if a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -7031,7 +6971,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87: denormals would slow down what follows. One scaling is enough then. */
+/* exp(x), but 0 below -87: denormals would slow down what follows. So one scaling is enough. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -7043,7 +6983,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
+/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
 #define FOLD__SOFTMAX_STEP(name, body)                                                                       \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7082,7 +7022,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
+/* Rows go side by side, so that at least four vectors are in flight (eight are no faster). */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7118,7 +7058,7 @@ FOLD__SOFTMAX_ALL(exps, 0.0f)
 FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
-/* Does the same for rows of any lengths, one by one. */
+/* The same for rows of any length, one by one. */
 #define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
     FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
     {                                                                                              \
@@ -7143,7 +7083,7 @@ FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
 FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
 FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
-/* FOLD__LANES floats, of which those from the seen-th on become `value`. */
+/* Sets the floats after the first `seen` of FOLD__LANES to `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
@@ -7168,7 +7108,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile
     }
 }
 
-/* Fills as far as the last row is weighed that goes side by side with this one. */
+/* Fills as far as the longest of the rows that run side by side with this one. */
 FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -7183,7 +7123,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX2's vectors are those of the sums just stored */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 takes AVX2's: its loads match the stores of the sums just made */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7214,7 +7154,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, of rows from `first` on, come before or after those of all rows. */
+/* The steps of a ramp, for rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7259,7 +7199,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-/* ---- shares of a sum of exps ---- */
+/* ---- softmax weights, from a sum of exps ---- */
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
@@ -7269,7 +7209,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
-/* The vector from column `at` on of a row: how many of its floats the row has, and their mask. */
+/* The vector at column `at` of a row: how many of its floats the row has, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__SOME(have);
@@ -7286,7 +7226,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 /* ---- rows one by one ---- */
 
 #if FOLD__SIMD_PASS != 512
-/* Lanes of eight at a time, so that they are joined together. */
+/* Eight rows at a time, so that their lanes are joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
@@ -7349,7 +7289,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        FOLD__V nan = most; /* once there was one */
+        FOLD__V nan = most; /* the last one, if there was any */
         for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
@@ -7402,7 +7342,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const ptrdiff_t place = weight_of;                   \
         FOLD__ROWS_##HEADS(FOLD__GATHER_STEP_HEAD, VECTORS)  \
     }
-/* Some vectors of the columns of some heads, from `start` on; `last` floats of the last one. */
+/* Some vectors of the columns of some heads, from `start` on; the last has `last` floats. */
 #define FOLD__GATHER(HEADS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
@@ -7454,7 +7394,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Multiplies a row with eight others, or twice eight side by side, each a chain over some columns. */
+/* Products of a row with eight others, or with twice eight side by side, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7518,7 +7458,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The rest of a row's last eight keys repeats the last. Heads go side by side: rows are found once. */
+/* The last eight keys of a row are filled up with its last. Heads go side by side, so rows are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7553,7 +7493,7 @@ FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacen
 
 /* ---- sums of products, column by column ---- */
 
-/* Takes two vectors of columns at a time: their chains run side by side. */
+/* Two vectors of columns at a time, so that their chains overlap. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -7576,9 +7516,9 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 
 /* ---- which tiles there are ---- */
 
-/* The tiles of each height by their widths: vectors of wide ones and of strided ones, columns of narrow ones,
-   groups of those of bytes. Before them, in the order of fold__tiles, stand the narrowest, the tallest, and
-   how many panels those of each height reach. The tallest heights without any are left out. */
+/* The tiles of each height by their widths: vectors of wide and strided ones, columns of narrow ones, groups
+   of int8 ones. FOLD__TILE_LIMITS has what comes before them in fold__tiles: the narrowest, the tallest, and
+   how many panels each height reaches. The tallest heights are left out if they have no tiles. */
 #define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
     ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
     ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
@@ -7616,7 +7556,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-/* The tiles of one height: F for each width, GAP for what is missing between them. */
+/* The tiles of one height: F for each width, GAP for those that are missing in between. */
 #define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
 #define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
 #define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
@@ -7671,15 +7611,15 @@ static const fold__attender FOLD__ISA(attender) = {
     FOLD__ISA_8(edge_products)
 };
 
-/* ---- products of bytes ---- */
+/* ---- int8 products ---- */
 
 #if FOLD__SIMD_PASS != 512 || FOLD__VNNI
 #define FOLD__INT8_SIZE (FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS) ? 2 : 1)
 #define FOLD__INT8_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
 #define FOLD__INT8_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
 #define FOLD__INT8_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
-/* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
-   stores FOLD__INT8_SIZE low bytes of each. */
+/* FOLD__IMAX compares without sign. FOLD__IMOST is the largest of a vector, FOLD__ITOTAL its sum.
+   FOLD__IBYTES stores FOLD__INT8_SIZE low bytes of each. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
 #define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
@@ -7730,7 +7670,6 @@ FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
     memcpy(to, &four, sizeof four);
 }
 #else
-/* Bits without a sign that are compared have none set. */
 FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
 {
     uint32_t left[FOLD__W], right[FOLD__W];
@@ -7769,7 +7708,7 @@ FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
 #endif
 
-#ifndef FOLD__ITOTAL /* nobody asks for it */
+#ifndef FOLD__ITOTAL /* not needed without a `flip` */
 #define FOLD__ITOTAL(bits) ((void)(bits), 0)
 #endif
 
@@ -7787,7 +7726,7 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
     return FOLD__IMOST(largest);
 }
 
-/* Whole numbers are the bits above those of the magic number. */
+/* The integers are the bits above those of the magic number. */
 FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
 {
     const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
@@ -7812,8 +7751,8 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In a step all rows add products of 32 bits of x, which all columns read, with as many values of each
-   column. These are a quad, or two values that are widened to 16 bits. */
+/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad, or
+   two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__INT8_V __m512i
 #define FOLD__INT8_SET(number) _mm512_set1_epi32(number)
@@ -7939,7 +7878,7 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 #define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
-/* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
+/* Sums of four columns, of weights as they were saved. If fewer are left, the last is read again. */
 FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
                                                      int32_t *sums)
 {
@@ -7980,7 +7919,7 @@ static void fold__int8_tile__portable(const fold__int8_tile_args *at)
 static const fold__int8_kernels FOLD__ISA(int8_table) = FOLD__INT8_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
-/* The same tiles by one instruction for a quad of each of four columns, for processors that have it. */
+/* The same tiles with one instruction for a quad of each of four columns, on processors that have it. */
 #undef FOLD__INT8_DOT
 #undef FOLD__INT8_AT
 #define FOLD__INT8_DOT(row, column) \
@@ -8021,7 +7960,7 @@ static const fold__int8_kernels fold__int8_table__sdot = FOLD__INT8_TABLE("sdot"
 #undef FOLD__INT8_ALL
 #endif
 
-/* ---- products of bf16 ---- */
+/* ---- bf16 products ---- */
 
 #if FOLD__SIMD_PASS == 512
 #define FOLD__BF16_COLS FOLD__COLS_4
@@ -8168,7 +8107,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* These differ from pass to pass. Macros with one text in every pass stay: they may be defined again. */
+/* These differ from pass to pass. Macros with the same text in every pass stay: they may be redefined. */
 #undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
@@ -8216,26 +8155,26 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* ==== section: ops ===========================================================================
    Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags; those that treat one op differently name it.
+   table's flags, and name an op only to treat it differently.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
-   prologue); continuing one starts from the output's own rows. */
+/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
+   the second part starts from the output's own rows. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
-    const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
-    const float *packs, *values;             /* the model's */
+    const struct fold__param_data *param[2]; /* W and b; NULL if absent */
+    const float *packs, *values; /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
-    const uint8_t *bytes;                          /* the model's weights that are int8 or bf16 */
-    int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
-    int first_segment, end_segment;          /* linear: the segments to run now */
-    const int *index;                        /* ops over whole lists: indices, as the op has them */
-    int sparse_grad; /* list_take: the contribution has a row for each taken, not for each there is */
-    fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
-    const struct fold__elementwise **maps; /* an element-wise op says there which its maps are, if not NULL */
+    const uint8_t *bytes;     /* the model's int8 and bf16 weights */
+    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
+    int first_segment, end_segment; /* linear: the segments to run */
+    const int *index;         /* ops over whole lists: the op's indices */
+    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
+    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
+    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
 } fold__engine;
 
-/* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
+/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8250,36 +8189,36 @@ typedef struct fold__param_data {
     char *name;
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
-    size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* in the image that it is read from in place; NULL: it has values of its own */
-    size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
-    size_t bytes, bytes_t; /* in the model's int8 or bf16: the weight and its transpose; FOLD__NO_PACK: as
-                              floats. In an image they tell how far behind bytes scales lie */
+    size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
+    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
+                              floats. For bytes in an image: how far after them scales are */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state comes from: Adam corrects the bias by them */
-    int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
+    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
+    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total is written over them, or made there */
+    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;             /* how its bytes lie, an enum fold__weight_format */
-    uint8_t stored;           /* bytes lie in the image, else floats */
-    float byte_error;         /* the error of the weight in bytes, see fold__int8_pack */
+    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
+    uint8_t stored;           /* the image has bytes, not floats */
+    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
-                            parameter below whose hash is smaller, and the one whose hash is not; 0: none */
+    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+                            smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
-/* int8 that products read, that of tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
+/* int8 for products, int8 for tables alone, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
     FOLD__FORMAT_BF16,
-    FOLD__SOFTMAXT_FORMATS
+    FOLD__WEIGHT_FORMATS
 };
 
 static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -8301,7 +8240,7 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
+/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
 static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
 {
@@ -8313,7 +8252,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
 
 enum {                       /* flags of an op row */
        FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: wants all rows of the batch at once */
+       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
        FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
        FOLD__ONE_ROW = 8,    /* user op without a batched path */
        FOLD__RANDOM = 16,    /* data is a dropout key */
@@ -8329,7 +8268,7 @@ enum {                       /* flags of an op row */
 typedef struct fold__op_row {
     fold_op_infer *infer;
     int8_t n_in, n_out, n_attr; /* as in fold_op_desc */
-    uint8_t needs;              /* FOLD_NEEDS_… */
+    uint8_t needs;              /* FOLD_NEEDS_* */
     uint16_t flags, name_at;    /* fold__op_name */
 } fold__op_row;
 
@@ -8338,19 +8277,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Runs one row of a map. */
+/* Maps a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* Tells how operands repeat to the shape of an output. Its axes are in groups. Along each, an operand has all
-   values one behind the other, or (a bit of `repeats`) one that repeats. */
+/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
+   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape are of the output's. Shapes are compared from the last axis on. */
+/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8369,11 +8308,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* it is one value */
+    broadcast.groups += !broadcast.groups; /* a single value */
     return broadcast;
 }
 
-/* Runs the last group of a row's map, where an operand is a line or one value. */
+/* Maps the last group of a row, in which an operand is a line or a single value. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8396,8 +8335,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Runs one row of a map whose operands may repeat. If none does in the last group, that and the one before it
-   are one call. */
+/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8430,7 +8368,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8460,12 +8398,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Does the same of any shapes. Operands that are absent are NULL. */
+/* The same for any shapes. Absent operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
+                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8489,10 +8427,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* Describes an element-wise op of one or two inputs: its map, and per input the map of its gradient with that
-   map's operands. They are written as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
+   operands as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* for each set */
+    const fold__map_fn *map, *derivative[2]; /* per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8524,18 +8462,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
-   FOLD__CHAIN values: longer sums are made of blocks, joined by pairs. The order depends on the number of
-   values alone. Values that lie side by side go by sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
+   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
+   summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
-   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
+/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
+   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
 #ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
+/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8550,8 +8488,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
-   floats from `at` on. */
+/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8595,7 +8532,7 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 }
 
 /* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are two at most: of four axes, every other one. `full` has as much room behind it. */
+   first. There are at most two: every other one of four axes. `full` has as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8686,7 +8623,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The scalar of the map and of its gradient's is the op's attribute, if it has one. */
+/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8736,7 +8673,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes meet from the last axis on; axes of 1, and missing ones, repeat. */
+/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8748,7 +8685,7 @@ static const char *fold__infer_broadcast(const fold_shape *in, int count, const 
         int *dim = &out->dim[out->rank - axis];
         const int of_other = other->dim[other->rank - axis];
         if (*dim != of_other && *dim != 1 && of_other != 1)
-            return "shapes differ in an axis, counted from the last, that is 1 in neither";
+            return "shapes do not broadcast: an axis from the end differs and is 1 in neither";
         *dim = *dim == 1 ? of_other : *dim;
     }
     return NULL;
@@ -8791,7 +8728,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend on the key and the element alone. x - x is what 0 times x is, but for a zero's sign. */
+/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8819,8 +8756,8 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are segments of x, and then the rows to start from instead of the
-   bias, if there are any. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
+   instead of the bias. A value of x has one or more lines of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
     FOLD__LINEAR_STARTS, /* its sums start from the last input */
@@ -8836,11 +8773,11 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
         if (in[segment].rank != 1 || in[0].rank != 1)
             return "several inputs must be vectors";
     if (attr[FOLD__LINEAR_STARTS] && !fold__shape_same(&in[count - 1], &out[0]))
-        return "the rows to start from have another shape";
+        return "the rows to start from do not have the shape of the output";
     return NULL;
 }
 
-/* Tells whether the bytes of a weight or its transpose are read in an image, or among those of the model. */
+/* Kernels that take bytes as they are saved read them in the image. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8864,14 +8801,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Tells whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
+/* Products read such a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that gradients of its inputs alone read, which has no columns
-   for those before it. So many that sums of wide products stay those of wide ones. */
+/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
+   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8891,7 +8828,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* Tells what chains start from: the bias, or nothing. It is never written through. */
+/* What chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8902,7 +8839,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* Gives a segment of a product in which op reads `inner` rows of a weight, or its transpose, from `row`. */
+/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8948,7 +8885,7 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
+/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
    sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
@@ -8972,7 +8909,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int before = 0; before < engine->first_segment; before++)
         row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
-         at = 0) { /* takes eight segments at a time, continuing the chain */
+         at = 0) { /* eight segments at a time; the chain continues */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
             seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
                                        input[segment]);
@@ -8989,7 +8926,6 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     }
 }
 
-/* Multiplies all lines of the call's rows with the weight, on top of the bias or what the sum starts from. */
 static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -9016,7 +8952,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* Computes dX = dY Wᵀ for inputs [from, to) of the weight. */
+/* dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -9070,7 +9006,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Measures products of at most so many rows; for training, of any number. */
+/* Scratch for products of at most `lines` rows; in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9088,7 +9024,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
+/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9105,8 +9041,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Portable kernels and a BLAS cannot. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
-   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
+/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
+   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9127,10 +9063,10 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* Below so many rows a product of two values reads the right one in place: packing it would take as long. */
+/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* Sets to = left right, or left rightᵀ: the sums of linear ops without bias. */
+/* to = left right, or left right^T, with the sums of linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9155,7 +9091,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* Sets to = left right of few rows, to the same bits. */
+/* to = left right for few rows, with the same bits. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9167,7 +9103,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* Sets to = leftᵀ right, as a product with the transpose of left. */
+/* to = left^T right, with the sums of a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9187,7 +9123,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, in a row. */
+/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9264,7 +9200,7 @@ static const char *fold__infer_matmul(const fold_shape *in, int count, const int
     const int several = left->rank == 3 && right->rank == 3;
     if (several ? left->dim[0] != right->dim[0]
                 : left->rank > 2 || right->rank > 2 || (left->rank == 1 && right->rank == 1))
-        return "needs a matrix and a matrix or vector, or as many matrices as matrices";
+        return "needs a matrix and a matrix or vector, or as many matrices on both sides";
     if (fold__shape_last(left) != right->dim[right->rank > 1 ? right->rank - 2 : 0])
         return "the inner dimensions differ";
     *out = *left;
@@ -9321,18 +9257,19 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
     return extent;
 }
 
+static const char fold__no_axis[] = "there is no such axis; it must be from -rank to rank - 1";
 static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     out[0] = in[0];
-    return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
+    return attr[0] < 0 || attr[0] >= in[0].rank ? fold__no_axis : NULL;
 }
 
 static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     if (attr[0] != FOLD_ALL && (attr[0] < 0 || attr[0] >= in[0].rank))
-        return "there is no such axis";
+        return "there is no such axis; it must be from -rank to rank - 1, or FOLD_ALL";
     if (attr[0] == FOLD_ALL || in[0].rank == 1) {
         *out = fold_shape1(1);
         return NULL;
@@ -9344,13 +9281,13 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value.
-   out and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in
-   and out what the op asks for. */
+/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
+   the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* how many lines, and how far apart a line's values are; the values of all */
+    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9362,7 +9299,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* Goes forward where `input` is -1. */
+/* `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9393,7 +9330,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Makes both passes of an op from what they do with the lines of one outer index. */
+/* Defines both passes of an op by what each does with the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9425,7 +9362,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value of the lines the gradient of their sum, times a factor. */
+/* Gives every value the gradient of its line's sum, times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9447,7 +9384,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9477,14 +9414,13 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* Sets to = from - less, with the same `inner` floats for every line. */
+/* to = from - less, with the same `inner` floats for every line. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
         for (int column = 0; column < axis->inner; column++)
             *to++ = *from++ - less[column];
 }
-/* Multiplies values by factor, by the same `inner` floats in every line. */
 static void fold__lines_times(const fold__axis *axis, float *values, const float *factor)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9513,7 +9449,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
+/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9549,7 +9485,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
+/* The product of all others is that before times that after: a quotient would fail at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9630,7 +9566,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     (void)attr;
     for (int input = 1; input < count; input++)
         if (in[input].rank != 1 || in[input].dim[0] != fold__shape_last(&in[0]))
-            return "gain and bias must be vectors of the last axis";
+            return "gain and bias must be vectors as long as the last axis";
     out[0] = in[0];
     return NULL;
 }
@@ -9638,8 +9574,8 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by. A row
-   whose sum or squares leave the range of floats is computed with again, times a power of two. */
+/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
+   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9685,12 +9621,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Gives the gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* a quotient is not negated: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9742,7 +9678,7 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
         return "rows must be vectors";
     if (in[0].dim[0] != in[1].dim[0])
-        return "rows of q and k must have one length";
+        return "rows of q and k differ in length";
     out[0] = in[2];
     out[1] = fold_shape1(2 * attr[0]);
     return NULL;
@@ -9771,7 +9707,7 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     (void)count, (void)attr;
     const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
     if (heads > 1 && (in[0].rank > 1 || size % heads))
-        return "a score must be [1], or [heads] where a value has as many equal parts";
+        return "a score must be [1], or [heads] that divide the size of a value";
     out[0] = in[1];
     return NULL;
 }
@@ -9846,16 +9782,16 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 
-/* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
-   Shares of some elements are held at a time; in most rows that is all. */
+/* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
+   The shares of some elements are held at a time, which in most rows is all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a head's part of a value */
+    size_t width;                           /* floats of a value per head */
     int begin, end;                         /* the row's elements */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two belong to heads, two to elements, `room` apart */
+    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9902,7 +9838,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
+/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9964,8 +9900,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
-   more than on average. */
+/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -10002,20 +9937,20 @@ static void fold__softmax_mean_n_backward(const fold_op_call *call)
 static const char *fold__infer_concat(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     for (int input = 1; input < count; input++) {
         if (in[input].rank != in[0].rank)
             return "ranks differ";
         for (int axis = 0; axis < in[0].rank; axis++)
             if (axis != attr[0] && in[input].dim[axis] != in[0].dim[axis])
-                return "shapes differ off the axis";
+                return "shapes may differ only along the axis";
         out[0].dim[attr[0]] += in[input].dim[attr[0]];
     }
     return NULL;
 }
 
-/* Copies `length` entries of an axis of a value, from `first` on, to a part that has these alone; or back. */
+/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10052,9 +9987,9 @@ static const char *fold__infer_slice(const fold_shape *in, int count, const int3
 {
     (void)count;
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     if (attr[1] < 0 || attr[2] < 1 || attr[1] > in[0].dim[attr[0]] - attr[2])
-        return "the slice reaches outside";
+        return "start and length reach outside the axis";
     out[0] = in[0];
     out[0].dim[attr[0]] = attr[2];
     return NULL;
@@ -10081,14 +10016,14 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
 {
     (void)count;
     if (attr[0] < 0 || attr[1] < 0 || attr[0] >= in[0].rank || attr[1] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     out[0].dim[attr[0]] = in[0].dim[attr[1]];
     out[0].dim[attr[1]] = in[0].dim[attr[0]];
     return NULL;
 }
 
-/* Sets to = from with two axes swapped; `shape` is from's. Values that lie behind both stay together. */
+/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10152,7 +10087,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Makes the slopes of a loss the gradient of its input; a target's is the negated one. */
+/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10279,13 +10214,14 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid one high. The orders of sums: an output of a filter that mixes
-   channels is a product of its patch of x, made as linear ops make theirs. It begins with the bias and goes
-   over rows of taps, taps and channels. With fewer than sixteen outputs each run of the patch (fold__runs) is
-   a segment. To the gradient of an element of x each position that reads it adds one product, in the order of
-   positions. The gradient of a weight is a chain over the positions of one sample after the other. If
-   channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
-   positions. */
+/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
+   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
+     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
+     each run of the patch (fold__runs) is a segment.
+   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
+   - The gradient of a weight is a chain over the positions of one sample after the other.
+   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
+     positions. */
 typedef struct fold__filter {
     int height, width, channels; /* x's */
     int tall, wide;              /* the window's, in taps */
@@ -10297,11 +10233,10 @@ typedef struct fold__filter {
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* on lines none above */
-    FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
+    FOLD__FILTER_PADDING, /* a line has none above */
+    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* no number is larger */
-/* Tells how many values a window makes of `size`, and what it reaches over. */
+enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10335,9 +10270,9 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     const int high = fold__window_reach(filter.tall, filter.dilation);
     const int broad = fold__window_reach(filter.wide, filter.dilation);
     if (filter.above >= high || filter.left >= broad)
-        return "the padding is no less than what a window reaches over";
+        return "padding must be smaller than the window, which spans (taps - 1) * dilation + 1";
     if (filter.height + 2 * filter.above < high || filter.width + 2 * filter.left < broad)
-        return "a window reaches over more than there is, with padding";
+        return "the window spans more than the padded input";
     *out = in[0];
     out->dim[0] = in[0].rank == 3 ? filter.lines : filter.columns;
     out->dim[in[0].rank - 2] = filter.columns;
@@ -10352,7 +10287,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The `count` positions of a line from `first` on at which a tap lies in x, and the first pixel it reads. */
+/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10383,7 +10318,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Gives pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
+/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10398,8 +10333,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum.
-   It adds to y tap after tap, or back to x with the last tap first, so that positions come in order. */
+/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
+   tap, back to x with the last tap first, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10467,9 +10402,9 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
         }
 }
 
-/* -- filters that mix channels: products of patches, which are read where they lie */
+/* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is so many runs of floats that lie side by side. Short ones are copied, which makes them one. */
+/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10492,7 +10427,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies an image into a larger one of zeros at `scratch`, unless it can be read as it is. */
+/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10510,7 +10445,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 
 enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
 };
 static int fold__patch_rows(int length)
 {
@@ -10523,7 +10458,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, then patches, then x with its padding. Products come behind. */
+/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10576,7 +10511,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one behind the other. A run takes FOLD__LANES floats; the next overwrites the excess. */
+/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10651,7 +10586,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10714,7 +10649,6 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
     }
 }
 
-/* Runs a convolution sample by sample: a dense or a depthwise one. */
 static void fold__conv_forward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10726,7 +10660,6 @@ static void fold__conv_forward(const fold_op_call *call)
                                     fold__row(&call->out[0], row));
 }
 
-/* Gives the gradient of a convolution's input, sample by sample. */
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10737,7 +10670,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
+/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10752,7 +10685,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient rests in scratch and goes tap by tap to the first that is the largest. */
+/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10803,7 +10736,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* of a list without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10907,7 +10840,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
+/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10931,7 +10864,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Returns where the rows of each target begin in their order, which is NULL where they are as they lie. */
+/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10947,9 +10880,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows that go to each target: a column of theirs is a line. An op that
-   reduces gives a row for each target, zeros if it has none; the others give one for each row. Behind the
-   index of an op that chooses is the row that each target chooses, counted from its first. */
+/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
+   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
+   followed by the row that each target chooses, counted from its first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -11001,10 +10934,10 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* as fold_sum does; fold_list_sum adds rows, in another order */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Tells which rows an attention's row sees: it is its second attribute. */
+/* Which keys a query sees: attention's second attribute. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
 /* See fold_list_attention. The second output keeps what backward computes the weights from again. */
@@ -11021,7 +10954,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* Tells where the parts of an index of who sees whom lie: fold__adjacency_of. */
+/* The parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11072,7 +11005,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* Tells what a step's data are: which rows it appends. */
+/* The data of a step: which rows it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11094,7 +11027,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* Tells whether a cache is a ring of rows, which a convolution looks back on. */
+/* A ring of rows, which a convolution looks back on. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11138,7 +11071,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Its scratch is for a full cache, so that a plan is good for every length. */
+/* Scratch is for a full cache, so that a plan serves every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11168,8 +11101,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from the `first` on to `plain`, or from it into the ring. Before the beginning there
-   are zeros. */
+/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11200,8 +11132,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* name, form of its public call, inputs, attributes, what messages call the first of them, flags, what
-   backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
+/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
+   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11287,7 +11219,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops lie in one object: a pointer to each would have to be set whenever a program is loaded. */
+/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11308,7 +11240,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11320,7 +11252,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute, for messages; NULL: it has none worth telling. */
+/* The name of an attribute in messages; NULL: not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11346,7 +11278,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
    platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
+/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
+   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11358,7 +11291,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Makes a generator for what the library draws itself, and one for a program: with the same seed, others. */
+/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11384,7 +11317,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances differ from equal ones by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11396,7 +11329,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11404,7 +11337,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
+    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11418,7 +11351,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* Takes an angle within an eighth of a turn either side of 0. */
+/* For an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11435,9 +11368,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Makes two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone:
-   they are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit
-   each turns it by half and exchanges the two values. */
+/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
+   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
+   another exchanges the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11451,7 +11384,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, or a compiler could move what it computes out of where the processor's settings are ours. */
+/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11483,16 +11416,16 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits for x within 700 of 0. Others are taken as -700 and 700, and NaN stays. It is
-   a power of 2^(1/16), whose exponent is added as bits, times a short series. A NaN made of a float has zeros
-   in these bits and stays one. */
+/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
+   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
+   these bits and stays one. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to a whole number */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11507,7 +11440,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[part] gets the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11517,9 +11450,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares
-   lies within the share that is drawn. The share of -infinity is too small to move a sum, so that nobody
-   draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
+   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
+   the shares are too large or too small for that, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11539,7 +11472,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* this is no branch, since nobody could predict it */
+        part += sums[i] < point; /* not a branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11549,7 +11482,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Returns the logarithm of the probability of all choices, or NaN when a head has none. */
+/* The logarithm of the probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11569,7 +11502,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Returns the last index whose weights before it leave something of the point on the line of all weights. */
+/* The last index of positive weight such that the weights before it sum to no more than the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11692,7 +11625,7 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__int8_kernels *formats[FOLD__SOFTMAXT_FORMATS];
+    const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */
@@ -11761,8 +11694,6 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     OF(transformer_desc, inner, UP_TO(FOLD__MAX_WIDTH)) AND(transformer_desc, epsilon, AMOUNT)           \
     AND(transformer_desc, activation, UP_TO(FOLD_ACT_SILU)) AND(transformer_desc, dropout, BELOW_1)      \
     AND(transformer_desc, norm, UP_TO(FOLD_NORM_FIXED)) OF(transformer, dropout, BELOW_1)                \
-    OF(sequences, samples, FROM(0)) AND(sequences, steps, FROM(0)) AND(sequences, width, FROM(1))        \
-    AND(sequences, layout, UP_TO(FOLD_LAYOUT_TNC)) OF(unroll_desc, n_states, UP_TO(FOLD_MAX_STATES))     \
     ONE(activation, fold_activation, UP_TO(FOLD_ACT_SILU))                                               \
     ONE(hidden, fold_activation, UP_TO(FOLD_ACT_SILU)) ONE(layers, int, WITHIN(1, FOLD_MAX_LAYERS))      \
     ONE(arity, int, WITHIN(1, 8)) ONE(size, int, WITHIN(1, FOLD__MAX_FILTER)) ONE(factor, float, FINITE) \
@@ -13987,6 +13918,17 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
+/* What a run computes. From AGAIN on it does not stop at values that are there. */
+enum fold__run_scope {
+    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays that of the run before */
+    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,  /* what the run before did */
+    FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
+};
+enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
+
 typedef struct fold__run {
     /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
@@ -14002,22 +13944,16 @@ typedef struct fold__run {
     uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
 
     /* asked of this run */
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is */
-    int backward;
+    enum fold__run_scope scope;
+    enum fold__run_life life;
+    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is; else 0 */
+    int backward;       /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    int changed;    /* parameters have changed since values of earlier runs were computed */
-    int recompute;  /* such values are computed again: when parameters have changed, and in any backward */
     uint32_t first_new; /* the first node recorded since the run before */
     fold__command_list commands;    /* lies at the end of scratch */
     uint64_t capture_moves; /* how often arrays had moved when it was written */
-    int open, begun, sliced; /* a run is open, it is run in slices, and one slice has run */
-    int replays;        /* it does again what the run before did; */
-    int all_again;      /* eager: and computes all that was recorded */
-    int again;          /* it computes again what was there */
-    int idle;           /* it computes nothing, as all was there; the plan is that of the run before */
     uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
-    int asked_backward; /* fold_backward asked, though it may turn out that nothing needs a gradient */
     uint32_t version;    /* the model's when it began, */
     fold__recorded from; /* and what was recorded by then */
     uint64_t executions;
@@ -14293,24 +14229,22 @@ static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
     const fold__array *table_rows = &f->arrays[FOLD__ARRAY_TABLE_ROWS];
-    const int given_up = run->open && run->progress.phase != FOLD__NONE;
+    const int given_up = run->life != FOLD__CLOSED && run->progress.phase != FOLD__NONE;
     if (given_up && table_rows->need)
         memset(table_rows->data, 0, table_rows->need);
-    if (FOLD__TRAINING(given_up && run->sliced && run->asked_backward))
+    if (FOLD__TRAINING(given_up && run->life == FOLD__SLICED && run->root))
         fold__restart_kept_grads(f);
-    if (run->open)
+    if (run->life != FOLD__CLOSED)
         f->sig_pins--;
-    run->open = run->begun = 0;
+    run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures: one that is begun, or one in one go. */
-static void fold__open_run(fold_ctx *f, int begin)
+static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
     fold__run *run = f->run;
-    run->begun = begin;
-    run->open = 1;
-    run->replays = run->all_again = run->idle = run->sliced = 0;
+    run->scope = scope;
+    run->life = begin ? FOLD__BEGUN : FOLD__OPEN;
     run->version = f->model->version;
     run->from = fold__recorded_now(f);
     run->progress.phase = FOLD__NONE;
@@ -17690,9 +17624,9 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     {                                                                                                      \
         return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
-    FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x, const int *index, int count)             \
+    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, "list_" #name, x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, what, count);            \
     }
 FOLD__INDEXED(pick, 1, "indices")
 FOLD__INDEXED(softmax_xent, 0, "labels")
@@ -18592,7 +18526,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model, with the context that traces its cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free and measure the
+   context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18644,26 +18579,27 @@ FOLD_API void fold_model_free(fold_model *m)
 }
 
 /* ==== section: reachability ==================================================================
-   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put
-   together from contributions.
-   Uses: signatures, storage, model. Invariant: batched and eager contexts both follow these rules: they
-   are the contract.
+   Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
+   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from what is
+   trained, fold__gradient_modes over the calls that run; each takes time in proportion to the operands.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since they
+   fix the bits of gradients:
 
-   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
-   some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
-   computes its contribution from zero. A single contribution is written in place, and so are several to
-   different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
-   order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order. Rows of the prefix (what samples share by merging) come last. A call whose list is empty adds no row
-   of what only elements of the list need. */
+   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
+     and all that any output depends on, whichever of them are used.
+   - Each consumer it reaches computes its contribution from zero. One contribution is written in place, and
+     so are several to disjoint pieces of a value, 64 at most. Otherwise each has rows of its own, and they
+     are added to zero in record order.
+   - The uses of shared operands and of parameters are summed one by one, each over its rows in record order,
+     with the rows of the prefix last.
+   - A call with an empty list adds no row for what only the list's elements need. */
 
-/* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
+/* Eager: identifies an op within the body of its cell; 0 for any other node. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
 }
 
-/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
 static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
@@ -18675,9 +18611,9 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
-   value again looks at what was recorded since the last run. Before that it looks only as far back as it
-   needs values that are not there. So it costs what is new, however long the recording is. */
+/* Extends what the run visits back to node `id`. A run that computes nothing again visits what was recorded
+   since the last run, and goes further back only for values that are missing. So its cost is that of the new
+   part, however long the recording is. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18687,12 +18623,12 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run, which is not
-   computed again except in backward and when parameters have changed since. Leaves that lie before what the
-   run looks at are not marked either. */
+/* Marks a value as needed and returns its node, or node 0, a dummy, if nothing has to run for it: because an
+   earlier run stored it (backward computes it again, and so does any run after parameters have changed), or
+   because it is a leaf before the visited nodes. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
-    if ((f->kind[source] & FOLD__IS_STORED) && !f->run->recompute)
+    if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
         return 0;
     if (source < f->run->plan.first_node) {
         if (!fold__makes_value(f->kind[source]))
@@ -18705,7 +18641,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: tells which input of a call an op with this tag copies, or NONE. */
+/* Eager: which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18714,14 +18650,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose outputs begin with this view. */
+/* Eager: the signature of the call whose outputs begin with this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
-   its list elements too, which stand only if there are elements to read them. */
+/* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
+   Copies that its list's elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18744,8 +18680,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
-   the view that stands for its first output, when all that read the outputs are marked. */
+/* Eager: a reader of one output needs all outputs and inputs of the call, as if that were one node. Called
+   for the view of the first output, when all readers of the outputs are marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18759,7 +18695,7 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
+/* Eager: an op of a body on an empty list. A batched call leaves out what only such ops read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
@@ -18778,7 +18714,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the suffix: they only combine scalars. */
+/* Whether calls of a signature may be of the suffix: ops on scalars, whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18789,15 +18725,16 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call is of the suffix: it only combines scalars of samples, or of a long list, on the way to the
-   roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
-   together. Asked of calls that only the suffix reads. */
+/* The suffix only combines scalars of samples, or of a long list, on the way to the roots, such as a sum of
+   losses. Its gradients need no values, so that samples can go backward before all have gone forward: it ties
+   none together. Asked of calls that only the suffix reads. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++) {
         const uint8_t kind = f->kind[f->edge_source[edge]];
-        const int runs = fold__makes_value(kind) && (run->recompute || !(kind & FOLD__IS_STORED));
+        const int runs =
+            fold__makes_value(kind) && (run->scope >= FOLD__SCOPE_AGAIN || !(kind & FOLD__IS_STORED));
         const int leaf = !runs && fold__goes_back(run) && fold__leaf_grad(f, f->edge_source[edge]);
         const int is_long = FOLD__IN_CHUNKS(fold__edge_rows(f, edge) >= FOLD__LONG_LIST);
         if (leaf || (fold__edge_is_list(f, edge) && !is_long))
@@ -18806,16 +18743,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: what identical calls of several samples became. With all it depends on, it is the same
-   whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
-   sum of a weight's gradient its rows come last. */
+/* Marks the prefix: calls that several samples share because identical ones were merged, and all they depend
+   on (fold__mark_prefix), whether it runs or not: rows of the prefix come last in sums, and their order must
+   not depend on what runs. It runs before the samples and backward after them, so it ties none together. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* it is there, or of samples that this run ties together */
+            continue; /* computed already; if it is needed again, it ties its samples together */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18828,8 +18765,8 @@ static int fold__prefix_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list. A
-   component is made of the rows of its edges: those of a whole list, or one. */
+/* The operands of a call by input: an edge for each fixed input, then the components of the list. The rows of
+   a component are those of its edges: all rows of a whole list, or one. */
 typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
@@ -18872,8 +18809,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* The operand of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
-   others. */
+/* Which operand a call's nth edge belongs to. After the fixed inputs, components have equal numbers. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18892,8 +18828,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
-   written may lie anywhere, in a context too. */
+/* What marking reads and writes, loaded before its loop: the states it writes are bytes, which may alias
+   anything, so the compiler would load all of this again after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18901,8 +18837,8 @@ typedef struct fold__marker {
     const uint32_t *sig, *first_edge, *edge_source;
     const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
-    uint8_t there;        /* kinds of values that are not computed again */
-    uint32_t first_plain; /* from here on, marking a value is no more than that */
+    uint8_t there;        /* the flag of values that are not computed again */
+    uint32_t first_plain; /* from this node on, fold__need_value would only set the marks */
     int backward;
 } fold__marker;
 FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
@@ -18917,13 +18853,13 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     marker.edge_source = f->edge_source;
     marker.sig_cache = run->sig_cache;
     marker.n_nodes = f->n_nodes;
-    marker.there = run->recompute ? 0 : FOLD__IS_STORED;
+    marker.there = run->scope >= FOLD__SCOPE_AGAIN ? 0 : FOLD__IS_STORED;
     marker.first_plain = fold__is_eager(f) ? FOLD__NONE : run->plan.first_node;
     marker.backward = fold__goes_back(run);
     return marker;
 }
 
-/* Marks what a running call reads, and notes it as the last reader outside the suffix where it is. */
+/* Marks what a running call reads and, unless the call is of the suffix, notes it in `reach` as a reader. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18944,7 +18880,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     for (; edge < end; edge++) {
         uint32_t from = marker->edge_source[edge];
         if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
-            marker->state[from] |= marks; /* as fold__need_value does */
+            marker->state[from] |= marks;
         else
             from = fold__need_value(f, from, marks);
         if (marker->reach[from] < reader)
@@ -18952,7 +18888,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks all outputs of a call of the prefix, and what it reads, even if it does not run. */
+/* Marks the outputs and operands of a call of the prefix, whether it runs or not: see fold__mark_merged. */
 static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
@@ -18961,7 +18897,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Marks a call as its outputs are marked; its last reader is the last of theirs. */
+/* A call is needed as its outputs are, and its last reader is the last of theirs. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18977,7 +18913,7 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     return marks;
 }
 
-/* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
+/* Marks what calls need, the last call first: so all readers of a call are marked before it is. */
 static void fold__mark_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19001,6 +18937,7 @@ static void fold__mark_calls(fold_ctx *f)
     run->plan.first_call = call;
 }
 
+/* Keeps a value readable after the run if this run computes it. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -19011,17 +18948,19 @@ static void fold__persist(fold_ctx *f, uint32_t source)
     run->kept[run->plan.kept++] = source;
 }
 
-static uint32_t fold__first_to_see(const fold_ctx *f) { return f->run->recompute ? 1 : f->run->first_new; }
+static uint32_t fold__first_to_see(const fold_ctx *f)
+{
+    return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
+}
 
-/* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
+/* Eager calls have run when they were recorded; they belong to the run that comes next. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
-    return (fold__is_eager(f) && (id >= run->first_new || run->all_again)) ||
+    return (fold__is_eager(f) && (id >= run->first_new || run->scope == FOLD__SCOPE_REPLAY_ALL)) ||
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19035,9 +18974,10 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but bear on no root */
-    for (uint32_t source = run->changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
-        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || run->changed))
+    /* kept nodes run too, but no root depends on them */
+    const int changed = run->scope == FOLD__SCOPE_CHANGED;
+    for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
+        if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
             fold__need_value(f, source, FOLD__RUNS);
     fold__mark_calls(f);
     run->plan.has_prefix = fold__prefix_runs(f);
@@ -19048,8 +18988,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
-   an input that the body reads has a gradient. */
+/* Eager: all outputs of a call get gradients, as if it were one node, if the body trains something or an
+   input that the body reads has a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19078,8 +19018,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
-   is trained or on a node whose gradient is kept. */
+/* A value gets a gradient if a root's gradient reaches it, and it depends on something that is trained or on
+   a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19117,11 +19057,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns how the gradient is put
-   together so far. `piece_floats` is the largest length that all contributions so far are multiples of,
-   `pieces_written` a
-   mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
-   too many. */
+/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
+   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. A piece has `piece_floats`, which divides
+   all lengths and offsets so far; `pieces_written` is a mask of pieces. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19156,7 +19094,7 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* Tells how a gradient that comes in pieces is put together, when all contributions are noted. */
+/* The mode once all contributions are noted: whether the pieces cover the value. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
@@ -19173,15 +19111,15 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The operands whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
+/* The operands whose edges carry contributions. Shared inputs, which are all fixed, have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns which operands read one with a gradient.
-   An edge that reads one row of a list is added up with others, which may read that row too. But each row of
-   an eager cell's copy of a whole list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads; returns a mask of the operands that read one
+   with a gradient. An edge to one row of a list makes the list's gradient a sum, since others may read that
+   row too. But each row of an eager cell's copy of a list is read by the copy of one element alone. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19213,8 +19151,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
     return operands;
 }
 
-/* Finds how the gradient of every value that needs one is put together, and which inputs of each signature
-   get a gradient in some call. */
+/* Finds how each gradient is assembled, and which inputs of each signature get one in some call. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19241,7 +19178,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
+/* Eager: an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19263,8 +19200,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
-   row contributes to a parameter once for every row, as the ops of a batched body do. */
+/* How many rows a call contributes through an edge. Eager: an op of a cell's body that takes lists row by row
+   contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19273,10 +19210,10 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: which values of the programs that run get a gradient, how that is put together, what must stay
-   until backward, and how much room it takes.
-   Uses: reachability, ops. Invariant: it depends only on the program and on which inputs get gradients, so
-   it is kept from run to run. */
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient and how that is
+   assembled, which must outlive their batch, and how many floats and how much scratch a call needs.
+   Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
+   gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19338,7 +19275,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Counts scratch floats of the product of an op, of at most so many rows of a batch. */
+/* Scratch is counted in floats, here and below, for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19350,7 +19287,6 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                 trains);
 }
 
-/* Counts scratch floats that an op takes beside its operands, in batches of at most so many rows. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                size_t rows)
 {
@@ -19371,7 +19307,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Counts bytes of scratch that a call of an op over whole lists takes beside that. */
+/* Counts the bytes that one call of an op over whole lists takes in addition. */
 static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19379,7 +19315,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, and to gradients */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
@@ -19403,7 +19339,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
+/* The largest scratch among the ops with parameters, or among those without. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19413,8 +19349,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
-   pointers that a batch takes: for one op, and for its inputs and outputs. */
+/* Counts the floats that a call, and an element of its list, add to what must outlive a batch; and the arrays
+   of row pointers that a batch takes, for its inputs, its outputs and one op at a time. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19433,8 +19369,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, neighbours together
-   when both are of calls or both of list elements. */
+/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, and neighbours run
+   together if both are of calls or both of list elements: they form a span. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19444,8 +19380,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
- * gradients that are read late. */
+/* Marks outputs, values whose gradients the sums of weights read, and those made and read within one span: of
+   these a tile is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19469,7 +19405,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks the values that lead to outputs by other ways than through the elements of a list. */
+/* A call with an empty list needs what its outputs depend on other than through list elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19485,7 +19421,7 @@ static void fold__mark_needed_if_empty(const fold__program *program, fold__value
     }
 }
 
-/* Tells whether only list elements need what an op makes. Calls with an empty list do without it. */
+/* Whether only list elements need what an op makes: calls with an empty list skip it. */
 static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
@@ -19495,7 +19431,7 @@ static int fold__for_elements(const fold__program *program, const fold__value_fa
     return !needed_if_empty;
 }
 
-/* Finds which inputs each value depends on and whether it gets a gradient. */
+/* Finds which inputs each value depends on, and which values get a gradient. */
 static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
                                  const fold__program *program, fold__value_facts *facts)
 {
@@ -19518,7 +19454,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* one may be kept though nothing passes it on */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19532,8 +19468,8 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
-   contributions that it makes to values and inputs. */
+/* Notes what backward reads for each op that has a gradient, which operands get one from it, and which pieces
+   of values and inputs it contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19564,8 +19500,6 @@ static uint32_t fold__n_facts_of(const fold__program *program)
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
 }
 
-/* Analyses a signature's program: what its values depend on, whether they get gradients, how those are put
-   together, and how much room all that takes. */
 static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__sig *sig = &f->sigs[run_sig->sig];
@@ -19578,7 +19512,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
-    for (int output = 0; output < program.n_out; output++) { /* these come from outside */
+    for (int output = 0; output < program.n_out; output++) { /* what the call's readers contribute */
         const uint32_t value = program.out[output].index;
         fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
@@ -19606,12 +19540,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
-   when signatures began anew. */
+/* All that is known of signatures is forgotten when parameters were added or frozen, or when signatures got
+   new numbers. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19639,7 +19573,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Adds a signature that this run had not met yet. Arrays may move. */
+/* Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19654,7 +19588,7 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Lists the calls that run for the roots, in record order, and their signatures. */
+/* Lists the calls that run, in record order, and their signatures. */
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19691,7 +19625,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds or makes the analysis of a program for the inputs that get gradients in this run. Arrays may move. */
+/* Finds an analysis made for the same inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19721,7 +19655,6 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
-/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
@@ -19731,14 +19664,15 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: which calls run together in a group, and what passes between groups. It puts the prefix first and
-   the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
-   out.
-   Uses: program analysis, reachability. Invariant: a cut lies where no later call shares a value with an
-   earlier one. It sees calls, operands and sizes, never floats. */
+   Owns: how a run's calls are cut into groups (fold__form_groups): one for the prefix, some of samples each,
+   one for the suffix; and what passes between them. The values of a group should fit into the cache, yet its
+   batches should have rows enough for their weights; and threads share whole groups.
+   Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
+   with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
+   calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
 
-/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
-   head tie nothing together. */
+/* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
+   prefix tie nothing together: the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19756,8 +19690,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
-   earlier ones. */
+/* Returns the end of the unit that begins with call `at`, the least that a group can have: no call after it
+   shares a value with one before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19804,7 +19738,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Tells about how many multiplications so many calls of a signature make, with so many elements of lists. */
+/* About how many multiplications these calls and list elements of a signature make. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19813,8 +19747,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* Tells how much work is worth handing to other threads, in multiplications. One thread takes some 20
-   microseconds for it, several times as long as waking a thread that has just worked. */
+/* How much work is worth handing to other threads, in multiplications: some 20 microseconds for one thread,
+   which is several times what it takes to wake a thread that has just worked. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19828,8 +19762,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Tells how many rows a batch should have on average. Each batch reads its weights, and those of more than a
-   few megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* How many rows a batch should have on average. Each batch reads its weights, and more than a few megabytes
+   come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19840,11 +19774,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
-/* Tells how many calls the prefix and the suffix have. */
+/* How many calls the prefix and the suffix have. */
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Puts the prefix's calls before those of samples, and the suffix's behind them. */
+/* Moves the prefix's calls before those of samples, and the suffix's after them, all in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19884,10 +19818,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Tells into how many groups samples are cut, which have so many bytes. A group has as many units as use up
-   the budget. It has up to three times that, to have more rows a batch and, before a backward, about
-   twice as many bytes as the gradients of weights that each group passes over. It has yet more where weights
-   would be read for too few rows. A batch has a row of each unit, about, or those of a call's lists. */
+/* Returns how many groups to cut samples of so many bytes into. A group fills the budget of bytes. It may
+   fill up to three budgets for more rows a batch and, before a backward, for about twice the bytes of the
+   weight gradients that each group passes over; and even more if weights would be read for too few rows. A
+   batch is expected to have a row for each unit, or for each element of a call's lists. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19904,7 +19838,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
         calls += run_sig->calls;
     }
-    const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
+    const size_t of_batch = (size_t)(units * rows / calls); /* its rows, in a single group */
     size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
@@ -19912,9 +19846,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
-   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted.
-   Threads get as many of a few groups each, unless there is one of little work. */
+/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several whose
+   recordings interleave. If all calls fit the budget, no more than two are counted. With fewer than four
+   groups a thread, all threads get the same number, unless there is one of too little work to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19927,7 +19861,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     if (threads > 1 && groups < 4 * threads && (groups > 1 || fold__worth_sharing(fold__all_work(f))))
         groups = fold__round_up(groups, threads);
     const int64_t share = (int64_t)(all / groups + 1);
-    int64_t left = share; /* bytes of it */
+    int64_t left = share; /* bytes until the next cut */
     uint32_t start = first_call;
     for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -19935,7 +19869,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearest to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer to a share */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19944,8 +19878,8 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return start == end_call || fold__add_group(f, start, end_call);
 }
 
-/* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
-   each lookup reaches at least as far as those before it. */
+/* A table sums the gradients of its lookups in record order, so they are tied together: each reaches at least
+   as far as those before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19963,10 +19897,10 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Tells whether a call of a group can run on some rows of its lists, whatever happens to the others. It works
-   row by row, on lists of one length, and reads no single row. It gives gradients to nothing but lists of the
-   group, and its own is not cleared or kept as a whole. Weights sum their rows chunk by chunk, so no other
-   call of the group has rows of the same sums. */
+/* Whether a call of a group can run on some rows of its lists, whatever happens to the others: it works row
+   by row, on lists of one length, and reads no single row. It passes gradients only to lists of the group,
+   and its own is neither cleared nor kept as a whole. Weights sum their rows chunk by chunk, so no earlier
+   call of the group may have rows in the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19989,7 +19923,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     return fits;
 }
 
-/* Finds whether a group, one sample, can take some rows of its long lists at a time, and how many: as fit the
+/* Decides whether a group of one sample takes its long lists in chunks. A chunk has as many rows as fit the
    budget of each thread. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
@@ -20008,7 +19942,6 @@ static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t th
     group->length = length;
 }
 
-/* Makes the prefix one group, then groups of samples, and the suffix one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20036,7 +19969,7 @@ static int fold__form_groups(fold_ctx *f)
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
-    if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
+    if (ends.suffix) { /* one group of samples: the suffix is an ordinary part of it */
         run->plan.has_suffix = 0;
         run->plan.groups = prefix;
         for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
@@ -20048,11 +19981,11 @@ static int fold__form_groups(fold_ctx *f)
     }
     if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->plan.calls); /* without calls where the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* without calls if the root is a leaf */
 }
 
-/* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
-   that others read. */
+/* Marks what crosses between groups: values out of the prefix or into the suffix, and the leaves of the
+   prefix that others read. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20070,8 +20003,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the prefix
-   go to the prefix. */
+/* Lists the leaves that get gradients, by the group that reads them, in record order. Leaves of the prefix
+   are the prefix's. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20087,7 +20020,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
-            run->leaf_group[id] = 0; /* the prefix's, or the root, which nobody reads */
+            run->leaf_group[id] = 0; /* the prefix's, or the root, which no call reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->plan.leaves++;
     }
@@ -20102,9 +20035,10 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the signatures of one group, which of them feed which input of which, and their components.
-   Uses: storage. Invariant: producers come before what they feed. It sees signatures and operands, never
-   sizes or floats. */
+   Owns: the graph of a group's signatures (fold__find_components): which feeds which inputs of which, the
+   longest chain of calls in each, and the components.
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
+   proportion to calls and operands, then to pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20129,7 +20063,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures as they come, and notes which of them makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which of them makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20176,19 +20110,19 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* The signature of a group whose operands are being looked at, and what that needs at hand. */
+/* What reading the operands of one signature in a group needs, looked up once and not for each. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
     uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *operands;       /* for each signature, the inputs of this one that it feeds */
-    fold__predecessor *predecessors; /* all that feed any, as found */
+    uint64_t *operands;       /* for each signature, a mask of the inputs that it feeds */
+    fold__predecessor *predecessors; /* the signatures that feed some input, as they are found */
 } fold__reader;
 
-/* Notes which signature makes an input's value, behind the other predecessors if it is a new one. Returns the
-   reader's own longest chain up to the value. */
+/* Notes which signature makes an operand's value, among the predecessors if it is a new one. Returns the
+   longest chain of the reader's own calls up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_predecessors)
 {
@@ -20202,11 +20136,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature, and for each of its calls the longest chain of its
-   own calls that ends there. `operands` is all zero, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
+   signature's calls that ends there. `operands` must be all zero, and is again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20256,7 +20190,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds strongly connected components, producers first (Tarjan 1972). `index` has 5 numbers a signature. */
+/* Finds strongly connected components, producers first (Tarjan 1972), without recursion. `index` has room for
+   5 numbers a signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
@@ -20277,7 +20212,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* again after its return, which lowers `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is looked at again for `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20304,7 +20239,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
     }
 }
 
-/* Notes which inputs of a signature come from its own component, and whether it feeds itself. */
+/* Notes which inputs of a signature close a cycle: those that its own component feeds. */
 static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
     for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
@@ -20315,7 +20250,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
+/* Numbers the group's signatures by component, producers first. `place` has room for two numbers each. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20346,7 +20281,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
             run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        while (place[sig] != sig) { /* each exchange puts one where it belongs */
+        while (place[sig] != sig) { /* each swap puts one where it belongs */
             const uint32_t to = place[sig];
             const fold__group_sig moved = sigs[to];
             sigs[to] = sigs[sig];
@@ -20356,11 +20291,10 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
         }
 }
 
-/* Makes the graph of the group's signatures and finds its components and which inputs close a cycle. */
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20387,12 +20321,16 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: scheduling: batches ===========================================================
-   Owns: the order of execution within a group. A signature that feeds only itself runs in a batch for each
-   level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
-   chooses.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, behind all that it reads. */
+   Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
+   signature that is one alone has a batch for each level of its chain, the fewest possible, perhaps after a
+   prologue. In larger ones the policy decides: after each batch it picks the signature of highest priority
+   and runs all of its calls that are ready; the agenda does so in the whole group. Time is in proportion to
+   calls and operands, and for each signature that a batch changes to the logarithm of their number. By depth,
+   calls are sorted, and those of one depth and signature are a batch.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
+   a prologue's batch comes on top. */
 
-/* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
+/* Ends a batch at `end` in the order of calls; its calls get the next rows of the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
@@ -20400,13 +20338,13 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
-    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row,
+    uint32_t *const call_row = run->call_row, *const first_elem_row = run->first_elem_row,
                     elems = group_sig->max_elems;
     batch->count = count;
     batch->first_call_row = rows;
     batch->first_elem = elems;
     for (uint32_t call = 0; call < count; call++) {
-        operand[calls[call]] = rows + call;
+        call_row[calls[call]] = rows + call;
         first_elem_row[calls[call]] = elems;
         if (group_sig->has_elements)
             elems += chunk ? chunk : f->length[calls[call]];
@@ -20416,7 +20354,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of the last calls in the order. Arrays may move. */
+/* Makes a batch of the calls from `first` on in the order of calls. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20430,14 +20368,15 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Tells whether an op runs in the prologue: it depends on no input that closes the cycle. */
+/* An op runs in the prologue if it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Tells how many leading segments of a product can run in the prologue although the product itself cannot. */
+/* Counts the leading segments of a product that can run in the prologue although the product cannot: its sums
+   begin with them. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -20463,11 +20402,11 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* What transient buffers of a signature take, or rows that are used again together. */
+/* A share of a group's memory: for transient buffers of a signature, or rows that are reused together. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
-   group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
+/* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
+   group's memory, but has rows enough for products, as a prologue runs for one block at a time. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20479,8 +20418,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* Decides whether a prologue pays. A signature that feeds itself in small batches first runs the products
-   that do not depend on the recursion, for many calls at once. Larger batches would gain nothing by it. */
+/* A prologue runs those products of a cell that do not depend on the recursion for many calls at once. It
+   pays if the signature feeds itself in small batches; larger ones would gain nothing. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20494,20 +20433,20 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
                                    fold__leading_segments(f, group_sig, &program, &program.op[i]));
 }
 
-/* Makes the batches of a signature that is a component of its own: one per level of its chain. If a prologue
-   pays, one stands before the first level of each block, with the block's calls. */
+/* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
+   batch of that for all of the block's calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* which moves */
+    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
     fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
-    fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
+    fold__batch *const level = to + prologues; /* by chain, from 1 on; finished ones move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
@@ -20541,40 +20480,39 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
-   not run. */
+/* A signature's queue of ready calls, linked through `next`, and counts of what has not run. */
 typedef struct fold__ready {
     uint32_t first, last, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height that those have */
-    uint32_t heights;           /* their counts by height begin there */
-    uint64_t depths;            /* the sum of the depths of those */
-    int changed;                /* since signatures were compared */
+    uint32_t highest;           /* the largest height among those */
+    uint32_t heights;           /* where its counts by height begin */
+    uint64_t depths;            /* the sum of the depths of pending calls */
+    int changed;                /* its priority may differ now */
 } fold__ready;
-/* Counts calls of one signature and height. */
+/* Counts of calls with one signature and height. */
 typedef struct fold__height {
     uint32_t ready, pending;
 } fold__height;
-/* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
+/* What policies need of a gathered call, all in one place, as calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t height;       /* the longest way through readers from it on; then its count's place */
+    uint32_t height;       /* calls on the longest way through its readers; then where its count is */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
-    uint32_t reader;       /* the first of those that read it, or NONE */
+    uint32_t reader;       /* the first of its readers in `reads`, or NONE */
 } fold__waiting;
 typedef struct fold__reads {
-    uint32_t reader, next; /* a call, and who else reads the same one, or NONE */
+    uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls go by their index among those gathered. */
+/* The work area of the greedy policies. Calls are numbered as they are gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one more, which stands for all others */
+    fold__waiting *waiting; /* each gathered call, and one that represents all others */
     fold__reads *reads;     /* each operand has one */
     uint32_t *depth;        /* each call's, for the agenda */
     fold__ready *queue;     /* each signature has one */
     fold__height *heights; /* by signature and height */
-    uint32_t *changed;     /* signatures to compare anew */
-    /* a tree over the signatures' priorities, from 1 on: the larger of both below */
+    uint32_t *changed;     /* signatures whose priority may have changed */
+    /* the tournament of priorities: a node, from 1 on, has the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20599,7 +20537,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Points to the work area, which moves in a caller's block when the array of batches grows. */
+/* Called again whenever arrays may have moved: those of a caller's block do when the batches grow. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20611,7 +20549,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order; notes each one's index for its outputs. */
+/* Gathers the group's calls of these signatures in record order, and numbers their outputs likewise. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20629,8 +20567,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
-   readers of a call come after it. */
+/* Finds each gathered call's readers, its height, and how many of its operands are gathered calls. As readers
+   come later, one pass from the end does. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20642,7 +20580,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* as likely as not: no branch */
+            /* no branch: it would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20658,9 +20596,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept by signature and height, in room that is in proportion to calls. If many signatures are in
-   high components, heights are counted in steps of more than one. */
-enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
+/* Counts are kept by signature and height, in memory in proportion to calls. If many signatures are in deep
+   components, heights are counted in steps of more than one. */
+enum { FOLD__HEIGHTS = 4 }; /* how many counts there may be for each call, besides two for each signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20673,7 +20611,7 @@ static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
     return at;
 }
 
-/* Counts operands, readers and heights of the gathered calls, and queues those that are ready. */
+/* Lays the work area out, counts all that the policies go by, and queues the calls that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -20722,17 +20660,16 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Tells how good it is to run a signature next: the larger the better, and of equally good ones the first has
-   the largest. The agenda wants pending calls of the least depth on average. The ratio is the share of
-   pending calls that are ready, times that share of the highest, times their height, as most waits for those.
-   0: none is ready. */
+/* Priority of running a signature next; ties go to the first, and 0 means that nothing is ready. Agenda:
+   least mean depth of the pending calls. Ratio: the share of pending calls that are ready, times that share
+   among the calls of greatest height, times their height, because most of the rest waits for those. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float priority;
-    uint32_t bits; /* floats that are not negative have bits in the order of the floats */
+    uint32_t bits; /* those of non-negative floats sort as the floats do */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20744,7 +20681,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature to run next. Only those that changed are compared, one by one if few. */
+/* Returns the signature of highest priority. Only those that changed are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20768,7 +20705,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Puts all ready calls of a signature in order. */
+/* Takes all ready calls of a signature, and queues those that become ready by that. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20793,7 +20730,6 @@ static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     }
 }
 
-/* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__greedy greedy;
@@ -20813,7 +20749,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Within a depth calls run by signature, as they come. */
 static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
 {
     const fold__run *run = (const fold__run *)by;
@@ -20862,7 +20797,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
+/* Components are in order: producers come first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20873,7 +20808,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch: a chunk of its list has rows enough. */
+/* Each call is a batch: a chunk of its list has rows enough. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20885,7 +20820,6 @@ static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
     return 1;
 }
 
-/* Schedules one group: its signatures, its batches and the order of its calls. */
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20893,7 +20827,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* which moves */
+    const fold__group of = run->group[group]; /* a copy: arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -20904,15 +20838,16 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== section: memory planner ================================================================
-   Owns: where the values, gradients and contributions of programs lie. A buffer that outlives a batch is a
-   slab in the group's region, its rows in the order in which they are made; others are transient and lie
-   in scratch.
-   Uses: scheduling. Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes
-   and times, never floats. */
+   Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
+   outlives a batch is a slab in the group's region, with its rows in the order of batches, so that those of a
+   batch are contiguous. Others are transient and in a worker's scratch.
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
+   backward, are disjoint. Offsets come from one sweep over time (fold__offset_allocator), which compares no
+   buffers in pairs. */
 
-/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
-   of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
-   element follow. */
+/* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
+   to operands, and gradients of outputs from outside. With a list, contributions of list elements follow, for
+   operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20938,7 +20873,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* How many rows a tile of a program has: so few that its values stay in the first level of the cache. */
+/* A tile has so few rows that its values stay in the first-level cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20955,8 +20890,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->storage = (uint8_t)storage;
 }
 
-/* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
-   share the operand each makes a row first, and their sum is the contribution. */
+/* Chooses the buffer for what an op contributes to the gradient of an operand. If list elements share the
+   operand, each makes a row first, and their sum is the contribution. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, const fold__body_op *op, uint32_t operand,
                                  fold__buffer *buffer)
@@ -20991,7 +20926,6 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                          by_rows && fold__has_clock(f) ? FOLD__SLAB : FOLD__PER_BATCH); /* slices cut lists */
 }
 
-/* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
 static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, fold__buffer *buffer)
 {
@@ -21027,8 +20961,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* The time of a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
-   gradients are made at 2n. */
+/* The time within a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+   gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21042,7 +20976,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Lengthens the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
+/* Extends the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->storage != FOLD__SLAB)
@@ -21053,7 +20987,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what it does between its first and last batch. */
+/* Extends the lifetimes of a signature's slabs by what its own batches do. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -21084,7 +21018,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes when the outputs of signatures are read: by any batch of those they feed. */
+/* Notes the last batches to read the outputs of each signature, forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21104,7 +21038,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what the group's batches read of it. */
+/* Extends the lifetimes of a signature's outputs by what batches that it feeds read. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -21134,17 +21068,14 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
-   number. The last gap has no end. */
+   enough, and gives it back after its last use. The last gap has no end. */
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* in order of offset; no two touch */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
-                                          then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
+    uint32_t *enter, *leave;           /* for each time, the first buffer whose use begins or ends then, */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of that time, or NONE */
 } fold__offset_allocator;
 
-/* Counts the bytes of memory that placing takes for so many buffers and times. */
 static size_t fold__offset_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
@@ -21184,7 +21115,7 @@ static void fold__take_gap(fold__offset_allocator *offsets, fold__buffer *buffer
 
 static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *buffer)
 {
-    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap behind the buffer */
+    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap after the buffer */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (offsets->gap[middle].offset < buffer->offset)
@@ -21193,7 +21124,7 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
             high = middle;
     }
     fold__gap *gap = offsets->gap + low;
-    if (buffer->offset + buffer->floats != gap->offset) { /* no gap begins there: an empty one does */
+    if (buffer->offset + buffer->floats != gap->offset) { /* it does not touch the buffer: make one */
         memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
@@ -21205,9 +21136,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Gives offsets to the slabs among the buffers, or to the transient ones, whose lifetimes lie in 0 to times -
-   1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
-   then, and lies without gaps if it is placed first. */
+/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes end before
+   `times`. Returns the floats they take together. If backward runs, time goes from its end: much is in use
+   until then, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21236,7 +21167,6 @@ static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint3
     return floats;
 }
 
-/* Returns the block in which the rows of a batch lie. */
 static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
 {
     const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
@@ -21244,9 +21174,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. Looks from the end for what uses each block last, until that is found for
-   all. Returns whether some block begins when another is not in use any more. Behind the blocks come those of
-   elements. */
+   reads a value of their calls. The second pass goes from the end until the last use of each is found.
+   Returns whether some block begins after the last use of another. The blocks of elements follow those of
+   calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21266,7 +21196,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* where it lies until it is placed */
+        own->size = batch->first_call_row; /* where it is until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21291,8 +21221,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Lets calls of a group have rows again that held what nobody reads any more: places blocks as buffers of as
-   many floats as they have rows. Roots, and what other groups read, were copied from there. */
+/* Places blocks as buffers of as many floats as they have rows, so that calls reuse the rows of values that
+   are not read any more. Roots, and what other groups read, have been copied from there. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21322,9 +21252,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Tells when the transient values of a program are in use, by numbers of ops. A value that lasts for a batch
-   is in use from the first op of the span that makes it to the last of the span that reads it last. For a
-   tile of rows runs through a whole span before the next does. */
+/* Finds when the transient values of a program are in use, in numbers of ops. One that lasts for a batch is
+   in use from the first op of the span that makes it to the last op of the span that reads it last, because a
+   tile of rows runs through a whole span before the next tile does. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21353,15 +21283,15 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their offsets in scratch, one behind the other. If that is more than a tile takes,
-   values that are not in use at the same time share one. In training they do not, as backward computes them
-   again. */
+/* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
+   values that are not in use at the same time share memory. In training none do, as fold__live_transient
+   knows nothing of gradients and contributions. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* a batch's: no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21381,10 +21311,10 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
-   cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
-   few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
-   chunks, whose rows are those of lists. */
+/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers
+   stay in the cache and take no more than a share of a group's memory. A part has as many rows as that
+   allows, but not so few that weights are read too often. Calls with lists differ in size and stay together,
+   except in chunks, whose rows are those of lists. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21402,8 +21332,8 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, what ops take, instructions, row pointers); returns its
-   floats. */
+/* Lays out a signature's scratch: transient buffers, floats of the op that runs, then pointers to rows.
+   Returns the floats of all. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21424,8 +21354,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Notes between which batches the signatures of a group have theirs, how large these are, and which blocks
-   of rows there are. Returns how many, or 0 if each signature has but one. */
+/* Finds the first and last batch of each signature of a group, its largest, and the blocks of its rows.
+   Returns the number of blocks, or 0 if each signature has but one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21456,8 +21386,7 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
 
-/* Numbers the buffers of a group and reserves them, and the memory that placing them takes, or so many
-   blocks of rows. */
+/* Reserves the group's buffers, and the memory that placing them, or the blocks of rows, takes. */
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21478,7 +21407,6 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
     return 1;
 }
 
-/* Finds how large a signature's buffers are, when its slabs are in use, and where the others lie. */
 static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const fold__times *times)
 {
     fold__run *run = f->run;
@@ -21504,11 +21432,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
 
-/* Plans one scheduled group: its buffers, their lifetimes and offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -21519,16 +21446,19 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    const uint32_t buffers = run->plan.buffers - first_buffer; /* leaves have none */
+    const uint32_t buffers = run->plan.buffers - first_buffer; /* none if the root is a leaf */
     run->group[which].floats =
         buffers ? fold__assign_offset(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward,
-   calls ops, and copies out what stays readable.
-   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: it allocates nothing:
+   Owns: how a batch runs, and forward (fold__forward_batch). It finds the rows of operands and results,
+   forward and backward, calls ops on them, products over all rows and other ops tile by tile, and copies out
+   what stays readable. How a stage runs its ops, and where their operands are, is worked out once for all
+   batches of a signature (fold__plan_stages) and kept from run to run; a batch adds only where its rows
+   begin.
+   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
    everything was reserved. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21548,7 +21478,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Turns pointers to rows into a base and a stride where rows are evenly spaced: kernels then run once. */
+/* Turns pointers to evenly spaced rows into a base and a stride: kernels then run once. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21561,9 +21491,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. This
-   and what follows write rows where they are used, member by member: a copy of a struct that was just written
-   would wait for its stores. */
+/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
+   are set one by one, here and below: a copy of a struct that was just written stalls on its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21619,7 +21548,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
+/* Repeats a call's row of an operand for each of `count` list elements of the batch from `row` on. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21638,6 +21567,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
+/* Rows that no stride from a buffer reaches: of parameters, outside, or repeated by element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21704,7 +21634,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Gathers the data of each row: what was recorded with a call, or the key of a random draw. */
+/* Finds the data of each row: what was recorded with its call, or the key of its random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21763,7 +21693,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->maps = NULL;
 }
 
-/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+/* Prepares the call of an op for `count` rows of the tile. If it takes lists, it gets all their elements. */
 static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21786,6 +21716,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
+/* Calls an op that takes one row at a time: all that it reads and writes moves on by a row. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21826,7 +21757,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
+/* Runs an op and captures its maps and tiles, if they are all it does and need little memory, or its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21852,7 +21783,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op over `count` rows of the tile. */
+/* Map 0 is the op's own; 1 and 2 are those of its operands' gradients. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21887,7 +21818,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows, which are either calls or list elements. */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -21902,8 +21833,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
-   on the recursion, and leading segments of products; the batches behind it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, and leading segments of products; the batches after it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21931,8 +21862,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
-   elements are summed into it first. */
+/* Binds the contribution to an operand: to rows of its own if it has any, else in place. What list elements
+   contribute is summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21948,7 +21879,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Finds where an op's operands and results lie, and what backward reads and writes. */
+/* Binds an op's operands and results, and what its backward reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21982,7 +21913,8 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have as many values as its result. */
+/* Finds the maps of an element-wise op whose operands are as large as its result: batches run these directly,
+   without a call of the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
     const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
@@ -21990,7 +21922,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* no rows: it says its maps alone */
+    instruction->run(&worker->prepared.call); /* without rows it only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -21998,7 +21930,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
             continue;
         instruction->map[which] =
             (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
-        for (int i = 0; i < 4; i++) { /* what is not used must only be there */
+        for (int i = 0; i < 4; i++) { /* unused ones need only be valid */
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
             instruction->bindings[which][i] = name == 'y'   ? out
                                               : name == 'g' ? out + (uint32_t)worker->program.n_values
@@ -22037,7 +21969,6 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         worker->instruction[op_index].end = end;
 }
 
-/* Lets a worker run a stage of a signature. */
 static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
                               uint32_t stage)
 {
@@ -22048,7 +21979,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* where buffers lie is decided later */
+    worker->buffer = kinds; /* without offsets, which come with the batch */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22057,6 +21988,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
+/* Makes the stages of a signature: kinds of buffers, then instructions, then bindings. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22088,7 +22020,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
+/* Finds the stages of signatures in groups among those of earlier runs, or makes them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22110,13 +22042,13 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
-   row by row. Else they are calls. */
+/* Whether a batch is cut between list elements, within a list too: in slices, if its ops take lists row by
+   row. Otherwise it is cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
     const uint32_t sig = run->run_sig[run->group_sig[batch->group_sig].run_sig].sig;
-    return fold__has_clock(f) && run->begun && batch->elems && fold__is_by_rows(&f->sigs[sig]);
+    return fold__has_clock(f) && run->life >= FOLD__BEGUN && batch->elems && fold__is_by_rows(&f->sigs[sig]);
 }
 
 static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
@@ -22127,7 +22059,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* Returns the first call of a batch whose elements do not begin before this one. */
+/* Returns the first call of a batch whose elements begin at this one or later. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -22141,7 +22073,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
+/* Cuts a batch down to some of its rows. Its calls are contiguous, and so are their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22171,7 +22103,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Takes a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
+/* Enters a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22195,8 +22127,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
-   value beside lists its one row. */
+/* How many rows of a call's list are in the part of a batch that runs, and the first of them; 1 for a value
+   that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22204,8 +22136,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Tells whether a component of all the batch's calls is whole lists that lie one behind the other, as those
-   of one signature do. Then pointers to rows are not needed. */
+/* Whether a component of the batch's calls is whole lists that follow each other in memory, as those of one
+   signature do: then rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22214,7 +22146,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* with no edges there is none to look at */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22235,15 +22167,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
-   group writes them, in the part of the region that lasts for the whole run. */
+/* Where the contributions to a value are: in its group's memory or, if it crosses between groups, in the part
+   of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns the worker's row that nobody reads, for a call that must write one. */
+/* A row that is written and never read. Each worker has its own, as threads would race for one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22261,17 +22193,17 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
+/* Floats between what an edge contributes to one row of a list and to the next. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->run->grad[source])
-        return 0; /* all to the row that nobody reads */
+        return 0; /* all to the sink */
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
-   group that runs backward, those that get the contributions to it. */
+/* The rows of a fixed input of the batch's calls, one edge each: those that are read or, if a group is given,
+   which runs backward, those that its contributions go to. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22286,7 +22218,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
+/* The same of a component of lists: a call's rows may come from whole lists and from single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22311,7 +22243,6 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int o
     }
 }
 
-/* Finds the rows of an input of the batch's calls. */
 static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, const fold__group *back,
                              fold_rows *to)
 {
@@ -22348,8 +22279,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
-/* Makes a batch, or part of one, ready to run: its calls, its scratch, and the rows of the inputs in
-   `read`. */
+/* Makes a batch, or part of one, ready to run; `read` is a mask of the inputs whose rows it needs. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22360,8 +22290,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
-   (fold__alloc_segments). */
+/* Runs an op that reduces any number of rows: for each row of its result over those that an index assigns to
+   it (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22380,13 +22310,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* an empty list gives zeros, its largest too */
+    for (int row = 0; row < call->rows && !backward; row++) /* of no rows: zeros, for the maximum as well */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
+/* Runs one call. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22441,8 +22371,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
-   reads, move to their places. */
+/* Notes where a batch's calls have one of their outputs, after copying those that stay readable or that
+   another group reads to their own memory. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22452,7 +22382,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(worker, fold__buffer_value(value), &rows);
-    const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
+    const ptrdiff_t stride = rows.stride; /* rows of a buffer need no pointers */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
@@ -22467,12 +22397,11 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* one thread notes it, which has the first rows */
+        if (first == begin) /* threads share a list: the one with its first rows writes this */
             f->value[id] = to;
     }
 }
 
-/* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
     fold__begin_batch(f, worker, UINT64_MAX);
@@ -22487,7 +22416,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in as many parts as its scratch was made for (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch is for fewer rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22514,8 +22443,8 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
-/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
-   rows of a list that was looked up have no address in common. */
+/* The address of a value that is stored: an input, a parameter, or what was computed and kept. The rows of a
+   looked-up list have none in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -22546,7 +22475,7 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
+    const fold__kernels *kernels = f->model->kernels; /* shifting by 0 makes -0 +0, as adding to zeros does */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22558,7 +22487,7 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block behind it is summed
+/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block after it is summed
    at `block`, which may be its first row, and added when it is full or ends with the last row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
@@ -22572,10 +22501,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
-   Uses: forward execution, model. Invariant: each use sums its rows in record order. Uses are added to a
-   total in the order of their first rows, and a total to its gradient once, whatever the groups and
-   threads. */
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. The use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use), whose columns threads share.
+   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
+   the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
+   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22599,8 +22529,8 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
-   list is in the order of their first recorded rows. */
+/* Lists a use of a trained parameter, or of a shared node that gets a gradient, in the order of their first
+   recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22672,7 +22602,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
+/* Gives a parameter's first use its total: the gradient itself if it is clear. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22684,8 +22614,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
+/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. It is [1]
+   for an operand that calls share, whose sum is not cut into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22729,7 +22659,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
+/* Whether an earlier use of its parameter overlaps the floats of a use. */
 static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
     for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
@@ -22740,8 +22670,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Finds how many lines of a use make a block, more of a large sum, and places for the sum and, if there is a
-   second block, for blocks. The kernel of a convolution takes rows instead. That of a weight that is not
+/* Chooses how many lines of a use make a block, more of a large sum, and lays out the sum and, for a second
+   block, the blocks. A convolution's kernel takes rows instead of lines. The kernel of a weight that is not
    transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
@@ -22771,7 +22701,6 @@ static void fold__place_sum(fold_ctx *f, fold__use *use)
     run->sum_floats = use->block_at + (rows * use->lines > use->block ? fold__round_up(use->size, 16) : 0);
 }
 
-/* Lists all uses of the run, in the order of their first rows, and lays out their sums. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22806,14 +22735,13 @@ static float *fold__use_total(const fold_ctx *f, const fold__use *use)
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
-/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where some columns of the next lines of a use are added, and counts them. A full block is added to
-   the sum when the next begins; the first is the sum. */
+/* Returns where to add the next lines of a use, or some columns of them, and counts them. The first block is
+   the sum itself; each other is added to it when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22835,16 +22763,16 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
+    if (use->next > use->block) /* add the last block; with one alone, adding zeros would make -0 +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
                       sum, (uint32_t)use->size);
 }
 
-/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
-   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
-   each. A product reads no parameter as its rows: it reads a copy. */
+/* The rows that a use sums. They are in `buffer`; if that is NULL, at the edges of `input`; if both are NULL,
+   in the gradient of an output, which its readers made. The sum begins `offset` floats into each. A product
+   reads no parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22852,7 +22780,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
+/* From a column on, the gradient of what the op makes or, for a value, what the op contributes to it. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22881,8 +22809,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
-   a gradient and the op. */
+/* Lists some rows of a source in record order: those of a signature's calls in a group that get a gradient
+   and need the op. Whatever the batches were, sums have the same order. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22899,7 +22827,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one of each call: most are */
+    const int quick = of_each && !is_list; /* one row of each call, as most uses have */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22938,7 +22866,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, of which some lines are done, block by block. dy begins at the first of the
+/* Adds rows to the sum of a use after the `done` lines before, block by block. dy begins at the first of the
    columns. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22974,8 +22902,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
-   is rows where there are more of those. */
+/* A share of a use's work, from `from` to `to`: columns, in whole vectors, so that each sum stays in one
+   thread and in order. In slices of time it is rows if there are more of those. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -22985,7 +22913,7 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     const uint64_t count = (uint64_t)fold__shape_last(&shape), row_work = use->work / use->rows;
     const uint64_t steps = (count + FOLD__LANES - 1) / FOLD__LANES;
     fold__use_share share = { { 0, (int)count }, { 0, (int)use->rows } };
-    if (f->run->begun && use->rows > steps) {
+    if (f->run->life >= FOLD__BEGUN && use->rows > steps) {
         share.rows.from = (int)(from / row_work);
         share.rows.to = (int)(to / row_work);
         return share;
@@ -22997,7 +22925,6 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     return share;
 }
 
-/* Adds rows that a call contributes to a value that calls share. */
 static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
                                 const fold__group *group, uint32_t rows, size_t *done)
 {
@@ -23009,7 +22936,6 @@ static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__u
                       floats);
 }
 
-/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__use_share share, size_t *done)
 {
@@ -23043,10 +22969,11 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, share.columns, done);
 }
 
+/* Adds the sums of a shared node's uses to its gradient. */
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not cut into columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -23059,7 +22986,6 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     }
 }
 
-/* Adds the uses of each parameter in order, and their total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23104,8 +23030,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
-   a row that nothing touched is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless another lookup of the row has. The gradient
+   of a row that was not touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23131,13 +23057,13 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
-   tells. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if there is none: the caller sets the
+   error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* totals too that gradients serve as now: what a context needs must not depend on that */
+    /* also totals that gradients replace in this run: what a context needs must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23159,13 +23085,15 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs, over the same batches backwards.
-   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made
-   its value runs backward. */
+   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse. Each
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
+   write their contributions to operands, and at last completes those to inputs that several ops read.
+   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
+   value runs backward. */
 
-/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
-   behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
-   summed value form a list in record order. */
+/* Lays out the contributions of a call that are not written in place, in units of 16 floats. They begin at
+   *at, or after those of the call's group if `at` is NULL; if the value crosses between groups, at
+   *at_linked. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23216,7 +23144,7 @@ static size_t fold__widest(const fold_ctx *f)
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
+    if (first && size == width) { /* shifting by 0 makes -0 +0, as adding to zeros does */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23225,8 +23153,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
-   the same place in all rows of a list, or few. */
+/* Adds the contribution of an edge to some rows of a value's gradient. It covers all, one range, the same
+   range in all rows of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23245,7 +23173,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* zeros where a row was taken before */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first, then zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23260,7 +23188,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds up the contributions to some rows of a value; by blocks those to the whole of what is no list. */
+/* Adds up the contributions to some rows of a value; by blocks, if they cover a value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23304,7 +23232,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* kept gradients stay where the root's does not reach */
+        return; /* a kept gradient stays as it is if the root's does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23328,8 +23256,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up what ops from one on contribute to an input or a value of the program, in trace order. Their
-   operands tell which by `kind` and `index`. Returns whether there is anything. */
+/* Adds up, in trace order, what the ops from `op_index` on contribute to the input or value of the program
+   that refs of this kind and index read. Returns whether any does. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23352,8 +23280,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up the contributions of
-   its readers in trace order, then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: the contributions of its
+   readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23374,7 +23302,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums contributions of list elements to a call's operand in the order of the list, from part to part. */
+/* Sums what list elements contribute to a call's operand in the order of the list, from part to part. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23391,7 +23319,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
         const uint32_t length = fold__elements_of(f, worker->ids[call]);
         const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
         if (length == 1)
-            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays */
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays: it is not added to zeros */
         else if (!first)
             fold__clear_row(row, size);
         for (uint32_t nth = first; nth < first + count && length > 1; nth++)
@@ -23401,7 +23329,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* A call whose list is empty gives zeros by what only elements need. */
+/* A call with an empty list contributes zeros through what only elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23412,7 +23340,6 @@ static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, con
                                 (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
-/* Completes the gradients of what an op made, and runs it backward, over some rows of the batch. */
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
@@ -23460,17 +23387,18 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* Tells how many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on,
-   and all that follows from those is computed anew. */
+/* How many calls of a part an earlier part has begun: the first, or none. Their sums over lists continue, and
+   all that follows from those is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side. */
+/* Values whose gradients are sums of contributions to the whole of each. They are added up side by side, many
+   rows in one kernel call. */
 typedef struct fold__sums {
     uint32_t n, width, edge[32]; /* the contribution of each that is next */
     float *to[32];
 } fold__sums;
 
-/* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
+/* Whether readers have written a gradient in place, and it is neither shared nor kept. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place =
@@ -23478,8 +23406,8 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
-/* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
-   it, or nobody, contributes. */
+/* Takes a value in if it can. Returns 0 if its gradient needs more: it is kept, nothing or only a part of it
+   is contributed, or more than a block of rows. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23546,7 +23474,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions, and clears those not written as a whole. */
+/* Finds the rows of gradients from outside and of contributions, and clears those not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23581,7 +23509,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Completes the contributions to inputs that several ops of the program read, in trace order. */
+/* Completes the contributions to inputs that several ops of the program read, in trace order. With a
+   prologue, those to inputs that close no cycle are complete in its backward. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23609,7 +23538,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of contributions; returns whether any input wants one. */
+/* Finds the rows of a call's output gradients and of contributions; returns whether any input gets one. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23645,7 +23574,6 @@ static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Runs a batch backward: completes the gradients of its outputs, then op by op in reverse. */
 static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     if (!fold__gives_grad(f, worker))
@@ -23669,18 +23597,19 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients
-   over the recording backwards.
-   Uses: backward execution, recorder core, ops. Invariant: batched runs are held against it, so it shares
-   op rows, kernels and the rules of gradients with them, but no schedule, slab, tile or stage. */
+   Owns: running each op when it is recorded (fold__eager_run), a row at a time, the bodies of cells op by op;
+   and the backward of each (fold__eager_backward_op), for which runs go over the recording in reverse.
+   Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
+   with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
+   tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op, on what the call was given. In training a batched call first puts together what its
-   body contributes to an input, and what is contributed to an output. So where the body reads an input not
-   once and whole, or an output too, an eager call has a copy there, which does the same. */
+/* The body runs op by op, on what the call was given. In training a batched call first assembles what its
+   body contributes to an input, and what is contributed to an output. So if the body reads an input other
+   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does that. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23691,8 +23620,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
-   value the contributions come in the order of inputs. What is shared is not in a body. */
+/* Returns a mask of the inputs that are copied, and one of the outputs. Several inputs that are one value get
+   copies if their contributions would not come in the order of inputs. Shared inputs always do: what is
+   shared is not in a body. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23710,8 +23640,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once in training, so that their gradient sums the elements first. */
+/* An op on list elements is one op per element, after a marker node that represents them all. In training,
+   values of the call that it uses are copied once, so that their gradients sum the elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23735,7 +23665,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
         sig = fold__grow(f, count + 1, edges) ? fold__request_sig(f, &one) : 0;
     if (sig && f->sigs[sig].n_out > 1)
         return fold__fail_node(f, FOLD_BAD_CELL,
-                               "%s: an eager context runs no op of several outputs on list elements",
+                               "%s: an eager context runs no op with several outputs on list elements; use a "
+                               "batched one",
                                fold__request_name(f, request->op));
     if (!sig)
         return fold__null;
@@ -23758,8 +23689,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes the list of a call as a body sees it: for each component a marker, and behind it the elements, in
-   training copies. */
+/* Makes a call's list as a body sees it: for each component a marker, followed by the elements, which are
+   copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23793,8 +23724,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
-   batched call's operands. */
+/* Makes the call's inputs as a body sees them: what was given, or copies. Copies of lists come last, as lists
+   do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
 {
@@ -23845,7 +23776,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     cell = fold__cell_after_body(f, id, cells);
     int fine = fold__finish_outputs(f, cell->name, out, n_out);
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
-        fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+        fine = fold__fail(f, FOLD_BAD_CELL,
+                          "cell '%s': traced with %d ops, but %d in this call; a body's ops must not vary",
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
     for (int output = 0; output < n_out && fine; output++)
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
@@ -23854,7 +23786,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With the dedupe flag, an eager call leaves a header node (a view with a signature) to be found again. */
+/* With dedupe, an eager call leaves a header node, a view with a signature, for identical calls to find. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23885,7 +23817,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
+/* Finds the addresses of the values that a call reads, which may have moved since they were recorded. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
@@ -23917,7 +23849,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Gives one row of an input, or of contributions to it, as an op takes it; all where it takes a list. */
+/* One row of an input, or of contributions to it, for an op that takes lists row by row; otherwise all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23926,7 +23858,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* Sets the call of one recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs are found already. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -23954,12 +23886,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Counts the floats that an op of an eager context and its sums over rows take. Counts pointers to rows of
-   its lists and of contributions to them, too. */
+/* An eager op's scratch: floats for the op and for sums over its rows, then pointers to the rows of its lists
+   and of contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23970,7 +23902,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Makes scratch for one op; returns where pointers to rows begin. */
+/* Reserves scratch for one op; returns where its pointers begin. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23997,8 +23929,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
-   (fold__bind_list_call_backward). */
+/* Runs an op over whole lists. In backward, fold__bind_list_call_backward has found the rows of gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -24031,7 +23962,6 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Runs an op as soon as it is recorded, a row at a time. */
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
     if (fold__is_of_model(f) && fold__eager_stores(f, id))
@@ -24040,8 +23970,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
-   rows by pointers. */
+/* Finds where an op's contributions to an input go, to lists by pointers; returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24059,7 +23988,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     if (operand < operands.sig->n_in) {
         const uint32_t rows = fold__contribution_rows(f, id, first, fold__is_sparse_take(f, id));
         if (!rows)
-            return 0; /* it has no place */
+            return 0; /* an empty list has no memory */
         fold__set_rows(&worker->dest[operand],
                        fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand),
                                        run->group),
@@ -24076,8 +24005,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Tells whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
-   order, as one contribution. A single row's is the contribution. */
+/* Whether an op that takes lists row by row sums what its rows contribute to a node that is no list: in row
+   order, as one contribution. If there is one row, it is the contribution. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24085,7 +24014,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
+/* Runs an op backward for its nth row: once for all that has rows of its own, then once for each sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24200,12 +24129,14 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
-   structure comes for the second time.
-   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. */
+   Owns: plans of earlier runs, in the bytes that the context has for them. A plan is kept when its structure
+   comes for the second time (fold__store_plan), in place of those that were not used for longest, and used
+   from then on (fold__replay_plan).
+   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
+   and comparing read the recording once each. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
-   uses the arrays of nodes where they are kept. */
+   uses the arrays of nodes in place, and copies the others. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
     FOLD__SECTIONS_OF_STRUCTURE,
@@ -24219,11 +24150,11 @@ typedef struct fold__plan_section {
     void *data;
     size_t bytes, at; /* at: where it is in the blob */
 } fold__plan_section;
-/* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
+/* Begins each blob. Blobs are end to end after the tables; offset 0 is none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
     uint64_t used; /* the run that used it last */
-    size_t bytes, next; /* next: the place of another plan of the same bucket */
+    size_t bytes, next; /* next: the offset of another plan of the same bucket */
     fold__plan plan;
 } fold__kept_plan;
 
@@ -24239,8 +24170,8 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the words of a structure that are in no array of the recording, and counts them. These are parameters
-   of leaves, lengths of lists, the scratch of ops over lists, and the roots. */
+/* Lists the words of a structure that are in no array of the recording: parameters of leaves, lengths of
+   lists, the scratch of ops over lists, and the roots. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24249,7 +24180,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: nobody could predict it */
+        /* no branch: it could not be predicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24290,7 +24221,7 @@ static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fol
     return fold__round_up(at, FOLD__ALIGN);
 }
 
-/* Goes on with a hash. Two chains of products run side by side, because a product takes its time. */
+/* Continues a hash. Two chains of products run side by side to hide the latency of each. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
@@ -24312,7 +24243,7 @@ static fold__plan_key fold__identify(const fold_ctx *f, size_t n_roots, uint32_t
 {
     fold__plan_section section[FOLD__PLAN_SECTIONS];
     const fold__run *run = f->run;
-    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2 | run->changed << 1 | run->recompute);
+    const uint64_t mode = (uint64_t)(fold__goes_back(run) << 2) | (uint64_t)run->scope;
     fold__plan_key key = { 0,       f->n_nodes,       f->n_edges, f->n_merged, (uint32_t)n_roots,
                            n_words, f->model->layout, mode };
     fold__list_sections(f, n_words, &run->plan, section);
@@ -24331,11 +24262,11 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     fold__list_sections(f, n_words, &kept->plan, section);
     for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
         if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
-            return 0; /* an array without bytes may not be there */
+            return 0; /* an empty array may be NULL, which memcmp must not get */
     return 1;
 }
 
-/* Returns where the plan of the run's structure is kept, and lists its sections; 0: nowhere. */
+/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24346,7 +24277,6 @@ static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
     return at;
 }
 
-/* Gives the run the plan of an earlier one of the same structure, when there is one. */
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24376,7 +24306,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Forgets the plan that was not used for longest, and moves those behind it. */
+/* Evicts the plan that was not used for longest, and moves those after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24417,6 +24347,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
+/* The tables have 31 bits of each hash: where two agree in them, a plan is only kept a run early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24432,8 +24363,6 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
-   were not used for longest. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24458,10 +24387,10 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, and what others will take by that.
+   Owns: how long batches of each signature took, the latest counting most, and how long others will take.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
+#define FOLD__GUESSED_NS 0.05 /* for a multiplication, until one was timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24497,8 +24426,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Tells what a batch will take, by the line through what others took for their rows. Its slope is not
-   negative, and no rows take no less than nothing. */
+/* Least-squares line through the timed batches, or proportional to rows if these vary too little or the batch
+   is far larger than they were. Slope and intercept stay non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24516,19 +24445,21 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
-   backward, alone or shared out among threads.
+   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
+   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, threads share all
+   groups of samples. In training, as many groups run at a time as there are threads, which then share the
+   sums these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
-   are computed. */
+/* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
+   computed, but are not read before: they get the sink. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds those of all nodes that the run looks at, and of those before them that they read. */
+/* Resolves the nodes that the run visits, and those before them that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24539,8 +24470,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Gives roots and kept values their places in the recording's data, for which the caller makes room. A value
-   that is computed again stays where it lay. */
+/* Gives roots and kept values their offsets in the recording's data, which the caller reserves. A value that
+   is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24553,9 +24484,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Places the values and gradients that cross between groups, and the contributions to them, in units of 16
-   floats from the region's start; returns the units. Leaves have their values already, and rows for gradients
-   with their group. Also places the contributions within groups, from each group's start. */
+/* Lays out the values and gradients that cross between groups, and the contributions to them, in units of 16
+   floats from the region's start; returns the units. Leaves have values already, and rows for gradients with
+   their group. Also lays out the contributions within groups, from each group's start. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24582,16 +24513,16 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* These two tell which groups are of samples: from the first to the one behind the last. */
+/* Groups in [from, to) are of samples. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
-   groups of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
-   contributions, and behind those the gradients of its leaves. */
+/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and memory for as many
+   groups of samples as there are threads, which groups use in turn. A group's slabs are followed by its rows
+   of contributions, and these by the gradients of its leaves. */
 static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
@@ -24620,8 +24551,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask of the nodes that it reads and that lie before those that it looks at. Nothing in
-   this run makes them, and they get no gradient. */
+/* Clears what a run may ask about nodes that it reads and that come before those it visits: it makes none of
+   them, and they get no gradient. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24652,7 +24583,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Makes the plan of a run: what runs, analyses, groups, batches, and where buffers lie. Arrays may move. */
+/* Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24682,7 +24613,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products that give their inputs gradients in this run. */
+/* Packs, for backward, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24696,7 +24627,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Takes all memory that a planned run writes, before its first write. Arrays may move. */
+/* Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24745,8 +24676,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that get only some parts, before any part is written:
-   those on the boundary, which other groups write, or the others. */
+/* Clears the gradients of a group's values and leaves that get only some pieces, before any is written: those
+   on the boundary, which other groups write, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24768,7 +24699,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of lists on: they begin so far before their rows of slabs. */
+/* Begins a group, or its chunk from a row of lists on: lists then begin that many rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24828,7 +24759,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* it did nothing */
+        return; /* nothing ran */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -24848,8 +24779,8 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and writes down what it runs. A batch whose calls are not the same in each replay, or
-   are too many, is a step itself. */
+/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+   the batch itself becomes one command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
@@ -24888,13 +24819,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
-   to. It is the rows of a batch where one group runs alone. */
+/* Work for several threads: groups [first, last) one by one, the sums that these add to, or the rows of a
+   batch of a group that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* so much of the sums, or so many rows */
+    uint64_t work, threads; /* work: of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24907,8 +24838,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Hands a job to its threads. While it waits for them a job system may run other jobs of the host, so the
-   processor gets the host's settings back meanwhile. */
+/* Runs a job on its threads. While this thread waits for them, a job system may run other jobs of the host on
+   it, so the processor has the host's settings until they are done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24936,7 +24867,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs meanwhile. */
+/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs at that time,
+   so threads may share a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24955,7 +24887,6 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     }
 }
 
-/* Runs a group's batches backward, then completes the gradients of its leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24965,16 +24896,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Tells whether a group's rows of a use are summed when the group has run. They are for parameters, and for
-   shared nodes of the prefix when the group is one of samples. All others are summed when the node's gradient
-   is completed (fold__shared_total). */
+/* Whether a group's rows of a use are summed after the group has run: for parameters, and for shared nodes of
+   the prefix if the group is one of samples. Others are summed when the node's gradient is completed
+   (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
-/* Notes in a use how many rows it has in groups [first, last), and what they cost, which it returns: about as
-   much as so many multiplications. To find a row takes some, too. */
+/* Counts a use's rows in groups [first, last), and returns what they cost, in multiplications: finding a row
+   costs some, too. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24994,7 +24925,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Finds the same of all uses. fold__accumulate_groups shares the sums out by what is noted in each. */
+/* Returns what the sums of all uses cost. fold__accumulate_groups shares them out by what each notes. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -25003,8 +24934,8 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
-   end to end by what they cost, and the part begins and ends anywhere. */
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. Uses are laid end
+   to end by their cost, and the part may begin and end anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -25016,13 +24947,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the work of one kernel is whole in the part in which it begins */
+            continue; /* a sum by one kernel belongs to the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
+        if (to >= end || share.rows.to < (int)use->rows) /* of threads that share columns, the last writes */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25032,7 +24963,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, all its chunks, or forward and backward, one chunk. */
+/* Runs a group of samples forward, in all its chunks, or one chunk of it forward and backward. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
@@ -25054,7 +24985,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts what threads can share of the sums that were measured: see fold__share_of_use. */
+/* Counts the pieces that the measured sums can be cut into: see fold__share_of_use. */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
@@ -25067,7 +24998,6 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
     return pieces;
 }
 
-/* Sums what groups [first, last) add to parameters and shared nodes, among all threads. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__job job = { f, fold__sum_uses_job, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
@@ -25076,17 +25006,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Tells how many steps a phase has: its group's batches and, behind those of backward, the sums. */
+/* A phase has a step for each batch of its group and, backward, one for the sums after those. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Goes on to the next phase that has something to do, this one or one behind it. In order they are the
-   prefix, the suffix backward, each group of samples forward and backward, the suffix, and the prefix
-   backward. Gradients pass through the suffix before there are values, and through the prefix when all
-   samples have added theirs. */
+/* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass through the suffix before there are values, through the prefix when all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25111,17 +25040,17 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, as many as threads take at once, from one on, and returns where it ends.
-   In inference all are shared out among the threads at once. In training as many run at a time as there are
-   threads, which then share out the sums that these groups add to. So every sum goes on in the order of
-   groups. A group that is left alone is shared out batch by batch. */
+/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference
+   threads share all of them. In training as many run at a time as there are threads, which then share the
+   sums that these add to, so that every sum continues in the order of groups. A lone group is shared batch by
+   batch. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__chunk_of(&run->group[first + nth])) /* its chunks have sums of their own */
+        if (fold__chunk_of(&run->group[first + nth])) /* each chunk is followed by its sums */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -25161,11 +25090,11 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. A batch finds nothing in scratch, which others have used since. */
+/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
-    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted before */
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted when captured */
     for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
@@ -25207,7 +25136,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
+        } else if (fold__goes_back(run)) { /* always, but this drops the code from builds for inference */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
@@ -25518,7 +25447,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
-    const int changed = f->done_version != f->model->version || (run->changed && !run->replays);
+    const int changed = f->done_version != f->model->version || run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t id = 1; id <= f->n_nodes && f->any_done && changed; id++)
         if (!(run->state[fold__call_of(f, id)] & FOLD__RUNS))
             fold__forget_value(f, id);
@@ -25802,8 +25731,11 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
 
 /* Copies values to where the caller wants them: those asked for since the last run, and those that this run
    computed again. */
-static void fold__give_outputs(fold_ctx *f, int again)
+static void fold__give_outputs(fold_ctx *f)
 {
+    const fold__run *run = f->run;
+    const int again = run->scope >= FOLD__SCOPE_AGAIN ||
+                      (run->scope == FOLD__SCOPE_NEW && run->plan.first_node < run->first_new);
     fold__operand operand;
     for (uint32_t at = again ? 0 : f->old_output_refs;
          at < f->n_output_refs && fold__operand_of(f, f->output_refs[at].node, "output_ref", &operand); at++)
@@ -25815,9 +25747,9 @@ static void fold__give_outputs(fold_ctx *f, int again)
 static void fold__end_run(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (!run->replays)
+    if (run->scope < FOLD__SCOPE_REPLAY)
         f->first_keep = FOLD__NONE;
-    if (run->idle) {
+    if (run->scope == FOLD__SCOPE_NOTHING) {
         fold__note_idle(f);
     } else if (!fold__is_eager(f)) {
         fold__mark_done(f);
@@ -25827,8 +25759,8 @@ static void fold__end_run(fold_ctx *f)
     run->plan_salt = f->salt;
     run->plan_of = fold__recorded_now(f);
     if (!f->desc.measure)
-        fold__give_outputs(f, run->again && !run->idle);
-    if (!run->idle)
+        fold__give_outputs(f);
+    if (run->scope != FOLD__SCOPE_NOTHING)
         fold__commit_steps(f);
     f->old_nodes = f->n_nodes;
     f->old_merged = f->n_merged;
@@ -25845,10 +25777,11 @@ static void fold__run_planned(fold_ctx *f, uint64_t start)
     run->executions++;
     run->moves = f->arena.moves;
     const int chosen = run->executions < FOLD__TIMED_FIRST || run->executions % FOLD__TIMED_EACH == 0;
-    run->timing = fold__has_clock(f) && (run->begun || (fold__threads_of(f) < 2 && chosen));
-    if (run->begun)
+    const int begun = run->life >= FOLD__BEGUN;
+    run->timing = fold__has_clock(f) && (begun || (fold__threads_of(f) < 2 && chosen));
+    if (begun)
         fold__begin_slices(f);
-    if (run->begun || f->desc.measure)
+    if (begun || f->desc.measure)
         return;
     fold__execute(f);
     f->stats.run_ns = fold__now(f) - planned;
@@ -25878,31 +25811,32 @@ static int fold__all_there(const fold_ctx *f, const fold_node *roots, size_t n_r
     return 1;
 }
 
-static uint32_t fold__first_index_ref(const fold_ctx *f, int backward)
+static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *roots, size_t n_roots,
+                                           int backward)
 {
-    return backward || fold__is_stale(f) ? 0 : f->old_index_refs;
+    if (fold__is_stale(f))
+        return FOLD__SCOPE_CHANGED;
+    if (backward)
+        return FOLD__SCOPE_AGAIN;
+    return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Runs what the roots need: decides what is there already, plans or takes an earlier plan, and executes
-   it. */
-static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+/* Only a run that looks at old nodes again reads their indices again. */
+static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
+{
+    return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
+}
+
+/* Finds what the run computes, and in which order, with the memory for gradients of kept nodes. */
+static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
-    const uint64_t start = fold__now(f);
-    run->idle = !backward && fold__all_there(f, roots, n_roots);
-    if (run->idle && !run->begun)
-        fold__end_run(f);
-    if (run->idle)
-        return FOLD_OK;
     run->plan_salt = 0;
-    run->began = start;
-    run->backward = run->asked_backward = backward;
+    run->backward = backward;
     run->root = backward ? f->source[roots[0].id] : 0;
     run->root_offset = backward ? f->offset[roots[0].id] : 0;
     run->first_new = f->old_nodes + 1;
     memset(&run->commands, 0, sizeof run->commands);
-    run->changed = fold__is_stale(f);
-    run->recompute = backward || run->changed;
     if (backward)
         fold__read_kept_whole(f);
     if (fold__has_zone(f))
@@ -25910,34 +25844,41 @@ static fold_status fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_r
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
     if (fold__has_zone(f))
         f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
-    if (!planned || !fold__steps_fit(f))
-        return f->error.status;
-    if (FOLD__TRAINING(backward && !fold__reserve_kept_grads(f)))
-        return f->error.status;
+    return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
+}
+
+/* Plans and runs; a run that is begun computes nothing yet. 0 with an error if there is no memory for it. */
+static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
+{
+    fold__run *run = f->run;
+    const uint64_t start = run->began = fold__now(f);
+    if (!fold__plan_run(f, roots, n_roots, backward))
+        return 0;
     if (!fold__is_eager(f) && !f->desc.measure)
-        fold__read_index_refs(f, fold__first_index_ref(f, backward));
+        fold__read_index_refs(f, fold__first_index_ref(f, run->scope));
     if (f->refresh_tables)
         f->refresh_tables(f);
-    run->again = run->recompute || run->plan.first_node < run->first_new;
-    if (fold__is_eager(f) ? fold__finish_eager(f) != FOLD_OK : !fold__reserve_run(f))
-        return f->error.status;
-    if (!fold__is_eager(f))
-        fold__run_planned(f, start);
-    if (!run->begun)
-        fold__end_run(f);
-    return FOLD_OK;
+    if (fold__is_eager(f))
+        return fold__finish_eager(f) == FOLD_OK;
+    if (!fold__reserve_run(f))
+        return 0;
+    fold__run_planned(f, start);
+    return 1;
 }
 
 /* Runs need signatures to keep their numbers: idle ones are forgotten between two tries for memory. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
-    if (!fold__is_eager(f) && !f->desc.measure &&
-        !fold__index_refs_fit(f, fold__first_index_ref(f, backward)))
+    const enum fold__run_scope scope = fold__scope_of(f, roots, n_roots, backward);
+    if (!fold__is_eager(f) && !f->desc.measure && !fold__index_refs_fit(f, fold__first_index_ref(f, scope)))
         return f->read_error.status;
     do {
-        fold__open_run(f, begin);
-        if (fold__try_run(f, roots, n_roots, backward) || !begin)
+        fold__open_run(f, scope, begin);
+        const int done = scope == FOLD__SCOPE_NOTHING || fold__try_run(f, roots, n_roots, backward);
+        if (done && !begin)
+            fold__end_run(f);
+        if (!done || !begin)
             fold__close_run(f);
     } while (f->error.status == FOLD_NO_MEMORY && (f->reclaim)(f));
     return fold__run_status(f);
@@ -26040,7 +25981,8 @@ static void fold__draw_again(fold_ctx *f)
 /* Computes and differentiates the recorded ops again; after a change of parameters all, as all are there. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
-    f->run->all_again = f->done_version != f->model->version;
+    if (f->done_version != f->model->version)
+        f->run->scope = FOLD__SCOPE_REPLAY_ALL;
     for (uint32_t at = 0; at < f->n_calls; at++)
         if (fold__ran(f, f->calls[at]))
             fold__eager_compute(f, f->calls[at]);
@@ -26055,7 +25997,8 @@ static void fold__begin_capture(fold_ctx *f)
     fold__run *run = f->run;
     fold__command_list *const commands = &run->commands;
     if (fold__goes_back(run) || fold__threads_of(f) > 1 || run->plan.groups != 1 || f->n_index_refs ||
-        fold__traces(f) || fold__has_zone(f) || run->begun || commands->disabled || !run->scratch)
+        fold__traces(f) || fold__has_zone(f) || run->life >= FOLD__BEGUN || commands->disabled ||
+        !run->scratch)
         return;
     commands->base = (char *)(run->scratch + run->plan.scratch) - commands->size;
     commands->last = &commands->first;
@@ -26084,7 +26027,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
     const uint64_t start = run->began = fold__now(f);
-    if (run->begun || run->capture_moves != f->arena.moves + f->model->arena.moves)
+    if (run->life >= FOLD__BEGUN || run->capture_moves != f->arena.moves + f->model->arena.moves)
         run->commands.first = NULL;
     if (!run->commands.first && !fold__reserve_run(f))
         return f->error.status;
@@ -26112,14 +26055,13 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
         fold__refuse(f, FOLD_BAD_STATE, "%s: %s", who, problem);
     if (problem || (!f->desc.measure && !fold__index_refs_fit(f, 0)))
         return f->read_error.status;
-    fold__open_run(f, begin);
-    f->run->again = f->run->replays = 1;
+    fold__open_run(f, FOLD__SCOPE_REPLAY, begin);
     if (!f->desc.measure)
         fold__read_index_refs(f, 0);
     if (f->refresh_tables)
         f->refresh_tables(f);
     fold__draw_again(f);
-    if (FOLD__TRAINING(f->run->asked_backward && (!begin || fold__is_eager(f))))
+    if (FOLD__TRAINING(f->run->root && (!begin || fold__is_eager(f))))
         fold__restart_kept_grads(f);
     const fold_status status = fold__is_eager(f) ? fold__replay_eager(f) : fold__replay_batched(f);
     if (begin && !status)
@@ -26127,7 +26069,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
     fold__close_run(f);
     if (!status)
         fold__end_run(f);
-    if (FOLD__TRAINING(f->run->asked_backward) && !status)
+    if (FOLD__TRAINING(f->run->root) && !status)
         fold__settle_kept_grads(f);
     return status;
 }
@@ -26140,7 +26082,9 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "re
 static uint32_t fold__chunks_left(const fold__run *run, uint32_t which)
 {
     const fold__group *group = &run->group[which];
-    return fold__chunk_of(group) ? (group->length - (run->begun ? group->row : 0) - 1) / group->chunk + 1 : 1;
+    return fold__chunk_of(group)
+               ? (group->length - (run->life >= FOLD__BEGUN ? group->row : 0) - 1) / group->chunk + 1
+               : 1;
 }
 
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
@@ -26149,9 +26093,10 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
         return 0;
     const fold__run *run = f->run;
     fold__progress progress = run->progress;
-    if (!run->begun && fold__replay_problem(f))
+    const int begun = run->life >= FOLD__BEGUN;
+    if (!begun && fold__replay_problem(f))
         return 0;
-    if (!run->begun)
+    if (!begun)
         fold__first_phase(run, &progress);
     else if (progress.phase != FOLD__NONE && fold__chunks_left(run, progress.group) > 1) {
         progress.phase -= (uint32_t)progress.backward; /* the whole chunk counts until it is done */
@@ -26170,11 +26115,11 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
 static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
-    if (!run->begun)
+    if (run->life < FOLD__BEGUN)
         return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
     if (ns && !fold__has_clock(f))
         return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
-    const int moved = !run->idle && !fold__is_eager(f) && run->moves != f->arena.moves;
+    const int moved = run->scope != FOLD__SCOPE_NOTHING && !fold__is_eager(f) && run->moves != f->arena.moves;
     if (moved || !fold__nothing_since(f, &run->from))
         return "something was recorded, printed or named to be kept since the run began: begin it anew";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
@@ -26188,11 +26133,13 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
     const uint64_t start = fold__now(f);
-    if (FOLD__TRAINING(f->run->replays && f->run->asked_backward && !f->run->sliced && !fold__is_eager(f)))
+    fold__run *run = f->run;
+    if (FOLD__TRAINING(run->scope >= FOLD__SCOPE_REPLAY && run->root && run->life == FOLD__BEGUN &&
+                       !fold__is_eager(f)))
         fold__restart_kept_grads(f);
-    f->run->sliced = 1;
-    if (progress->phase != FOLD__NONE && (f->run->replays || f->run->recompute))
-        f->run->interrupted_salt = f->salt; /* values that are there get others */
+    run->life = FOLD__SLICED;
+    if (progress->phase != FOLD__NONE && run->scope >= FOLD__SCOPE_AGAIN)
+        run->interrupted_salt = f->salt; /* values that are there get others */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
         (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
@@ -26225,7 +26172,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     const fold__fp saved = fold__fp_enter(f->model->flushes);
     fold__run_slice(f, ns);
     const int done = f->run->progress.phase == FOLD__NONE;
-    if (done && !fold__is_eager(f) && !f->desc.measure && !f->run->idle)
+    if (done && !fold__is_eager(f) && !f->desc.measure && f->run->scope != FOLD__SCOPE_NOTHING)
         fold__commit(f);
     fold__fp_leave(saved);
     if (more)
@@ -26233,7 +26180,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
     if (!done)
         return FOLD_OK;
     fold__close_run(f);
-    const int backward = f->run->asked_backward && !f->run->idle;
+    const int backward = f->run->root && f->run->scope != FOLD__SCOPE_NOTHING;
     fold__end_run(f);
     if (FOLD__TRAINING(backward))
         fold__settle_kept_grads(f);
@@ -26471,7 +26418,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
 /* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
-    if (f->run->begun || fold__is_interrupted(f))
+    if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
         return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
     if (!f->old_nodes)
         return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
@@ -27181,6 +27128,8 @@ FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x)
     return x;
 }
 
+FOLD__BY_DEFAULT(fold_conv_desc, FOLD__ALL_ZERO)
+
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation)
 {
@@ -27734,69 +27683,6 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *layer, const 
     return fold__broken(f) ? fold__no_state : state;
 }
 
-static int fold__sequence_length(fold_ctx *f, const fold_sequences *sequences, int sample)
-{
-    if (fold__broken(f))
-        return -1;
-    if (!sequences || (!sequences->values && sequences->samples && sequences->steps))
-        return fold__missing(f, "sequences"), -1;
-    if (!fold__given_ok(f, FOLD__SET_sequences, "sequences", sequences))
-        return -1;
-    if (sample < 0 || sample >= sequences->samples)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d of %d", sample, sequences->samples), -1;
-    const int count = sequences->length ? sequences->length[sample] : sequences->steps;
-    if (count >= 0 && count <= sequences->steps)
-        return count;
-    fold__fail(f, FOLD_BAD_ARGUMENT, "sequences: sample %d has length %d, the array %d steps", sample, count,
-               sequences->steps);
-    return -1;
-}
-
-static fold_node fold__sequence_step(fold_ctx *f, const fold_sequences *sequences, int sample, int step)
-{
-    const size_t row = sequences->layout == FOLD_LAYOUT_TNC
-                           ? (size_t)step * (size_t)sequences->samples + (size_t)sample
-                           : (size_t)sample * (size_t)sequences->steps + (size_t)step;
-    return fold_input_ref(f, sequences->values + row * (size_t)sequences->width,
-                          fold_shape1(sequences->width));
-}
-
-FOLD_API int fold_sequences_input(fold_ctx *f, const fold_sequences *sequences, int sample, fold_node *x)
-{
-    const int count = fold__sequence_length(f, sequences, sample);
-    if (count > 0 && !x)
-        return fold__missing(f, "sequence");
-    for (int step = 0; step < count; step++)
-        x[step] = fold__sequence_step(f, sequences, sample, step);
-    return fold__broken(f) ? 0 : count;
-}
-
-FOLD_API fold_status fold_unroll_batch(fold_ctx *f, const fold_recurrent *layer,
-                                       const fold_sequences *sequences, const fold_state *begin,
-                                       fold_node *out, fold_state *last)
-{
-    if (!sequences)
-        fold__missing(f, "unroll_batch");
-    else
-        fold__states_are_single(f, "unroll_batch", begin, sequences->samples);
-    for (int sample = 0; sequences && sample < sequences->samples; sample++) {
-        fold_state state;
-        const int count = fold__sequence_length(f, sequences, sample);
-        const int fine = fold__unroll_begin(f, "unroll_batch", layer, begin ? &begin[sample] : NULL, &state);
-        for (int step = 0; step < sequences->steps; step++) {
-            fold_node *at = out ? &out[(size_t)sample * (size_t)sequences->steps + (size_t)step] : NULL;
-            if (fine && step < count)
-                state =
-                    fold_recurrent_apply(f, layer, fold__sequence_step(f, sequences, sample, step), state);
-            if (at)
-                *at = step < count ? state.h : fold__null;
-        }
-        if (last)
-            last[sample] = state;
-    }
-    return fold_ctx_status(f);
-}
-
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional)
 {
@@ -27852,8 +27738,8 @@ static int fold__room_for_steps(fold_ctx *f, int count)
 }
 
 /* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
-static void fold__unroll_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count, int fine,
-                               const fold_state *begin, fold_state *last)
+static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
+                                int fine, const fold_state *begin, fold_state *last)
 {
     for (int i = 0; i < fold__stack_cells(stack); i++) {
         const int reverse = i % stack->directions;
@@ -27873,17 +27759,16 @@ static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *st
            fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
 }
 
-FOLD_API fold_status fold_rnn_stack_apply(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
-                                          int count, const fold_state *begin, fold_node *out,
-                                          fold_state *last)
+FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
+                                       int count, const fold_state *begin, fold_node *out, fold_state *last)
 {
     const size_t size = (size_t)(count > 0 ? count : 0) * sizeof *x;
-    const char *who = "rnn_stack_apply";
+    const char *who = "unroll_stack";
     const int fine = fold__is_stack(f, who, stack) && fold__unroll_length(f, who, x, count) &&
                      fold__room_for_steps(f, count);
     if (fine && count)
         memcpy(f->steps, x, size);
-    fold__unroll_stack(f, who, stack, count, fine, begin, last);
+    fold__unroll_layers(f, who, stack, count, fine, begin, last);
     if (out && size && fold__broken(f))
         memset(out, 0, size);
     else if (out && size)
@@ -27912,14 +27797,14 @@ static fold_node fold__list_of_steps(fold_ctx *f, int count, int width)
                            : fold_list_input(f, NULL, 0, fold_shape1(width));
 }
 
-FOLD_API fold_node fold_rnn_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
-                                       const fold_state *begin, fold_state *last)
+FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *stack, fold_node x,
+                                          const fold_state *begin, fold_state *last)
 {
-    const char *who = "rnn_stack_list";
+    const char *who = "unroll_stack_list";
     const int fine =
         fold__is_stack(f, who, stack) && fold__states_are_single(f, who, begin, fold__stack_cells(stack));
     const int count = fine ? fold__steps_of_list(f, who, x) : -1;
-    fold__unroll_stack(f, who, stack, count, count >= 0, begin, last);
+    fold__unroll_layers(f, who, stack, count, count >= 0, begin, last);
     return count < 0 ? fold__null : fold__list_of_steps(f, count, stack->directions * stack->cell[0].hidden);
 }
 
@@ -27938,76 +27823,6 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     if (last)
         *last = fold__broken(f) ? fold__no_state : state;
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
-}
-
-FOLD__BY_DEFAULT(fold_unroll_desc, FOLD__ALL_ZERO)
-
-/* Makes the states at the beginning of a desc's unrolling; 0 with an error when it is not a good one. */
-static int fold__unroll_start(fold_ctx *f, const fold_unroll_desc *desc, fold_node *state)
-{
-    if (fold__broken(f))
-        return 0;
-    if (!desc || !desc->step)
-        return fold__missing(f, "unroll_steps");
-    if (!fold__given_ok(f, FOLD__SET_unroll_desc, "unroll_steps", desc) ||
-        !fold__unroll_length(f, "unroll_steps", desc->x, desc->n))
-        return 0;
-    for (int state_index = 0; state_index < desc->n_states; state_index++) {
-        if (!desc->begin && !desc->state[state_index].rank)
-            return fold__fail(f, FOLD_BAD_ARGUMENT,
-                              "unroll_steps: state %d has neither a beginning nor a shape", state_index);
-        state[state_index] = desc->begin ? desc->begin[state_index] : fold_zeros(f, desc->state[state_index]);
-        if (fold_node_is_null(state[state_index]))
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state %d is null",
-                              state_index);
-    }
-    return !fold__broken(f);
-}
-
-/* Checks what a step gave: an output if wanted, and all states, of the shapes they had. */
-static int fold__unroll_check(fold_ctx *f, const fold_unroll_desc *desc, int at, fold_node out,
-                              const fold_node *state, const fold_node *next)
-{
-    if (fold__broken(f))
-        return 0;
-    if (desc->out && fold_node_is_null(out))
-        return fold__fail(f, FOLD_BAD_CELL, "unroll_steps: the step of input %d gave no output", at);
-    for (int state_index = 0; state_index < FOLD_MAX_STATES; state_index++) {
-        fold__operand before, after;
-        if (fold_node_is_null(next[state_index]) != (state_index >= desc->n_states))
-            return fold__fail(f, FOLD_BAD_CELL,
-                              "unroll_steps: the step of input %d %s state %d, there are %d", at,
-                              state_index < desc->n_states ? "left out" : "gave a", state_index,
-                              desc->n_states);
-        if (state_index >= desc->n_states)
-            continue;
-        if (!fold__operand_of(f, state[state_index], "unroll_steps", &before) ||
-            !fold__operand_of(f, next[state_index], "unroll_steps", &after) ||
-            !fold__one_shape(f, "unroll_steps", before.shape, after.shape,
-                             "a step changed the shape of a state"))
-            return 0;
-    }
-    return 1;
-}
-
-FOLD_API fold_status fold_unroll_steps(fold_ctx *f, const fold_unroll_desc *desc)
-{
-    fold_node state[FOLD_MAX_STATES], next[FOLD_MAX_STATES];
-    int fine = fold__unroll_start(f, desc, state);
-    for (int step = 0; fine && step < desc->n; step++) {
-        const int at = desc->reverse ? desc->n - 1 - step : step;
-        fold_node out = fold__null;
-        memset(next, 0, sizeof next);
-        desc->step(f, desc->x[at], state, &out, next, desc->user);
-        fine = fold__unroll_check(f, desc, at, out, state, next);
-        if (desc->out)
-            desc->out[at] = out;
-        memcpy(state, next, sizeof state);
-    }
-    for (int state_index = 0;
-         desc && desc->last && state_index < desc->n_states && state_index < FOLD_MAX_STATES; state_index++)
-        desc->last[state_index] = fine ? state[state_index] : fold__null;
-    return fold_ctx_status(f);
 }
 
 /* No children: h and c of none are zero, so only W x is left of the gates. */

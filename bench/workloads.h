@@ -640,7 +640,7 @@ static void crf_record(fold_ctx *f, const net *n, const recording *r, const samp
         push(out, all);
         return;
     }
-    const fold_node seen = fold_list_sum(f, fold_list_pick(f, scores, label, x->count));
+    const fold_node seen = fold_list_sum(f, fold_pick_each(f, scores, label, x->count));
     const fold_node moved = fold_list_sum(f, fold_list_lookup(f, n->transitions, moves, x->count - 1));
     push(out, fold_sub(f, all, fold_add(f, seen, moved)));
 }
@@ -745,7 +745,7 @@ static void frame_record(fold_ctx *f, const net *n, const recording *r, const sa
     fold_split(f, fold_dense_apply(f, &n->dense[0], now.h), 3, part);
     const fold_node around = fold_list_attention_to(f, part[0], part[1], part[2], FRAME_HEADS, from, to, x->count);
     const fold_node y = fold_dense_apply(f, &n->classes, fold_concat2(f, now.h, around));
-    push(out, training ? fold_list_mean(f, fold_list_softmax_xent(f, y, label, agents)) : y);
+    push(out, training ? fold_list_mean(f, fold_softmax_xent_each(f, y, label, agents)) : y);
     if (!training) push(out, now.h); /* for the next frame */
 }
 
@@ -1130,7 +1130,7 @@ static void ppo_record(fold_ctx *f, const net *n, const recording *r, const samp
         return;
     }
     const fold_rl_steps was = { old, advantage, target, steps };
-    const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), move, steps);
+    const fold_node now = fold_pick_each(f, fold_log_softmax(f, logits), move, steps);
     push(out, fold_scale(f, fold_rl_ppo_loss(f, &ppo, &was, now, fold_softmax_entropy(f, logits), value), 1.0f / (float)steps));
 }
 

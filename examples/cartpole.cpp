@@ -182,7 +182,7 @@ fold_node loss_of(fold_ctx *f, const net &n, const episode &e, const steps &s, s
     const fold_rl_steps was = { &s.log_chance[first], &s.advantage[first], &s.target[first], e.steps() };
     const fold_node x = fold_list_input_ref(f, e.seen.data(), e.steps(), fold_shape1(senses));
     const fold_node logits = fold_mlp_apply(f, &n.policy, x);
-    const fold_node now = fold_list_pick(f, fold_log_softmax(f, logits), e.action.data(), e.steps());
+    const fold_node now = fold_pick_each(f, fold_log_softmax(f, logits), e.action.data(), e.steps());
     const fold_node entropy = fold_softmax_entropy(f, logits);
     return fold_rl_ppo_loss(f, &ppo, &was, now, entropy, fold_mlp_apply(f, &n.value, x));
 }

@@ -141,7 +141,7 @@ static fold_node record_line(fold_ctx *f, const net *n, const corpus *c, int lin
     const int own = steps_of(c, line), all = steps ? steps : own;
     int at = 0;
     do x[at] = fold_lookup(f, n->characters, symbol_at(c, line, at)); while (++at < all);
-    fold_rnn_stack_apply(f, &n->lstm, x, all, NULL, x, NULL);
+    fold_unroll_stack(f, &n->lstm, x, all, NULL, x, NULL);
     for (int t = 0; t < all; t++) {
         loss[t] = fold_softmax_xent(f, fold_dense_apply(f, &n->out, x[t]), symbol_at(c, line, t + 1));
         if (steps) loss[t] = fold_scale(f, loss[t], t < own ? 1.0f : 0.0f);

@@ -280,7 +280,7 @@ static fold_node loss_of(fold_ctx *f, const fold_rl_policy *policy, const memory
     }
     const fold_rl_steps steps = { &m->log_prob[at], &m->advantage[at], &m->target[at], n };
     const fold_node logits = fold_list_join(f, actor, n);
-    const fold_node log_prob = fold_list_pick(f, fold_log_softmax(f, logits), &m->action[at], n);
+    const fold_node log_prob = fold_pick_each(f, fold_log_softmax(f, logits), &m->action[at], n);
     const fold_node entropy = fold_softmax_entropy(f, logits);
     return fold_rl_ppo_loss(f, &ppo, &steps, log_prob, entropy, fold_list_join(f, critic, n));
 }

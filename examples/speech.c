@@ -130,7 +130,7 @@ static fold_node record(fold_ctx *f, int sample, void *user)
     const utterance *u = &r->all[sample];
     const fold_node frames = fold_list_input_ref(f, u->values, u->frames, fold_shape1(BANDS));
     const fold_node steps = fold_conv_apply(f, &r->ear, frames);
-    return fold_dense_apply(f, &r->answer, fold_rnn_stack_list(f, &r->memory, steps, NULL, NULL));
+    return fold_dense_apply(f, &r->answer, fold_unroll_stack_list(f, &r->memory, steps, NULL, NULL));
 }
 
 /* ---- the loss ------------------------------------------------------------------------------ */

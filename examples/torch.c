@@ -63,7 +63,7 @@ static fold_node record(fold_ctx *f, const network *n, int number, int *label)
         x[t] = fold_input(f, vector, n->inputs); /* a copy */
     }
     *label = fold_argmax(vector, n->classes < n->inputs ? n->classes : n->inputs);
-    fold_rnn_stack_apply(f, &n->lstm, x, length, NULL, x, NULL);
+    fold_unroll_stack(f, &n->lstm, x, length, NULL, x, NULL);
     return fold_dense_apply(f, &n->head, x[length - 1]);
 }
 

@@ -635,7 +635,9 @@ static fold_node conv(fold_ctx *f, fold_node x, fold_param W, fold_param b, int 
 CODE(conv2d,
 static fold_node conv2d(fold_ctx *f, fold_node x, fold_param W) {
     const fold_param no_bias = { 0, 0 };
-    const fold_conv_desc desc = { 1, 1, 2, 0 };
+    fold_conv_desc desc = fold_conv_desc_default();
+    desc.padding = 1;
+    desc.dilation = 2;
     return fold_conv2d(f, x, W, no_bias, &desc);
 }
 )
@@ -675,55 +677,6 @@ static void unroll_list(fold_ctx *f, const fold_recurrent *r, int reverse, fold_
     out[0] = fold_unroll_list(f, r, x, reverse, NULL, &last);
     last.h = fold_scale(f, last.h, 2);
     put(last, out + 1, n_out - 1);
-}
-)
-/* Two states: what was seen so far, and its mean. */
-CODE(steps,
-static void one_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next,
-                     const void *user) {
-    (void)user;
-    next[0] = fold_tanh(f, fold_add(f, state[0], x));
-    next[1] = fold_scale(f, fold_add(f, state[1], next[0]), 0.5f);
-    *out = fold_mul(f, next[1], x);
-}
-static void steps(fold_ctx *f, const fold_node *x, int n, int reverse, fold_node *out) {
-    fold_unroll_desc d = fold_unroll_desc_default();
-    d.step = one_step;
-    d.x = x;
-    d.n = n;
-    d.reverse = reverse;
-    d.n_states = 2;
-    d.state[0] = d.state[1] = fold_shape1(hidden);
-    d.out = out;
-    d.last = out + n;
-    status(fold_unroll_steps(f, &d), fold_ctx_message(f));
-}
-)
-CODE(sequences,
-static fold_sequences sequences(const float *data, const int *length, int samples, int time_first) {
-    const fold_sequences s = { data, samples, 3, hidden, length, time_first ? FOLD_LAYOUT_TNC : FOLD_LAYOUT_NTC };
-    return s;
-}
-)
-CODE(sequence,
-static void sequence(fold_ctx *f, const fold_sequences s, int sample, fold_node *out) {
-    fold_node x[3];
-    const int n = fold_sequences_input(f, &s, sample, x);
-    for (int i = 0; i < n; i++) out[i] = x[i];
-}
-)
-CODE(batch,
-static void batch(fold_ctx *f, const fold_recurrent *r, const fold_sequences s, fold_node *out) {
-    fold_node each[12];
-    fold_state last[4];
-    int n = 0;
-    status(fold_unroll_batch(f, r, &s, NULL, each, last), fold_ctx_message(f));
-    for (int i = 0; i < 3 * s.samples; i++)
-        if (!fold_node_is_null(each[i])) out[n++] = each[i];
-    for (int i = 0; i < s.samples; i++) {
-        put(last[i], out + n, 1 + r->has_c);
-        n += 1 + r->has_c;
-    }
 }
 )
 CODE(tree_inner,
@@ -1257,9 +1210,9 @@ static fold_node by_torch(fold_ctx *f, const torch *t, fold_node x, int word) {
     each[1] = fold_mul(f, x, fold_use(f, t->extra));
     each[2] = fold_neg(f, x);
     const fold_node line = fold_mean(f, fold_conv_apply(f, &t->conv, fold_stack(f, each, 3)), 0);
-    fold_rnn_stack_apply(f, &t->rnn, each, 3, NULL, each, NULL);
-    fold_rnn_stack_apply(f, &t->lstm, each, 3, NULL, each, NULL);
-    fold_rnn_stack_apply(f, &t->gru, each, 3, NULL, each, NULL);
+    fold_unroll_stack(f, &t->rnn, each, 3, NULL, each, NULL);
+    fold_unroll_stack(f, &t->lstm, each, 3, NULL, each, NULL);
+    fold_unroll_stack(f, &t->gru, each, 3, NULL, each, NULL);
     fold_node list = fold_list_join(f, each, 3);
     list = fold_attention_apply(f, &t->attention, list, list, list, 0);
     list = fold_norm_apply(f, &t->norm, fold_transformer_apply(f, &t->block, list, 1));
@@ -1328,7 +1281,7 @@ static void predict(fold_ctx *f, const net *n, int samples) {
     X(assembled) X(new_encoder) X(partly_op) X(decay_op) X(file) X(file_size) X(write_file) X(tensor) X(torch_file) X(torch_layers) X(mix_cell) X(windows_cell)     \
     X(matrices_cell) X(nest_cell) X(loss_cell) X(unused_cell) X(list_linear_cell)                       \
     X(list_softmax_mean_cell) X(list_max_cell) X(list_mean_cell) X(call) X(call_n) X(call_list) X(conv) X(conv2d) X(own) X(state) X(put)         \
-    X(unroll) X(steps) X(sequences) X(sequence) X(batch) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(copied) X(cached) X(conv_step) X(place) X(refer) X(connect) X(change) X(labels_of) X(rows_in)  \
+    X(unroll) X(tree_inner) X(child_sum) X(memory) X(begin_caches) X(end_caches) X(copied) X(cached) X(conv_step) X(place) X(refer) X(connect) X(change) X(labels_of) X(rows_in)  \
     X(stub) X(loops) X(backwards) X(tick) X(rooms) X(is_eager) X(block_of) X(close_context) X(new_context)                                               \
     X(size_of_node) X(keep) X(keep_grads) X(finish) X(run) X(begin_only) X(backward) X(replay) X(look_one) X(drawn_row) X(look_values) X(look_grads) X(look_params) X(sgd)     \
     X(adagrad) X(rmsprop) X(adam) X(clear) X(freeze) X(scale_rates) X(clip) X(write_values) X(write_grads)           \

@@ -76,13 +76,10 @@
     X(conv_apply, out[0] = fold_conv_apply(f, &n->conv, in[0]))                                              \
     X(norm_apply, out[0] = fold_norm_apply(f, &n->norm[i0], in[0]))                                          \
     X(op_apply, out[0] = own(f, n->own[0], in[0], i0, key))                                                  \
-    X(unroll_steps, steps(f, in, count, i0, out))                                                            \
-    X(sequences_input, sequence(f, sequences(data, index, i1, i2), i0, out))                                 \
-    X(unroll_batch, batch(f, layer, sequences(data, index, i1, i2), out))                                    \
     X(recurrent_start, put(fold_recurrent_zeros(f, layer), out, outs))                                       \
     X(recurrent_step, put(fold_recurrent_apply(f, layer, in[0], state(in + 1, count - 1)), out, outs))       \
     X(unroll, unroll(f, layer, i1, in, count, out, outs))                                                    \
-    X(rnn_stack, fold_rnn_stack_apply(f, &n->stack, in, count, NULL, out, NULL))                             \
+    X(unroll_stack, fold_unroll_stack(f, &n->stack, in, count, NULL, out, NULL))                             \
     X(tree_lstm_leaf, put(fold_tree_lstm_apply_leaf(f, &n->tree, in[0]), out, outs))                         \
     X(tree_lstm_inner, tree_inner(f, &n->tree, in, out))                                                     \
     X(child_sum_node, child_sum(f, &n->child_sum, in, count, out))                                           \
@@ -117,7 +114,7 @@
     X(list_choice_xent_to,                                                                                   \
       out[0] = fold_list_choice_xent_to(f, in[0], index, index + rows, indices - rows, rows))                \
     X(unroll_list, unroll_list(f, layer, i1, in[0], out, outs))                                              \
-    X(rnn_stack_list, out[0] = fold_rnn_stack_list(f, &n->stack, in[0], NULL, NULL))                         \
+    X(unroll_stack_list, out[0] = fold_unroll_stack_list(f, &n->stack, in[0], NULL, NULL))                         \
     X(list_standardize, out[0] = fold_list_standardize(f, in[0], x))                                         \
     X(attention_apply, out[0] = fold_attention_apply(f, &n->attention, in[0], in[1], in[1], i0))             \
     X(transformer_apply, out[0] = fold_transformer_apply(f, &n->block[i0], in[0], i1))                       \
@@ -133,11 +130,11 @@
     X(list_attention_to,                                                                                     \
       out[0] = fold_list_attention_to(f, in[0], in[1], in[2], i0, index, index + i1, i1);                    \
       connect(f, out[0], r, at_index, index, i1, fold_list_length(f, in[1]), rows))                          \
-    X(list_pick, out[0] = fold_list_pick(f, in[0], index, rows);                                             \
+    X(pick_each, out[0] = fold_pick_each(f, in[0], index, rows);                                             \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
-    X(list_softmax_xent, out[0] = fold_list_softmax_xent(f, in[0], index, rows);                             \
+    X(softmax_xent_each, out[0] = fold_softmax_xent_each(f, in[0], index, rows);                             \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
-    X(list_hinge, out[0] = fold_list_hinge(f, in[0], index, rows);                                           \
+    X(hinge_each, out[0] = fold_hinge_each(f, in[0], index, rows);                                           \
       refer(f, out[0], r, at_index, index, rows, labels_of(f, in[0])))                                       \
     X(output_ref, fold_output_ref(f, in[0], r->data + i0))                                                   \
     X(call_list, call_list(f, cell, in, fixed, out, outs))
@@ -252,7 +249,7 @@ static void play_item(fold_ctx *f, const net *n, const graph *g, const item *t, 
 
 /* Two streams of random numbers per sample: samples that share the first have one structure (so that there
    is something to batch), but for list lengths and sizes of trees, which come from the second. */
-enum { BASE_LISTS = 3, SEQUENCE = 3 };
+enum { BASE_LISTS = 3 };
 typedef struct sample {
     check_random structure, data;
     int own[MAX_OWN], n, steps;
@@ -637,7 +634,7 @@ static void grow_linear(gen *g, int op)
         g->last->i[0] = 0;
         n = 1;
     }
-    if (op == OP_linear_n && n == 2 && below(g, 2))
+    if (op == OP_linear_n && n == 2 && below(g, 4))
         op = OP_linear_then;
     emit(g, op, rows ? fold_shape2(3, row[k].out) : fold_shape1(row[k].out), 30, n, in);
     g->last->i[0] = row[k].W;
@@ -870,7 +867,7 @@ static void grow_chain(gen *g)
 /* A layer over a whole sequence: its outputs, and for fold_unroll the last state. */
 static void grow_unroll(gen *g, int op)
 {
-    const int kind = below(g, RECURRENT), length = 1 + data_below(g, 6), stacked = op == OP_rnn_stack;
+    const int kind = below(g, RECURRENT), length = 1 + data_below(g, 6), stacked = op == OP_unroll_stack;
     const fold_shape shape = fold_shape1(stacked ? 2 * hidden : hidden);
     int in[8] = { 0 };
     for (int i = 0; i < length; i++)
@@ -892,37 +889,6 @@ static void grow_unroll(gen *g, int op)
     add_output(g, shape, recurrent_bound(kind));
     if (kind == LSTM)
         add_output(g, shape, (float)length);
-}
-
-/* Some steps of a body; uneven sequences of a dense array, of which one has a step at least. */
-static void grow_steps(gen *g)
-{
-    int in[6];
-    const int n = 1 + data_below(g, 5);
-    g->lists = NODES;
-    for (int i = 0; i < n; i++)
-        in[i] = of_shape_by(g, fold_shape1(hidden), &g->s->data);
-    add_item(g, OP_unroll_steps, n, in)->i[0] = below(g, 2);
-    for (int i = 0; i < n + 2; i++)
-        add_output(g, fold_shape1(hidden), i < n ? 4 : 1);
-}
-
-static void grow_sequences(gen *g, int op)
-{
-    const int samples = 1 + below(g, 4), kind = below(g, RECURRENT), batch = op == OP_unroll_batch;
-    int outs = 0;
-    item *t = add_item(g, op, 0, NULL);
-    add_indices(g, samples, 4);
-    int *length = g->to->indices + t->at_index;
-    t->i[0] = batch ? kind : below(g, samples);
-    t->i[1] = samples;
-    t->i[2] = below(g, 2);
-    length[batch ? 0 : t->i[0]] += !length[batch ? 0 : t->i[0]];
-    for (int i = 0; i < samples; i++)
-        outs += batch ? length[i] + 1 + (kind == LSTM) : i == t->i[0] ? length[i] : 0;
-    for (int i = 0; i < outs; i++)
-        add_output(g, fold_shape1(hidden), batch ? 4 : 1);
-    add_data(g, samples * SEQUENCE * hidden);
 }
 
 static void grow_tree(gen *g) /* a random binary tree: neighbours merge until one is left */
@@ -1079,7 +1045,7 @@ static void grow_to(gen *g, int op, int x)
 /* The final state is a node. */
 static void grow_unroll_list(gen *g, int op)
 {
-    const int x = some_list(g, fold_shape1(hidden), ANY_LIST), kind = below(g, RECURRENT), stacked = op == OP_rnn_stack_list;
+    const int x = some_list(g, fold_shape1(hidden), ANY_LIST), kind = below(g, RECURRENT), stacked = op == OP_unroll_stack_list;
     emit_as(g, op, list_of(g, x), fold_shape1(stacked ? 2 * hidden : hidden), stacked ? 1 : recurrent_bound(kind), 1, &x);
     g->last->i[0] = kind;
     g->last->i[1] = below(g, 2);
@@ -1208,7 +1174,7 @@ static void grow_step(gen *g, int op)
 static void grow_row_indexed(gen *g, int op, int x)
 {
     const int size = size_of(shape_of(g, x));
-    if (op != OP_list_pick && shape_of(g, x).rank > 1)
+    if (op != OP_pick_each && shape_of(g, x).rank > 1)
         return;
     x = soft(g, x, 9);
     emit(g, op, fold_shape1(1), 20.0f * (float)size, 1, &x);
@@ -1255,7 +1221,7 @@ static void grow_lists(gen *g, int op)
                       op == OP_attention_apply || op == OP_transformer_apply || op == OP_encoder_apply || op == OP_op_apply_whole ||
                       op == OP_attention_step || op == OP_transformer_step || op == OP_conv_list || op == OP_conv1d_step ||
                       op == OP_max_pool_list || op == OP_mean_pool_list || op == OP_list_unstack ||
-                      op == OP_unroll_list || op == OP_rnn_stack_list;
+                      op == OP_unroll_list || op == OP_unroll_stack_list;
     const int x = finds ? 0 : some_list(g, row_shape(g), ANY_LIST);
     switch (op) {
     case OP_list: grow_list_of_nodes(g); break;
@@ -1283,7 +1249,7 @@ static void grow_lists(gen *g, int op)
     case OP_list_softmax_entropy_to:
     case OP_list_choice_xent_to: grow_choice(g, op, x); break;
     case OP_unroll_list:
-    case OP_rnn_stack_list: grow_unroll_list(g, op); break;
+    case OP_unroll_stack_list: grow_unroll_list(g, op); break;
     case OP_list_standardize:
         emit_with(g, op, shape_of(g, x), 9, x, 0, below(g, 2) ? 0.0f : 0.01f);
         break;
@@ -1299,9 +1265,9 @@ static void grow_lists(gen *g, int op)
     case OP_op_apply_whole: grow_layer(g, op); break;
     case OP_list_attention: grow_attention(g); break;
     case OP_list_attention_to: grow_attention_to(g); break;
-    case OP_list_pick:
-    case OP_list_softmax_xent:
-    case OP_list_hinge: grow_row_indexed(g, op, x); break;
+    case OP_pick_each:
+    case OP_softmax_xent_each:
+    case OP_hinge_each: grow_row_indexed(g, op, x); break;
     case OP_call_list: grow_call_list(g); break;
     default: break; /* sources appear where they are needed */
     }
@@ -1388,9 +1354,6 @@ static void grow(gen *g)
         emit_with(g, op, s, bound_of(g, v) * 2, v, below(g, 3), 0);
         g->last->key = (uint64_t)data_below(g, 5);
         break;
-    case OP_unroll_steps: grow_steps(g); break;
-    case OP_sequences_input:
-    case OP_unroll_batch: grow_sequences(g, op); break;
     case OP_dropout: emit_with(g, op, s, bound_of(g, v) * 2, v, 0, below(g, 2) ? 0.5f : 0.1f); break;
     case OP_layer_norm:
         in[0] = of_shape(g, below(g, 2) ? fold_shape1(hidden) : fold_shape2(3, hidden));
@@ -1421,7 +1384,7 @@ static void grow(gen *g)
     case OP_mlp_apply: grow_dense(g, op); break;
     case OP_recurrent_start: grow_chain(g); break;
     case OP_unroll:
-    case OP_rnn_stack: grow_unroll(g, op); break;
+    case OP_unroll_stack: grow_unroll(g, op); break;
     case OP_stack: grow_stack(g); break;
     case OP_unstack: grow_unstack(g); break;
     case OP_tree_lstm_leaf: grow_tree(g); break;

@@ -52,7 +52,7 @@
                     outs))                                                                                   \
     X(unroll, put_reference(ref_unroll(t, step_of(i0), recurrent_names[i0], in, count, i1,      \
                                        ref_zeros(t, hidden), out), out + count, outs - count))               \
-    X(rnn_stack, ref_stack(t, ref_lstm_step, "stack", in, count, hidden, 2, out, NULL))                      \
+    X(unroll_stack, ref_stack(t, ref_lstm_step, "stack", in, count, hidden, 2, out, NULL))                      \
     X(tree_lstm_leaf, put_reference(ref_tree_leaf(t, "tree", in[0]), out, outs))                             \
     X(tree_lstm_inner, tree_reference(t, in, out))                                                           \
     X(child_sum_node, child_sum_reference(t, in, count, out))                                                \
@@ -72,9 +72,9 @@
     X(mean_pool_list, out[0] = over_line(t, REF_mean_pool, in[0], -1, -1, i0, 0))                            \
     X(conv1d_step, out[0] = over_line(t, REF_conv, in[0], W, b, 1, t->value[W].shape.dim[0] - 1))            \
     X(list_attention_to, out[0] = attention_to_reference(t, in, i0, index, item))                   \
-    X(list_pick, out[0] = ref_pick(t, REF_pick, in[0], index, item->n_indices))                              \
-    X(list_softmax_xent, out[0] = ref_pick(t, REF_softmax_xent, in[0], index, item->n_indices))              \
-    X(list_hinge, out[0] = ref_pick(t, REF_hinge, in[0], index, item->n_indices))                            \
+    X(pick_each, out[0] = ref_pick(t, REF_pick, in[0], index, item->n_indices))                              \
+    X(softmax_xent_each, out[0] = ref_pick(t, REF_softmax_xent, in[0], index, item->n_indices))              \
+    X(hinge_each, out[0] = ref_pick(t, REF_hinge, in[0], index, item->n_indices))                            \
     X(output_ref, (void)in)                                                                                  \
     X(one_hot, out[0] = ref_input(t, shape, rows, NULL); t->value[out[0]].v[i0] = 1)                         \
     X(clip, out[0] = clip_reference(t, in[0], -0.5, (double)x))                                              \
@@ -102,7 +102,7 @@
       out[0] = ref_of(t, REF_neg, ref_take(t, over_rows_to(t, REF_log_softmax, in[0], index + rows, rows),   \
                                            index, rows, 0)))                                                 \
     X(unroll_list, unroll_list_reference(t, i0, i1, in[0], out, outs))                                       \
-    X(rnn_stack_list, stack_list_reference(t, in[0], out))                                                   \
+    X(unroll_stack_list, stack_list_reference(t, in[0], out))                                                   \
     X(list_standardize, out[0] = standard_reference(t, in[0], (double)x))                                    \
     X(layer_norm,                                                                                            \
       out[0] = ref_norm_by(t, in[0], of_param(t, n, ONES), of_param(t, n, OFFSET), (double)x))               \
@@ -110,9 +110,6 @@
     X(norm_apply, out[0] = ref_norm_layer(t, norm_names[i0], in[0], i0, i0 ? 0 : (double)0.01f))             \
     X(op_apply, out[0] = ref_with(t, REF_scale, in[0], 0.25 * (double)(i0 + (int)key)))                      \
     X(op_apply_whole, out[0] = decay_reference(t, in[0], in[1], shape))                                      \
-    X(unroll_steps, steps_reference(t, in, count, i0, out))                                                  \
-    X(sequences_input, sequence_reference(t, data, i0, i1, i2, out, outs))                                   \
-    X(unroll_batch, batch_reference(t, i0, data, index, i1, i2, out))                                        \
     X(attention_apply, out[0] = ref_attention_layer(t, "attention", in[0], in[1], in[1], 2, i0))             \
     X(transformer_step, out[0] = block_reference(t, d, i1, in[0], 1))                                        \
     X(transformer_apply, out[0] = block_reference(t, d, i0, in[0], i1))                                      \
@@ -424,42 +421,6 @@ static int decay_reference(ref_tape *t, int x, int a, ref_shape shape)
     }
     return ref_join(t, y, n, shape);
 }
-static void steps_reference(ref_tape *t, const int *x, int n, int reverse, int *out)
-{
-    int h = ref_zeros(t, hidden).h, m = ref_zeros(t, hidden).h;
-    for (int k = 0; k < n; k++) {
-        const int at = reverse ? n - 1 - k : k;
-        h = ref_of(t, REF_tanh, ref_of_two(t, REF_add, h, x[at]));
-        m = ref_with(t, REF_scale, ref_of_two(t, REF_add, m, h), 0.5);
-        out[at] = ref_of_two(t, REF_mul, m, x[at]);
-    }
-    out[n] = h;
-    out[n + 1] = m;
-}
-/* Step k of a sample of an array of sequences, time first or not. */
-static int step_reference(ref_tape *t, const double *data, int sample, int k, int samples, int time_first)
-{
-    const int row = time_first ? k * samples + sample : sample * SEQUENCE + k;
-    return ref_input(t, ref_shape1(hidden), REF_NODE, data + row * hidden);
-}
-static void sequence_reference(ref_tape *t, const double *data, int sample, int samples, int time_first,
-                               int *out, int n)
-{
-    for (int k = 0; k < n; k++) out[k] = step_reference(t, data, sample, k, samples, time_first);
-}
-static void batch_reference(ref_tape *t, int kind, const double *data, const int *length, int samples,
-                            int time_first, int *out)
-{
-    ref_state last[4];
-    for (int s = 0; s < samples; s++) {
-        sequence_reference(t, data, s, samples, time_first, out, length[s]);
-        last[s] = ref_unroll(t, step_of(kind), recurrent_names[kind], out, length[s], 0,
-                             ref_zeros(t, hidden), out);
-        out += length[s];
-    }
-    for (int s = 0; s < samples; s++, out += 1 + (kind == LSTM))
-        put_reference(last[s], out, 1 + (kind == LSTM));
-}
 /* The second draws: from what attention found to the end. */
 static int block_reference(ref_tape *t, draws *d, int which, int x, int causal)
 {
@@ -703,11 +664,9 @@ static void note(int op, int gradient, double got, double want, double bound)
 }
 /* Whether a result is read by another call of the same item, as the outputs of an unrolled layer are: its
    gradient then is more than what the readers of the item give it. */
-static int read_inside(const graph *g, const item *t, int o)
+static int read_inside(const item *t, int o)
 {
-    int steps = 0;
-    for (int i = 0; i < t->n_indices && t->op == OP_unroll_batch; i++) steps += g->indices[t->at_index + i];
-    return (t->op == OP_unroll && o < t->n_in) || (t->op == OP_unroll_steps && o >= t->n_in) || o < steps;
+    return t->op == OP_unroll && o < t->n_in;
 }
 typedef struct results { const graph *g; const item *item; const int *out; } results;
 static void set_gradients(ref_tape *t, const void *of)
@@ -715,7 +674,7 @@ static void set_gradients(ref_tape *t, const void *of)
     const results *r = (const results *)of;
     for (int o = 0; o < r->item->n_out; o++) {
         ref_value *y = &t->value[r->out[o]];
-        const int v = r->item->out0 + o, inside = read_inside(r->g, r->item, o);
+        const int v = r->item->out0 + o, inside = read_inside(r->item, o);
         if (!held.own[v]) continue;
         for (size_t i = 0; i < ref_count(y); i++) {
             const size_t at = held.place[v].at + i;
@@ -850,13 +809,13 @@ static int compare_item(const net *n, const graph *g, int k, int *in, int *out)
     for (int o = 0; o < it->n_out; o++) {
         const int v = it->out0 + o;
         bears |= held.own[v] && held.bears[v];
-        if (held.own[v] && !read_inside(g, it, o) && !compare_gradient(g, v)) return 0;
+        if (held.own[v] && !read_inside(it, o) && !compare_gradient(g, v)) return 0;
     }
     if (!bears || it->op == OP_stop_gradient) return 1;
     differentiate_item(n, g, it, in, out);
     for (int o = 0; o < it->n_out; o++) {
         const int v = it->out0 + o;
-        if (held.own[v] && read_inside(g, it, o) && !compare_inside(g, v, &held.tape.value[out[o]])) return 0;
+        if (held.own[v] && read_inside(it, o) && !compare_inside(g, v, &held.tape.value[out[o]])) return 0;
     }
     return 1;
 }
@@ -970,7 +929,7 @@ static int hold_all(const net *n, const graph *g, const setting *c, float *root)
 static int is_made_of_ops(const graph *g)
 {
     static const int op[] = { OP_softmax_entropy,  OP_gaussian_entropy, OP_gaussian_log_prob, OP_standardize,
-                              OP_list_standardize, OP_unroll_steps,     OP_norm_apply,        OP_clip };
+                              OP_list_standardize, OP_norm_apply,       OP_clip };
     for (int k = 0; k < g->n_items; k++)
         for (size_t i = 0; i < sizeof op / sizeof *op; i++)
             if (g->items[k].op == op[i]) return 1;

@@ -1875,7 +1875,7 @@ static void two_outputs_of_elements(void)
         fold_ctx *f = fold_ctx_new(m, &d);
         const fold_node list[2] = { fold_input(f, v[0], 4), fold_input(f, v[1], 4) }, y = fold_call_n(f, cell, NULL, 0, list, 2);
         CHECK_INT(fold_run(f, &y, 1), eager ? FOLD_BAD_CELL : FOLD_OK);
-        if (eager) CHECK_TEXT(fold_ctx_message(f), "two: an eager context runs no op of several outputs on list elements");
+        if (eager) CHECK_TEXT(fold_ctx_message(f), "two: an eager context runs no op with several outputs on list elements");
         else CHECK_SAYS(fabsf(fold_value(f, y)[3] - 302 * 12) < 0.01f, "%g", (double)fold_value(f, y)[3]);
         fold_ctx_free(f);
     }

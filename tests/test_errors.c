@@ -516,6 +516,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(NODE, fold_linear_first, (f, node, param, param)) \
     X(NODE, fold_linear_then, (f, node, node, param)) \
     X(NODE, fold_linear_t, (f, node, param, param)) \
+    X(VOID, fold_conv_desc_default, ()) \
     X(NODE, fold_conv2d, (f, node, param, param, ZERO(fold_conv_desc))) \
     X(NODE, fold_conv1d, (f, node, param, param, ZERO(fold_conv_desc))) \
     X(NODE, fold_max_pool2d, (f, node, g->n, g->n, g->n)) \
@@ -640,7 +641,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(NODE, fold_list_stack, (f, node)) \
     X(NODE, fold_list_positions, (f, param, g->n, g->n)) \
     X(NODE, fold_unroll_list, (f, ZERO(fold_recurrent), node, 0, NULL, NULL)) \
-    X(NODE, fold_rnn_stack_list, (f, ZERO(fold_rnn_stack), node, NULL, NULL)) \
+    X(NODE, fold_unroll_stack_list, (f, ZERO(fold_rnn_stack), node, NULL, NULL)) \
     X(NODE, fold_list_softmax, (f, node)) \
     X(NODE, fold_list_log_softmax, (f, node)) \
     X(NODE, fold_list_logsumexp, (f, node)) \
@@ -665,9 +666,9 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(STATUS, fold_cache_copy, (g->cache, g->cache)) \
     X(NODE, fold_attention_step, (f, g->cache, node, node, node)) \
     X(NODE, fold_conv1d_step, (f, g->cache, node, param, param, NULL)) \
-    X(NODE, fold_list_pick, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_softmax_xent, (f, node, g->ints, g->n)) \
-    X(NODE, fold_list_hinge, (f, node, g->ints, g->n)) \
+    X(NODE, fold_pick_each, (f, node, g->ints, g->n)) \
+    X(NODE, fold_softmax_xent_each, (f, node, g->ints, g->n)) \
+    X(NODE, fold_hinge_each, (f, node, g->ints, g->n)) \
     X(NODE, fold_call_list, (f, cell, g->nodes, g->n, g->nodes)) \
     X(VOID, fold_dense_new, (m, g->name, g->n, g->n, FOLD_ACT_RELU)) \
     X(NODE, fold_dense_apply, (f, ZERO(fold_dense), node)) \
@@ -693,12 +694,8 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(STATE, fold_recurrent_zeros, (f, ZERO(fold_recurrent))) \
     X(STATE, fold_recurrent_apply, (f, ZERO(fold_recurrent), node, state)) \
     X(STATE, fold_unroll, (f, ZERO(fold_recurrent), g->nodes, g->n, g->n, g->states, g->nodes)) \
-    X(NUMBER, fold_sequences_input, (f, ZERO(fold_sequences), g->n, g->nodes)) \
-    X(STATUS, fold_unroll_batch, (f, ZERO(fold_recurrent), ZERO(fold_sequences), g->states, g->nodes, g->states)) \
     X(VOID, fold_rnn_stack_new, (m, g->name, g->make, g->n, g->n, g->n, g->n)) \
-    X(STATUS, fold_rnn_stack_apply, (f, ZERO(fold_rnn_stack), g->nodes, g->n, g->states, g->nodes, g->states)) \
-    X(VOID, fold_unroll_desc_default, ()) \
-    X(STATUS, fold_unroll_steps, (f, ZERO(fold_unroll_desc))) \
+    X(STATUS, fold_unroll_stack, (f, ZERO(fold_rnn_stack), g->nodes, g->n, g->states, g->nodes, g->states)) \
     X(VOID, fold_tree_lstm_new, (m, g->name, g->n, g->n, g->n)) \
     X(STATE, fold_tree_lstm_apply_leaf, (f, ZERO(fold_tree_lstm), node)) \
     X(STATE, fold_tree_lstm_apply_inner, (f, ZERO(fold_tree_lstm), g->states)) \
@@ -906,38 +903,32 @@ static void absurd_counts(void)
     static fold_node nodes[64];
     static fold_state states[64];
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        for (int way = 0; way < 8; way++) {
+        for (int way = 0; way < 7; way++) {
             const int n = counts[i];
             fold_model *m = fold_model_new(NULL);
             fold_ctx *f = context(m, 0, 0);
             fold_tree_lstm tree = fold_tree_lstm_new(m, "tree", 2, 2, 2);
             fold_rnn_stack stack = fold_rnn_stack_new(m, "stack", fold_gru_new, 2, 2, 1, 0);
             fold_recurrent gru = stack.cell[0];
-            fold_unroll_desc unroll = fold_unroll_desc_default();
             fold_mlp mlp;
             memset(&mlp, 0, sizeof mlp);
             const fold_node x = input2(f, 1, 2);
             switch (way) {
             case 0: tree.arity = n; fold_tree_lstm_apply_inner(f, &tree, states); break;
-            case 1: stack.layers = n; fold_rnn_stack_apply(f, &stack, &x, 1, NULL, nodes, states); break;
-            case 2: stack.directions = n; fold_rnn_stack_apply(f, &stack, &x, 1, NULL, nodes, states); break;
+            case 1: stack.layers = n; fold_unroll_stack(f, &stack, &x, 1, NULL, nodes, states); break;
+            case 2: stack.directions = n; fold_unroll_stack(f, &stack, &x, 1, NULL, nodes, states); break;
             case 3: mlp.layers = n; fold_mlp_apply(f, &mlp, x); break;
             case 4:
                 if (n > 0) { gru.hidden = n; fold_recurrent_zeros(f, &gru); break; } /* a valid shape as such */
                 gru.hidden = n;
                 fold_recurrent_zeros(f, &gru);
                 break;
-            case 5:
-                unroll.n_states = n;
-                unroll.last = nodes;
-                CHECK(fold_unroll_steps(f, &unroll) != FOLD_OK);
-                break;
-            case 6: fold_child_sum_new(m, "sum", n, n); break;
+            case 5: fold_child_sum_new(m, "sum", n, n); break;
             default: fold_lstm_new(m, "lstm", n, n); break;
             }
             if (way < 4) CHECK_SAYS(fold_ctx_status(f) == FOLD_BAD_ARGUMENT, "way %d, %d: %s", way, n, fold_ctx_message(f));
             if (way < 4) CHECK_TEXT(fold_ctx_message(f), way == 3 ? "layers" : way ? "rnn_stack" : "arity");
-            if (way > 5 && (n < 0 || n > 1000000)) CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
+            if (way > 4 && (n < 0 || n > 1000000)) CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
             fold_ctx_free(f);
             fold_model_free(m);
         }
@@ -1386,61 +1377,20 @@ static void mistakes_with_values(void)
     fold_model_free(m);
 }
 
-static void nothing_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    (void)user;
-    (void)out;
-    next[0] = fold_add(f, x, state[0]);
-}
-static void failing_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    (void)user;
-    (void)out;
-    next[0] = fold_add(f, state[0], fold_concat2(f, x, x));
-}
-
-static fold_node of_before; /* the last reset */
-static void stale_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    (void)f;
-    (void)x;
-    (void)state;
-    (void)out;
-    (void)user;
-    next[0] = of_before;
-}
-
 static void mistakes_in_layers(void)
 {
     fold_model *m = fold_model_new(NULL);
     const fold_tree_lstm tree = fold_tree_lstm_new(m, "tree", 2, 2, 2);
     const fold_dense dense = fold_dense_new(m, "dense", 2, 2, FOLD_ACT_TANH);
     fold_ctx *f = context(m, 0, 0);
-    fold_unroll_desc d = fold_unroll_desc_default();
-    fold_node x[2], begin[FOLD_MAX_STATES];
     float memory[256];
     fold_cache cache = { memory, 4, 1, 2, 0, 0, { 0 } };
-    memset(begin, 0, sizeof begin);
     CHECK(dense.W.id && tree.inner.id);
     CTX_SAYS(fold_tree_lstm_apply_inner(f, &tree, NULL), FOLD_BAD_ARGUMENT, "tree_lstm");
-    d.step = nothing_step;
-    d.n_states = 1;
-    d.x = x;
-    d.n = -1;
-    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_ARGUMENT, "unroll");
-    d.n = 2;
-    d.begin = begin;
-    x[0] = x[1] = input2(f, 1, 2);
-    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_ARGUMENT, "unroll_steps: the beginning of state 0 is null");
-    d.step = failing_step;
-    x[0] = x[1] = begin[0] = input2(f, 1, 2);
-    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_SHAPE, "add: ");
-    of_before = begin[0];
-    x[0] = input2(f, 1, 2);
-    CTX_SAYS(fold_attention_step(f, &cache, of_before, x[0], x[0]), FOLD_BAD_HANDLE, "attention_step: ");
-    d.step = stale_step;
-    x[0] = x[1] = begin[0] = input2(f, 1, 2);
-    CTX_SAYS(fold_unroll_steps(f, &d), FOLD_BAD_HANDLE, "unroll_steps: ");
+    const fold_node of_before = input2(f, 1, 2);
+    fold_ctx_reset(f);
+    const fold_node x = input2(f, 1, 2);
+    CTX_SAYS(fold_attention_step(f, &cache, of_before, x, x), FOLD_BAD_HANDLE, "attention_step: ");
     fold_ctx_free(f);
     fold_model_free(m);
 }

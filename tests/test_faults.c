@@ -92,12 +92,6 @@ static void copying_body(fold_ctx *f, const fold_node *in, fold_node *out, const
     out[1] = in[0];
     out[2] = fold_use(f, ((const world *)user)->b);
 }
-static void step_body(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    next[0] = fold_add(f, fold_linear(f, x, ((const world *)user)->W, ((const world *)user)->b), state[0]);
-    *out = fold_tanh(f, next[0]);
-}
-
 static const char *same_shape(const fold_shape *in, int n_in, const int32_t *attr, fold_shape *out)
 {
     (void)n_in;
@@ -256,12 +250,12 @@ static fold_node of_lists(fold_ctx *f, const world *w)
     x[1] = fold_list_attention(f, x[0], dense, x[2], 2, 1);
     x[2] = fold_list_attention_to(f, x[1], dense, most, 2, three, three, STEPS);
     x[3] = fold_list_standardize(f, x[2], 0.1f);
-    const fold_node picked = fold_list_pick(f, x[3], three, STEPS), loss = fold_list_softmax_xent(f, x[2], three, STEPS);
+    const fold_node picked = fold_pick_each(f, x[3], three, STEPS), loss = fold_softmax_xent_each(f, x[2], three, STEPS);
     x[0] = fold_list_sum(f, fold_add(f, picked, loss));
     x[1] = fold_sum(f, fold_list_softmax_mean(f, score, dense), FOLD_ALL);
     x[2] = fold_sum(f, fold_add(f, fold_list_max(f, dense), fold_list_mean(f, all)), FOLD_ALL);
     x[3] = fold_sum(f, fold_list_at(f, all, 2), FOLD_ALL);
-    return fold_add(f, fold_sum_n(f, x, 4), fold_list_mean(f, fold_list_hinge(f, dense, three, STEPS)));
+    return fold_add(f, fold_sum_n(f, x, 4), fold_list_mean(f, fold_hinge_each(f, dense, three, STEPS)));
 }
 static fold_node of_nothing(fold_ctx *f, const world *w) /* lists and sums of no rows */
 {
@@ -312,30 +306,11 @@ static fold_node unrolled(fold_ctx *f, const world *w)
 {
     fold_node x[STEPS], out[STEPS], part[4];
     fold_state state[4], children[2];
-    fold_sequences batch;
-    fold_unroll_desc desc = fold_unroll_desc_default();
-    static const int length[2] = { STEPS, 1 };
     for (int i = 0; i < STEPS; i++) x[i] = fold_lookup(f, w->table, words[i]);
     part[0] = fold_unroll(f, &w->lstm, x, STEPS, 0, NULL, out).h;
     part[1] = fold_unroll(f, &w->lstm, x, STEPS, 1, NULL, NULL).h;
-    memset(&batch, 0, sizeof batch);
-    batch.values = numbers;
-    batch.samples = 2;
-    batch.steps = STEPS;
-    batch.width = H;
-    batch.length = length;
-    fold_unroll_batch(f, &w->lstm, &batch, NULL, NULL, state);
-    memset(part + 2, 0, sizeof part[2] * 2);
-    fold_rnn_stack_apply(f, &w->stack, x, STEPS, NULL, out, state);
-    desc.step = step_body;
-    desc.user = w;
-    desc.x = out;
-    desc.n = 2;
-    desc.n_states = 1;
-    desc.state[0] = vector;
-    desc.last = &part[2];
-    for (int i = 0; i < 2; i++) out[i] = fold_slice(f, out[i], 0, i, H);
-    fold_unroll_steps(f, &desc);
+    fold_unroll_stack(f, &w->stack, x, STEPS, NULL, out, state);
+    part[2] = fold_slice(f, out[0], 0, 0, H);
     children[0] = fold_tree_lstm_apply_leaf(f, &w->tree, x[0]);
     children[1] = fold_tree_lstm_apply_leaf(f, &w->tree, x[1]);
     children[0] = fold_tree_lstm_apply_inner(f, &w->tree, children);
@@ -645,7 +620,7 @@ static fold_node call(fold_ctx *f, const world *w, int which, fold_node x, fold_
     case 25: return fold_op_apply_whole(f, w->rows, &list, 1, NULL, 0, STEPS);
     case 26: return fold_linear_n(f, two, 2, w->V, w->b);
     case 27: return fold_list_standardize(f, list, 0.1f);
-    case 28: return fold_list_pick(f, list, three, STEPS);
+    case 28: return fold_pick_each(f, list, three, STEPS);
     case 29: return fold_recurrent_apply(f, &w->lstm, x, fold_recurrent_zeros(f, &w->lstm)).h;
     case 30:
         state = fold_tree_lstm_apply_leaf(f, &w->tree, x);

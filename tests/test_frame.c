@@ -86,9 +86,9 @@ static void record(fold_ctx *f, const net *n, world *w, frame *r, int refs, floa
     const fold_node x = fold_tanh(f, fold_dropout(f, fold_add(f, rows, points), dropout));
     r->list = fold_linear(f, x, n->V, n->a);
     fold_keep(f, r->list);
-    losses[count++] = fold_list_sum(f, indexed(f, fold_list_softmax_xent(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
-    losses[count++] = fold_list_sum(f, indexed(f, fold_list_pick(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
-    losses[count++] = fold_list_sum(f, indexed(f, fold_list_hinge(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_softmax_xent_each(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_pick_each(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
+    losses[count++] = fold_list_sum(f, indexed(f, fold_hinge_each(f, r->list, w->labels, ROWS), w->labels, ROWS, refs));
     r->loss = fold_sum_n(f, losses, count);
 }
 
@@ -544,9 +544,9 @@ static void refused(void)
         const fold_node two = fold_list_input(f, x, 2, fold_shape1(2));
         const int both[2] = { 1, 0 };
         fold_index_ref(f, fold_pick(f, two, 1), &row, 1); /* one index of all rows */
-        fold_index_ref(f, fold_list_pick(f, two, both, 2), both, 2);
+        fold_index_ref(f, fold_pick_each(f, two, both, 2), both, 2);
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
-        fold_index_ref(f, fold_list_pick(f, two, both, 2), both, 1);
+        fold_index_ref(f, fold_pick_each(f, two, both, 2), both, 1);
         CHECK_TEXT(fold_ctx_message(f), "index_ref: 1 indices for node");
         CHECK_TEXT(fold_ctx_message(f), "(pick), which has 2");
         fold_ctx_reset(f);

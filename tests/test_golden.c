@@ -375,9 +375,9 @@ static fold_node list_loss(fold_ctx *f, const void *layers, int at)
         if (fold_list_length(f, part[i]) >= 0) part[i] = fold_list_sum(f, part[i]);
     }
     const fold_node out = fold_linear(f, joined, n->outs, n->bias);
-    part[count++] = fold_list_mean(f, fold_list_softmax_xent(f, out, label, rows));
-    part[count++] = fold_list_sum(f, fold_list_pick(f, out, label, rows));
-    part[count++] = fold_list_sum(f, fold_list_hinge(f, out, label, rows));
+    part[count++] = fold_list_mean(f, fold_softmax_xent_each(f, out, label, rows));
+    part[count++] = fold_list_sum(f, fold_pick_each(f, out, label, rows));
+    part[count++] = fold_list_sum(f, fold_hinge_each(f, out, label, rows));
     return fold_sum_n(f, part, count);
 }
 
@@ -437,7 +437,7 @@ static fold_node alias_policy(fold_ctx *f, fold_node h)
     steps.old_log_prob = old;
     steps.advantage = steps.target = advantage;
     for (int i = 0; i < TURNS; i++) each[i] = fold_scale(f, h, (float)(i + 1));
-    const fold_node logits = fold_list_join(f, each, TURNS), now = fold_list_pick(f, fold_log_softmax(f, logits), action, TURNS);
+    const fold_node logits = fold_list_join(f, each, TURNS), now = fold_pick_each(f, fold_log_softmax(f, logits), action, TURNS);
     const fold_node entropy = fold_softmax_entropy(f, logits);
     return fold_rl_ppo_loss(f, &o, &steps, now, entropy, fold_mean(f, logits, FOLD_ALL));
 }

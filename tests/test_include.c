@@ -37,7 +37,7 @@ static void both_files(void)
     X(fold_memory) X(fold_model_desc) X(fold_model_size) X(fold_param_desc) X(fold_quantize_desc) \
     X(fold_quantized) X(fold_ctx_desc) X(fold_conv_desc) X(fold_sgd) X(fold_adagrad) X(fold_rmsprop) \
     X(fold_adam) X(fold_cell_desc) X(fold_cache) X(fold_transformer_desc) X(fold_transformer) X(fold_encoder) \
-    X(fold_sequences) X(fold_rnn_stack) X(fold_unroll_desc) X(fold_rates) \
+    X(fold_rnn_stack) X(fold_rates) \
     X(fold_save_desc) X(fold_load_desc) X(fold_array) X(fold_tensor) X(fold_seen) X(fold_stats) \
     X(fold_op_call) X(fold_op_desc) X(fold_node) X(fold_param) X(fold_cell) X(fold_op) X(fold_shape) \
     X(fold_dense) X(fold_mlp) X(fold_conv) X(fold_norm) X(fold_attention) X(fold_state) X(fold_recurrent) \

@@ -923,37 +923,25 @@ UNROLLED(rnn_relu)
 UNROLLED(lstm)
 UNROLLED(gru)
 
-/* A step of the test's own with three states of two shapes: h = tanh(x W + h U + b), m = m / 2 + h,
-   k = k / 2 + 1/4; its output is m k. */
-static void own_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next,
-                     const void *user)
-{
-    const fold_dense *d = (const fold_dense *)user;
-    next[0] = fold_dense_apply(f, d, fold_concat2(f, x, state[0]));
-    next[1] = fold_add(f, fold_scale(f, state[1], 0.5f), next[0]);
-    next[2] = fold_shift(f, fold_scale(f, state[2], 0.5f), 0.25f);
-    *out = fold_mul(f, next[1], next[2]);
-}
+/* A loop with three states of two shapes: h = tanh(x W + h U + b), m = m / 2 + h, k = k / 2 + 1/4; each step's
+   output is m k. */
 static void make_own(fold_model *m, layer_case *c)
 {
     c->dense = fold_dense_new(m, "own", c->inputs + c->hidden, c->hidden, FOLD_ACT_TANH);
 }
 static fold_state record_own(fold_ctx *f, const layer_case *c, int sample)
 {
-    fold_node x[MAX_STEPS], y[MAX_STEPS], last[3];
-    fold_unroll_desc d = fold_unroll_desc_default();
-    d.step = own_step;
-    d.user = &c->dense;
-    d.x = x;
-    d.n = record_words(f, c, sample, x);
-    d.reverse = c->row->option;
-    d.n_states = 3;
-    d.state[0] = d.state[1] = fold_shape1(c->hidden);
-    d.state[2] = fold_shape1(1);
-    d.out = y;
-    d.last = last;
-    CHECK_SAYS(!fold_unroll_steps(f, &d), "%s", fold_ctx_message(f));
-    const fold_state s = { weighted_sum(f, y, d.n, c->hidden), fold_mul(f, last[1], last[2]) };
+    fold_node x[MAX_STEPS], y[MAX_STEPS];
+    fold_node h = fold_zeros(f, fold_shape1(c->hidden)), m = h, k = fold_zeros(f, fold_shape1(1));
+    const int n = record_words(f, c, sample, x);
+    for (int i = 0; i < n; i++) {
+        const int at = c->row->option ? n - 1 - i : i;
+        h = fold_dense_apply(f, &c->dense, fold_concat2(f, x[at], h));
+        m = fold_add(f, fold_scale(f, m, 0.5f), h);
+        k = fold_shift(f, fold_scale(f, k, 0.5f), 0.25f);
+        y[at] = fold_mul(f, m, k);
+    }
+    const fold_state s = { weighted_sum(f, y, n, c->hidden), fold_mul(f, m, k) };
     return s;
 }
 static ref_state reference_own(ref_tape *t, const layer_case *c, int sample)
@@ -982,7 +970,7 @@ static fold_state record_stack(fold_ctx *f, const layer_case *c, int sample)
     fold_node y[MAX_STEPS], term[2 * STACKED];
     fold_state last[2 * STACKED], s;
     const int n = record_words(f, c, sample, y);
-    CHECK_SAYS(!fold_rnn_stack_apply(f, &c->stack, y, n, NULL, y, last), "%s", fold_ctx_message(f));
+    CHECK_SAYS(!fold_unroll_stack(f, &c->stack, y, n, NULL, y, last), "%s", fold_ctx_message(f));
     for (int t = 0; t < n; t++) {
         fold_node half[2];
         fold_split(f, y[t], 2, half);
@@ -1280,8 +1268,8 @@ static const layer_row layers[] = {
     { "unrolled rnn of relu", make_rnn_relu, record_unrolled_list, unrolled_rnn_relu, 0, 0 },
     { "lstm over a list", make_lstm, record_unrolled_list, unrolled_lstm, 0, 1 },
     { "gru over a list, reverse", make_gru, record_unrolled_list, unrolled_gru, 1, 0 },
-    { "unrolled step of its own", make_own, record_own, reference_own, 0, 1 },
-    { "unrolled step of its own, reverse", make_own, record_own, reference_own, 1, 1 },
+    { "a loop of plain ops", make_own, record_own, reference_own, 0, 1 },
+    { "a loop of plain ops, reverse", make_own, record_own, reference_own, 1, 1 },
     { "stack of lstms in both directions", make_stack, record_stack, reference_stack, 0, 1 },
     { "attention", make_attention, record_attention, reference_attention, 0, 0 },
     { "attention, causal", make_attention, record_attention, reference_attention, 1, 0 },
@@ -1702,7 +1690,7 @@ static void test_stack_grads(void)
             random_fill(&r, word, INPUTS, -1, 1);
             x[t] = fold_input(f, word, INPUTS);
         }
-        CHECK_SAYS(!fold_rnn_stack_apply(f, &stack, x, LENGTH, NULL, y, last), "%s", fold_ctx_message(f));
+        CHECK_SAYS(!fold_unroll_stack(f, &stack, x, LENGTH, NULL, y, last), "%s", fold_ctx_message(f));
         for (int t = 0; t < LENGTH; t++) {
             if (t % 2) fold_keep_grad(f, y[t]); /* before it is read, or after */
             loss[t] = fold_softmax_xent(f, fold_linear(f, y[t], V, none), t % LABELS);

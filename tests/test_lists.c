@@ -1023,9 +1023,9 @@ static int run_recurrent(fold_ctx *f, const recurrent_net *n, int kind, int step
     const fold_node list = fold_list_input(f, x, steps, vector);
     fold_node all;
     for (int i = 0; i < steps && !listed; i++) row[i] = fold_list_at(f, list, i);
-    if (listed && stacked) all = fold_rnn_stack_list(f, stack, list, begin, last);
+    if (listed && stacked) all = fold_unroll_stack_list(f, stack, list, begin, last);
     else if (listed) all = fold_unroll_list(f, layer, list, reverse, begin, last);
-    else if (stacked) fold_rnn_stack_apply(f, stack, row, steps, begin, out, last);
+    else if (stacked) fold_unroll_stack(f, stack, row, steps, begin, out, last);
     else last[0] = fold_unroll(f, layer, row, steps, reverse, begin, out);
     if (!listed) all = steps ? fold_list_join(f, out, steps) : fold_list_input(f, x, 0, fold_shape1(width));
     CHECK_SAYS(fold_list_length(f, all) == steps && fold_node_shape(f, all).dim[0] == width, "%s", fold_ctx_message(f));
@@ -1087,7 +1087,7 @@ static int run_agents(fold_ctx *f, const policy *p, const float *x, int n, int l
                    : fold_input_ref(f, memory + i * HIDDEN, fold_shape1(HIDDEN)) };
         label[i] = i % ACTIONS;
         y[i] = fold_call(f, p->cell, in, 2);
-        if (training) y[i] = listed ? fold_list_softmax_xent(f, y[i], label, n) : fold_softmax_xent(f, y[i], label[i]);
+        if (training) y[i] = listed ? fold_softmax_xent_each(f, y[i], label, n) : fold_softmax_xent(f, y[i], label[i]);
         else fold_output_ref(f, y[i], to + i * ACTIONS), fold_output_ref(f, fold_out(f, y[i], 1), to + n * ACTIONS + i * HIDDEN);
     }
     if (training) y[0] = listed ? fold_list_mean(f, y[0]) : fold_mean_n(f, y, n);

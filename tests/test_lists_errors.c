@@ -137,29 +137,18 @@ static fold_node unrolled_stack(mistakes *x, const fold_rnn_stack *stack, int at
     for (int i = 0; i < 2; i++) begin[i] = fold_recurrent_zeros(x->f, &stack->cell[i]);
     begin[at / 2].h = at % 2 ? begin[at / 2].h : list;
     begin[at / 2].c = at % 2 ? list : begin[at / 2].c;
-    return fold_rnn_stack_list(x->f, stack, x->l3, begin, NULL);
-}
-static fold_node unrolled_batch(mistakes *x, fold_node list)
-{
-    static const float values[2 * 3 * WIDTH] = { 0 };
-    const fold_sequences two = { values, 2, 3, WIDTH, NULL, FOLD_LAYOUT_NTC };
-    fold_state begin[2], last[2];
-    for (int i = 0; i < 2; i++) begin[i] = fold_recurrent_zeros(x->f, &x->n.lstm);
-    begin[1].c = list;
-    fold_unroll_batch(x->f, &x->n.lstm, &two, begin, NULL, last);
-    return last[1].h;
+    return fold_unroll_stack_list(x->f, stack, x->l3, begin, NULL);
 }
 static void bad_beginnings(mistakes *x)
 {
     const fold_rnn_stack stack = fold_rnn_stack_new(x->n.m, "stack", fold_lstm_new, WIDTH, WIDTH, 1, 1);
     static const fold_state none[2];
     BAD_IN(fold_unroll_list(x->f, &x->n.lstm, x->l3, 0, none, NULL), BAD_ARGUMENT, "unroll_list: a state of this cell is h and c", "");
-    BAD_IN(fold_rnn_stack_list(x->f, &stack, x->l3, none, NULL), BAD_ARGUMENT, "rnn_stack_list: a state of this cell is h and c", "");
+    BAD_IN(fold_unroll_stack_list(x->f, &stack, x->l3, none, NULL), BAD_ARGUMENT, "unroll_stack_list: a state of this cell is h and c", "");
     BAD_IN(unrolled(x, x->l3, x->v), BAD_SHAPE, "unroll_list: begin[0].h is a list of 3 rows", "a single node");
     BAD_IN(unrolled(x, x->v, x->l1), BAD_SHAPE, "unroll_list: begin[0].c is a list of 1 rows", "a single node");
-    BAD_IN(unrolled_stack(x, &stack, 0, x->l3), BAD_SHAPE, "rnn_stack_list: begin[0].h is a list of 3 rows", "");
-    BAD_IN(unrolled_stack(x, &stack, 3, x->l0), BAD_SHAPE, "rnn_stack_list: begin[1].c is a list of 0 rows", "");
-    BAD_IN(unrolled_batch(x, x->l4), BAD_SHAPE, "unroll_batch: begin[1].c is a list of 4 rows", "a single node");
+    BAD_IN(unrolled_stack(x, &stack, 0, x->l3), BAD_SHAPE, "unroll_stack_list: begin[0].h is a list of 3 rows", "");
+    BAD_IN(unrolled_stack(x, &stack, 3, x->l0), BAD_SHAPE, "unroll_stack_list: begin[1].c is a list of 0 rows", "");
 }
 
 static void mistaken_kinds(void)
@@ -192,8 +181,8 @@ static void mistaken_kinds(void)
     BAD(fold_list_attention(f, x.v, x.v, x.l3, 1, 0), BAD_SHAPE, "attention", "list");
     BAD(fold_list_attention_to(f, x.v, x.l3, x.l3, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "single value");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.v, 1, to, to, 2), BAD_SHAPE, "list_attention_to", "single value");
-    BAD(fold_list_pick(f, x.v, to, 4), BAD_SHAPE, "list_pick", "list");
-    BAD(fold_list_softmax_xent(f, x.v, to, 4), BAD_SHAPE, "list_softmax_xent", "list");
+    BAD(fold_pick_each(f, x.v, to, 4), BAD_SHAPE, "pick_each", "list");
+    BAD(fold_softmax_xent_each(f, x.v, to, 4), BAD_SHAPE, "softmax_xent_each", "list");
     BAD(lists_of(&x, 1, x.l3, x.v), BAD_SHAPE, "neighbours", "list");
     BAD((x.pair[0] = x.pair[1] = x.l3, fold_call_list(f, x.n.neighbours, &x.l3, 1, x.pair)), BAD_CELL, "neighbours", "list");
     BAD(fold_call_list(f, x.n.gate, &x.v, 1, x.pair), BAD_ARGUMENT, "gate", "list");
@@ -265,17 +254,17 @@ static void mistaken_arguments(void)
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, NULL, high, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, NULL, 1), BAD_ARGUMENT, "list_attention_to", "NULL");
     BAD(fold_list_attention_to(f, x.l3, x.l3, x.l3, 1, high, high, -1), BAD_ARGUMENT, "list_attention_to", "-1");
-    BAD(fold_list_pick(f, x.l3, high, 3), BAD_ARGUMENT, "index 6", "[0, 6)");
+    BAD(fold_pick_each(f, x.l3, high, 3), BAD_ARGUMENT, "index 6", "[0, 6)");
     BAD(fold_list_sum_to(f, x.l3, low, 4, 3), BAD_ARGUMENT, "list_sum_to: 4 edges for 3 rows", "");
     BAD(fold_list_mean_to(f, x.l1, low, 0, 3), BAD_ARGUMENT, "list_mean_to: 0 edges for 1 row", "");
     BAD(fold_list_max_to(f, x.l3, low, -1, 3), BAD_ARGUMENT, "list_max_to: -1 edges for 3 rows", "");
     BAD(fold_list_softmax_mean_to(f, x.score3, x.l3, low, 2, 3), BAD_ARGUMENT, "list_softmax_mean_to: 2 edges for 3 rows", "");
-    BAD(fold_list_pick(f, x.l3, high, 2), BAD_ARGUMENT, "list_pick: 2 indices for 3 rows", "");
-    BAD(fold_list_pick(f, x.l0, high, 1), BAD_ARGUMENT, "list_pick: 1 indices for 0 rows", "");
-    BAD(fold_list_softmax_xent(f, x.l4, high, 3), BAD_ARGUMENT, "list_softmax_xent: 3 labels for 4 rows", "");
-    BAD(fold_list_hinge(f, x.l3, high, -3), BAD_ARGUMENT, "list_hinge: -3 labels for 3 rows", "");
-    BAD(fold_list_pick(f, x.l3, NULL, 3), BAD_ARGUMENT, "list_pick", "NULL");
-    BAD(fold_list_softmax_xent(f, x.l3, low, 3), BAD_ARGUMENT, "index -1", "[0, 6)");
+    BAD(fold_pick_each(f, x.l3, high, 2), BAD_ARGUMENT, "pick_each: 2 indices for 3 rows", "");
+    BAD(fold_pick_each(f, x.l0, high, 1), BAD_ARGUMENT, "pick_each: 1 indices for 0 rows", "");
+    BAD(fold_softmax_xent_each(f, x.l4, high, 3), BAD_ARGUMENT, "softmax_xent_each: 3 labels for 4 rows", "");
+    BAD(fold_hinge_each(f, x.l3, high, -3), BAD_ARGUMENT, "hinge_each: -3 labels for 3 rows", "");
+    BAD(fold_pick_each(f, x.l3, NULL, 3), BAD_ARGUMENT, "pick_each", "NULL");
+    BAD(fold_softmax_xent_each(f, x.l3, low, 3), BAD_ARGUMENT, "index -1", "[0, 6)");
     BAD(lists_of(&x, 0, x.l3, x.l3), BAD_ARGUMENT, "neighbours", "takes 1 input");
     BAD(fold_call_list(f, x.n.neighbours, &x.v, 1, NULL), BAD_ARGUMENT, "neighbours", "NULL");
     BAD(fold_tanh(f, x.stale), BAD_HANDLE, "tanh", "fold_ctx_reset");
@@ -356,8 +345,8 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
     case 6: out[0] = fold_list_take(f, in[0], index, 1); break;
     case 7: out[0] = fold_list_sum_to(f, in[0], index, 1, 1); break;
     case 8: out[0] = fold_list_attention(f, in[0], in[0], in[0], 1, 0); break;
-    case 9: out[0] = fold_list_pick(f, in[0], index, 1); break;
-    case 10: out[0] = fold_list_softmax_xent(f, in[0], index, 1); break;
+    case 9: out[0] = fold_pick_each(f, in[0], index, 1); break;
+    case 10: out[0] = fold_softmax_xent_each(f, in[0], index, 1); break;
     case 11: out[0] = fold_list_attention_to(f, in[0], in[0], in[0], 1, index, index, 1); break;
     case 12: out[0] = fold_attention_step(f, &cache, in[0], in[0], in[0]); break;
     case 13: out[0] = fold_list_stack(f, in[0]); break;
@@ -369,7 +358,7 @@ static void mistaken_body(fold_ctx *f, const fold_node *in, fold_node *out, cons
 static void mistaken_bodies(void)
 {
     static const char *const words[IN_BODY] = { "list_input", "list_input_ref", "list_lookup", "list", "list_join", "list_at",
-                                                "list_take", "list_sum_to", "attention", "list_pick", "list_softmax_xent",
+                                                "list_take", "list_sum_to", "attention", "pick_each", "softmax_xent_each",
                                                 "list_attention_to", "attention_step", "list_stack", "list_unstack", "list_softmax", "list_sum" };
     for (int i = 0; i < IN_BODY; i++) {
         fold_cell_desc d = fold_cell_desc_default();

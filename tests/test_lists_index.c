@@ -217,7 +217,7 @@ static fold_node labels(play *p)
     const fold_node x = see(p, fold_tanh(f, some_list(p, p->size))), logits = fold_linear(f, x, p->n->V, p->n->none);
     some_indices(p, index, p->size, WIDTH);
     some_indices(p, label, p->size, CLASSES);
-    const fold_node y[3] = { see(p, fold_list_pick(f, x, index, p->size)), see(p, fold_list_softmax_xent(f, logits, label, p->size)), x };
+    const fold_node y[3] = { see(p, fold_pick_each(f, x, index, p->size)), see(p, fold_softmax_xent_each(f, logits, label, p->size)), x };
     return totals(p, y, 3);
 }
 
@@ -300,8 +300,8 @@ static fold_node record_indexed(fold_ctx *f, const problem *p, const fold_node *
     case SOFTMAX_MEAN_TO: return fold_list_softmax_mean_to(f, in[0], in[1], p->index, p->indices, p->to);
     case ATTENTION: return fold_list_attention(f, in[0], in[1], in[2], p->heads, p->causal);
     case ATTENTION_TO: return fold_list_attention_to(f, in[0], in[1], in[2], p->heads, p->from, p->index, p->indices);
-    case PICK: return fold_list_pick(f, in[0], p->index, p->indices);
-    default: return fold_list_softmax_xent(f, in[0], p->index, p->indices);
+    case PICK: return fold_pick_each(f, in[0], p->index, p->indices);
+    default: return fold_softmax_xent_each(f, in[0], p->index, p->indices);
     }
 }
 
@@ -891,7 +891,7 @@ static void plans_of_indices(void)
             random_fill(&r, x[k], 7 * WIDTH, -1, 1);
             fold_ctx_reset(f[k]);
             const fold_node in = fold_list_input(f[k], x[k], 7, vector), taken = fold_list_take(f[k], in, index, run[i].n);
-            const fold_node sum = fold_list_sum_to(f[k], taken, to, run[i].n, 4), picked = fold_list_pick(f[k], taken, to, run[i].n);
+            const fold_node sum = fold_list_sum_to(f[k], taken, to, run[i].n, 4), picked = fold_pick_each(f[k], taken, to, run[i].n);
             fold_keep_grad(f[k], in);
             const fold_node parts[2] = { fold_list_sum(f[k], fold_dot(f[k], sum, sum)), fold_list_sum(f[k], picked) };
             CHECK_SAYS(!fold_backward(f[k], fold_sum_n(f[k], parts, 2)), "%s", fold_ctx_message(f[k]));

@@ -104,7 +104,7 @@ static fold_node record_lists(fold_ctx *f, const net *n, int i)
     const fold_node seen = fold_list_attention_to(f, part[0], x, x, 2, to, to, rows);
     const fold_node most = fold_list_max_to(f, seen, to, rows, rows), mean = fold_list_mean_to(f, part[1], to, rows, rows);
     const fold_node all = fold_list_join(f, part, 2), out = fold_linear(f, all, n->V, fold_param_find(n->m, ""));
-    const fold_node loss = fold_list_sum(f, fold_list_softmax_xent(f, out, label, 2 * rows));
+    const fold_node loss = fold_list_sum(f, fold_softmax_xent_each(f, out, label, 2 * rows));
     return fold_add(f, loss, fold_list_mean(f, fold_dot(f, most, mean)));
 }
 

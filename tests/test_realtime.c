@@ -248,7 +248,7 @@ static fold_node record_lists(fold_ctx *f, const net *n, world *w, int rows, int
     both[0] = fold_list_max_to(f, seen_by, w->to, rows, rows);
     both[1] = fold_sum(f, fold_list_sum(f, fold_list_sum_to(f, taken, w->to, rows, rows)), FOLD_ALL);
     const fold_node scores = fold_linear(f, fold_list_attention(f, both[0], x, x, 1, 0), n->V, n->v);
-    const fold_node losses = training ? fold_list_softmax_xent(f, scores, w->label, rows) : fold_list_pick(f, scores, w->label, rows);
+    const fold_node losses = training ? fold_softmax_xent_each(f, scores, w->label, rows) : fold_pick_each(f, scores, w->label, rows);
     return fold_add(f, fold_list_sum(f, losses), both[1]);
 }
 

@@ -627,8 +627,6 @@ static int data_of(const graph *g, const item *t)
     const value *v = &g->values[t->out0];
     if (!has_word(code, "data", 0) && !has_word(code, "data", 1))
         return 0;
-    if (t->op == OP_sequences_input || t->op == OP_unroll_batch)
-        return t->i[1] * SEQUENCE * size_of(v->shape);
     return v->list && !v->rows ? 1 : rows_of(v) * size_of(v->shape);
 }
 
@@ -1996,6 +1994,7 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_list_attention_weights", "it is fold_list_attention of values that are ones and zeros" },
     { "fold_list_attention_weights_to", "it is fold_list_attention_to of values that are ones and zeros" },
     { "fold_values_fill", "it is fold_values_write_begin and _end" },
+    { "fold_node_is_null", "it asks for the id of a handle" },
     { "fold_model_isa", "it names the kernels" },
     { "fold_to_file", "it writes to a FILE" },
     { "fold_clock_monotonic", "it asks the system" },

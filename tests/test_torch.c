@@ -238,7 +238,7 @@ static fold_node record(fold_ctx *f, const module *it, const cases *c, int numbe
     case ENCODER: return fold_encoder_apply(f, &it->encoder, *x, (int)options[4]);
     case LINE: return fold_mean_pool1d(f, fold_max_pool1d(f, fold_conv_apply(f, &it->conv, *x), 3, 1, 1), 2, 1, 1);
     case CNN: return record_cnn(f, it, *x);
-    default: return fold_rnn_stack_list(f, &it->stack, *x, NULL, NULL);
+    default: return fold_unroll_stack_list(f, &it->stack, *x, NULL, NULL);
     }
 }
 
@@ -1083,7 +1083,7 @@ static void missing_biases_stay_zero(void)
         const fold_sgd sgd = { 0.1f, 0, 0 };
         fold_node h = fold_input(f, x, 3);
         const fold_node y = fold_sum(f, fold_dense_apply(f, &fc, h), FOLD_ALL);
-        fold_rnn_stack_apply(f, &r, &h, 1, NULL, &h, NULL);
+        fold_unroll_stack(f, &r, &h, 1, NULL, &h, NULL);
         CHECK_SAYS(!fold_backward(f, fold_add(f, y, fold_sum(f, h, FOLD_ALL))), "%s", fold_ctx_message(f));
         CHECK_INT(fold_sgd_step(m, &sgd), FOLD_OK);
         for (int i = 0; i < 2; i++) {
@@ -1109,7 +1109,7 @@ static void recurrence_of_relu(void)
         CHECK_SAYS(fold_torch_close(t) == FOLD_OK, "%s", fold_model_message(m));
         fold_ctx *f = fold_ctx_new(m, NULL);
         const float x[3] = { 2, -3, 0.5f };
-        const fold_node y = fold_rnn_stack_list(f, &r, fold_list_input(f, x, 1, fold_shape1(3)), NULL, NULL);
+        const fold_node y = fold_unroll_stack_list(f, &r, fold_list_input(f, x, 1, fold_shape1(3)), NULL, NULL);
         CHECK_SAYS(!fold_run(f, &y, 1), "%s", fold_ctx_message(f));
         CHECK_INT(fold_read(f, &y, 1, h[relu]), FOLD_OK);
         fold_ctx_free(f);

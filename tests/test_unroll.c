@@ -1,5 +1,5 @@
-/* test_unroll.c - unrolling beside the loop one would write by hand: the same bits, nodes and batches; dense arrays in
-   both layouts, merged outputs, stacks, steps of one's own, errors. Gradients: tests/test_layers.c.
+/* test_unroll.c - unrolling beside the loop one would write by hand: the same bits, nodes and batches; merged outputs,
+   stacks, errors. Gradients: tests/test_layers.c.
        cc -O2 -o test_unroll tests/test_unroll.c -lm && ./test_unroll */
 
 #define FOLD_IMPLEMENTATION
@@ -15,8 +15,7 @@ typedef struct bed {
     fold_ctx *f;
     fold_recurrent rnn, lstm, gru;
     fold_rnn_stack stack;
-    float ntc[FLOATS], tnc[FLOATS], weight[STEPS * HIDDEN];
-    fold_sequences batch[2];
+    float values[FLOATS], weight[STEPS * HIDDEN]; /* [samples x steps x width] */
 } bed;
 
 static fold_ctx *new_context(fold_model *m, int eager)
@@ -37,15 +36,8 @@ static void open_bed(bed *b)
     b->gru = fold_gru_new(b->m, "gru", WIDTH, HIDDEN);
     b->stack = fold_rnn_stack_new(b->m, "stack", fold_gru_new, WIDTH, HIDDEN, 3, 1);
     b->f = new_context(b->m, 0);
-    random_fill(&r, b->ntc, FLOATS, -1, 1);
+    random_fill(&r, b->values, FLOATS, -1, 1);
     random_fill(&r, b->weight, STEPS * HIDDEN, -1, 1);
-    for (int i = 0; i < SAMPLES; i++)
-        for (int t = 0; t < STEPS; t++)
-            memcpy(b->tnc + (t * SAMPLES + i) * WIDTH, b->ntc + (i * STEPS + t) * WIDTH, WIDTH * sizeof(float));
-    for (int k = 0; k < 2; k++) {
-        const fold_sequences s = { k ? b->tnc : b->ntc, SAMPLES, STEPS, WIDTH, lengths, k ? FOLD_LAYOUT_TNC : FOLD_LAYOUT_NTC };
-        b->batch[k] = s;
-    }
     CHECK_SAYS(!fold_ctx_status(b->f), "%s", fold_ctx_message(b->f));
 }
 static void close_bed(bed *b)
@@ -54,6 +46,12 @@ static void close_bed(bed *b)
     fold_model_free(b->m);
 }
 
+/* Records the inputs of sample i and returns how many there are. */
+static int inputs_of(fold_ctx *f, const bed *b, int i, fold_node *x)
+{
+    for (int t = 0; t < lengths[i]; t++) x[t] = fold_input_ref(f, b->values + (i * STEPS + t) * WIDTH, fold_shape1(WIDTH));
+    return lengths[i];
+}
 static fold_node weighted(fold_ctx *f, const bed *b, fold_node y, int t)
 {
     return fold_dot(f, y, fold_input(f, b->weight + t * HIDDEN, HIDDEN));
@@ -109,7 +107,7 @@ static void by_hand(fold_ctx *f, const bed *b, const fold_recurrent *r, int reve
         fold_state s = fold_recurrent_zeros(f, r);
         for (int k = 0; k < lengths[i]; k++) {
             const int t = reverse ? lengths[i] - 1 - k : k;
-            s = fold_recurrent_apply(f, r, fold_input(f, b->ntc + (i * STEPS + t) * WIDTH, WIDTH), s);
+            s = fold_recurrent_apply(f, r, fold_input(f, b->values + (i * STEPS + t) * WIDTH, WIDTH), s);
             out[i * STEPS + t] = s.h;
         }
     }
@@ -118,8 +116,7 @@ static void unrolled(fold_ctx *f, const bed *b, const fold_recurrent *r, int rev
 {
     for (int i = 0; i < SAMPLES; i++) {
         fold_node x[STEPS];
-        const int n = fold_sequences_input(f, &b->batch[i % 2], i, x);
-        CHECK_INT(n, lengths[i]);
+        const int n = inputs_of(f, b, i, x);
         fold_unroll(f, r, x, n, reverse, NULL, out + i * STEPS);
     }
 }
@@ -148,67 +145,6 @@ static void test_by_hand(void)
         finish(eager, &b, out, &got);
         same_outcome(&got, &want, "eager");
         fold_ctx_free(eager);
-    }
-    close_bed(&b);
-}
-
-/* ---- dense arrays ------------------------------------------------------------------------------- */
-
-static void test_batch(void)
-{
-    static outcome want, got;
-    static fold_node out[SAMPLES * STEPS];
-    static float last[2][SAMPLES * HIDDEN];
-    fold_state end[SAMPLES];
-    bed b;
-    open_bed(&b);
-    by_hand(b.f, &b, &b.lstm, 0, out);
-    finish(b.f, &b, out, &want);
-    for (int k = 0; k < 4; k++) { /* both layouts, batched and eager */
-        fold_ctx *f = new_context(b.m, k / 2);
-        memset(out, 0xff, sizeof out);
-        CHECK_SAYS(!fold_unroll_batch(f, &b.lstm, &b.batch[k % 2], NULL, out, end), "%s", fold_ctx_message(f));
-        for (int i = 0; i < SAMPLES; i++) {
-            CHECK(!fold_node_is_null(end[i].h) && !fold_node_is_null(end[i].c));
-            fold_keep(f, end[i].h);
-            for (int t = 0; t < STEPS; t++) CHECK(fold_node_is_null(out[i * STEPS + t]) == (t >= lengths[i]));
-        }
-        finish(f, &b, out, &got);
-        same_outcome(&got, &want, "batch");
-        if (k < 2) CHECK_INT(got.batches, want.batches);
-        for (int i = 0; i < SAMPLES; i++)
-            memcpy(last[k % 2] + i * HIDDEN, fold_value(f, end[i].h), HIDDEN * sizeof(float));
-        CHECK_BITS(last[k % 2], last[0], SAMPLES * HIDDEN);
-        CHECK_BITS(last[k % 2] + 4 * HIDDEN, want.out[4 * STEPS + lengths[4] - 1], HIDDEN);
-        CHECK(last[0][HIDDEN] == 0); /* no steps: the beginning */
-        fold_ctx_free(f);
-    }
-    close_bed(&b);
-}
-
-/* A batch cut in two in time: the second half begins with the final states of the first. */
-static void test_batch_begin(void)
-{
-    enum { CUT = 15 };
-    fold_node out[2][SAMPLES * STEPS];
-    fold_state end[2][SAMPLES];
-    bed b;
-    open_bed(&b);
-    fold_sequences whole = b.batch[1], first = whole, rest = whole; /* time first: a cut is a pointer */
-    whole.length = NULL;
-    first.length = rest.length = NULL;
-    first.steps = CUT;
-    rest.steps = STEPS - CUT;
-    rest.values += CUT * SAMPLES * WIDTH;
-    fold_unroll_batch(b.f, &b.gru, &whole, NULL, out[0], end[0]);
-    fold_unroll_batch(b.f, &b.gru, &first, NULL, NULL, end[1]);
-    fold_unroll_batch(b.f, &b.gru, &rest, end[1], out[1], end[1]);
-    for (int i = 0; i < SAMPLES; i++) {
-        fold_node pair[2] = { end[0][i].h, end[1][i].h };
-        float h[2][HIDDEN];
-        CHECK_SAYS(!fold_run(b.f, pair, 2) && !fold_read(b.f, pair, 2, h[0]), "%s", fold_ctx_message(b.f));
-        CHECK_BITS(h[1], h[0], HIDDEN);
-        CHECK_INT(out[1][i * (STEPS - CUT) + STEPS - CUT - 1].id, end[1][i].h.id);
     }
     close_bed(&b);
 }
@@ -304,7 +240,7 @@ static void stack_by_hand(fold_ctx *f, const bed *b, int i, fold_node *y, fold_s
 {
     fold_node x[STEPS], down[STEPS];
     fold_state begins[6];
-    const int n = fold_sequences_input(f, &b->batch[0], i, x);
+    const int n = inputs_of(f, b, i, x);
     const fold_state *begin = stack_begins(f, i, begins);
     for (int layer = 0; layer < 3; layer++) {
         fold_state s = begin ? begin[2 * layer] : fold_recurrent_zeros(f, &b->stack.cell[2 * layer]);
@@ -324,9 +260,9 @@ static void stack_applied(fold_ctx *f, const bed *b, int i, fold_node *y, fold_s
 {
     fold_node x[STEPS];
     fold_state begins[6];
-    const int n = fold_sequences_input(f, &b->batch[1], i, x);
+    const int n = inputs_of(f, b, i, x);
     const fold_state *begin = stack_begins(f, i, begins);
-    CHECK_SAYS(!fold_rnn_stack_apply(f, &b->stack, x, n, begin, y, last), "%s", fold_ctx_message(f));
+    CHECK_SAYS(!fold_unroll_stack(f, &b->stack, x, n, begin, y, last), "%s", fold_ctx_message(f));
 }
 
 /* Its first half of outputs, so that the tests above can weigh them; all are kept and compared in `both`. */
@@ -389,98 +325,8 @@ static void test_stack(void)
     close_bed(&b);
 }
 
-/* ---- steps of one's own ------------------------------------------------------------------------- */
-
-/* As many states as there may be, each the tanh of the one before; the first takes the input in. */
-static void chain_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    const int n = *(const int *)user;
-    for (int k = 0; k < n; k++) next[k] = fold_tanh(f, fold_add(f, k ? state[k - 1] : x, state[k]));
-    *out = n ? next[n - 1] : fold_tanh(f, x);
-}
-static void test_states(void)
-{
-    bed b;
-    open_bed(&b);
-    for (int n = 0; n <= FOLD_MAX_STATES; n++) {
-        fold_node x[STEPS], out[STEPS], last[FOLD_MAX_STATES];
-        double want[FOLD_MAX_STATES] = { 0 }, y = 0;
-        fold_unroll_desc d = fold_unroll_desc_default();
-        fold_ctx_reset(b.f);
-        d.step = chain_step;
-        d.user = &n;
-        d.x = x;
-        d.n = fold_sequences_input(b.f, &b.batch[0], 4, x);
-        d.n_states = n;
-        for (int k = 0; k < n; k++) d.state[k] = fold_shape1(WIDTH);
-        d.out = out;
-        d.last = last;
-        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_ctx_message(b.f));
-        for (int t = 0; t < d.n; t++) { /* the first value of each */
-            const double v = (double)b.ntc[(4 * STEPS + t) * WIDTH];
-            double old = 0;
-            y = tanh(v);
-            for (int k = 0; k < n; k++) {
-                const double before = want[k];
-                y = want[k] = tanh((k ? old : v) + before);
-                old = before;
-            }
-        }
-        CHECK_SAYS(!fold_run(b.f, &out[d.n - 1], 1), "%s", fold_ctx_message(b.f));
-        CHECK_NEAR(fold_value(b.f, out[d.n - 1])[0], y, 1e-5);
-        if (n) CHECK_INT(last[n - 1].id, out[d.n - 1].id);
-    }
-    close_bed(&b);
-}
-
-/* A step that calls the LSTM's cell is the LSTM, whether it begins with zeros or with a given state. */
-static void lstm_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    const fold_state s = { state[0], state[1] };
-    const fold_state t = fold_recurrent_apply(f, (const fold_recurrent *)user, x, s);
-    next[0] = *out = t.h;
-    next[1] = t.c;
-}
-static void test_own_lstm(void)
-{
-    static outcome want, got;
-    static fold_node out[SAMPLES * STEPS];
-    bed b;
-    open_bed(&b);
-    unrolled(b.f, &b, &b.lstm, 0, out);
-    finish(b.f, &b, out, &want);
-    fold_ctx_reset(b.f);
-    for (int i = 0; i < SAMPLES; i++) {
-        fold_node x[STEPS], begin[2];
-        fold_unroll_desc d = fold_unroll_desc_default();
-        d.step = lstm_step;
-        d.user = &b.lstm;
-        d.x = x;
-        d.n_states = 2;
-        begin[0] = begin[1] = fold_zeros(b.f, fold_shape1(HIDDEN));
-        if (i % 2) d.begin = begin;
-        d.state[0] = d.state[1] = fold_shape1(HIDDEN);
-        d.out = out + i * STEPS;
-        d.n = fold_sequences_input(b.f, &b.batch[0], i, x);
-        CHECK_SAYS(!fold_unroll_steps(b.f, &d), "%s", fold_ctx_message(b.f));
-    }
-    finish(b.f, &b, out, &got);
-    same_outcome(&got, &want, "a step of one's own");
-    CHECK_INT(got.batches, want.batches);
-    close_bed(&b);
-}
-
 /* ---- errors ------------------------------------------------------------------------------------- */
 
-/* Steps that go wrong: what they are handed says how. */
-static void wrong_step(fold_ctx *f, fold_node x, const fold_node *state, fold_node *out, fold_node *next, const void *user)
-{
-    const char *how = (const char *)user;
-    if (strcmp(how, "no output")) *out = x;
-    if (strcmp(how, "left out")) next[0] = state[0];
-    if (!strcmp(how, "one more")) next[1] = state[0];
-    if (!strcmp(how, "other shape")) next[0] = fold_zeros(f, fold_shape1(WIDTH + 1));
-}
 static void expect(const bed *b, int null, const char *text)
 {
     CHECK_SAYS(null, "what was returned is not null (%s)", text);
@@ -498,7 +344,7 @@ static void test_unroll_errors(void)
     open_bed(&b);
     memset(&none, 0, sizeof none);
     fold_ctx *f = b.f;
-    fold_sequences_input(f, &b.batch[0], 2, x);
+    inputs_of(f, &b, 2, x);
     memset(out, 0xff, sizeof out);
     s = fold_unroll(f, &b.lstm, x, -1, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence of -1 steps");
@@ -510,11 +356,11 @@ static void test_unroll_errors(void)
     expect(&b, fold_node_is_null(s.h), "unroll: a pointer is NULL");
     s = fold_unroll(f, &b.lstm, x, 2, 0, NULL, out); /* nodes from before the reset */
     expect(&b, fold_node_is_null(s.h), "the node is from another context, or from before the last fold_ctx_reset");
-    x[0] = fold_input(f, b.ntc, WIDTH);
+    x[0] = fold_input(f, b.values, WIDTH);
     x[1].id = 0;
     s = fold_unroll(f, &b.lstm, x, 2, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h), "unroll: input 1 of 2 is null");
-    x[0] = fold_input(f, b.ntc, WIDTH + 1);
+    x[0] = fold_input(f, b.values, WIDTH + 1);
     s = fold_unroll(f, &b.lstm, x, 1, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[0]),
            "lstm: x has [8], wanted [7]");
@@ -527,80 +373,6 @@ static void test_unroll_errors(void)
     close_bed(&b);
 }
 
-static void test_batch_errors(void)
-{
-    static const int too_long[SAMPLES] = { 1, 2, 3, STEPS + 1, 0, 0 }, negative[SAMPLES] = { 1, -1, 0, 0, 0, 0 };
-    fold_node x[STEPS];
-    fold_state last[SAMPLES];
-    bed b;
-    open_bed(&b);
-    fold_ctx *f = b.f;
-    fold_sequences s = b.batch[0];
-    s.length = too_long;
-    CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(last[3].h), "sequences: sample 3 has length 41, the array 40 steps");
-    s.length = negative;
-    CHECK_INT(fold_sequences_input(f, &s, 1, x), 0);
-    expect(&b, 1, "sequences: sample 1 has length -1, the array 40 steps");
-    CHECK_INT(fold_sequences_input(f, &s, SAMPLES, x), 0);
-    expect(&b, 1, "sequences: sample 6 of 6");
-    CHECK_INT(fold_sequences_input(f, &s, 0, NULL), 0);
-    expect(&b, 1, "sequence: a pointer is NULL");
-    s = b.batch[0];
-    s.width = WIDTH - 1;
-    CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_SHAPE);
-    expect(&b, fold_node_is_null(last[0].h), "lstm: x has [6], wanted [7]");
-    s.width = 0;
-    CHECK_INT(fold_sequences_input(f, &s, 0, x), 0);
-    expect(&b, 1, "sequences: width is 0, must be in [1, inf)");
-    s = b.batch[0];
-    s.values = NULL;
-    CHECK(fold_unroll_batch(f, &b.lstm, &s, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(last[0].h), "sequences: a pointer is NULL");
-    CHECK(fold_unroll_batch(f, &b.lstm, NULL, NULL, NULL, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, 1, "unroll_batch: a pointer is NULL");
-    close_bed(&b);
-}
-
-static void test_step_errors(void)
-{
-    static const char *const cases[][2] = {
-        { "no output", "unroll_steps: the step of input 0 gave no output" },
-        { "left out", "unroll_steps: the step of input 0 left out state 0, there are 1" },
-        { "one more", "unroll_steps: the step of input 0 gave a state 1, there are 1" },
-        { "other shape", "unroll_steps: a step changed the shape of a state (inputs [7], [8])" },
-    };
-    fold_node x, out, last[FOLD_MAX_STATES];
-    fold_unroll_desc d = fold_unroll_desc_default();
-    bed b;
-    open_bed(&b);
-    d.step = wrong_step;
-    d.x = &x;
-    d.n = d.n_states = 1;
-    d.out = &out;
-    d.last = last;
-    for (int i = 0; i < 4; i++) {
-        x = fold_input(b.f, b.ntc, WIDTH);
-        d.user = cases[i][0];
-        d.state[0] = fold_shape1(WIDTH);
-        CHECK(fold_unroll_steps(b.f, &d) != FOLD_OK);
-        expect(&b, fold_node_is_null(last[0]), cases[i][1]);
-    }
-    x = fold_input(b.f, b.ntc, WIDTH);
-    d.state[0].rank = 0;
-    fold_unroll_steps(b.f, &d);
-    expect(&b, fold_node_is_null(last[0]), "unroll_steps: state 0 has neither a beginning nor a shape");
-    d.n_states = FOLD_MAX_STATES + 1;
-    fold_unroll_steps(b.f, &d);
-    expect(&b, fold_node_is_null(last[0]), "unroll_steps: n_states is 9, must be in [0, 8]");
-    d.step = NULL;
-    fold_unroll_steps(b.f, &d);
-    expect(&b, 1, "unroll_steps: a pointer is NULL");
-    fold_unroll_steps(b.f, NULL);
-    expect(&b, 1, "unroll_steps: a pointer is NULL");
-    close_bed(&b);
-}
-
 static void test_stack_errors(void)
 {
     fold_rnn_stack none;
@@ -609,14 +381,14 @@ static void test_stack_errors(void)
     bed b;
     open_bed(&b);
     memset(&none, 0, sizeof none);
-    x[0] = x[1] = fold_input(b.f, b.ntc, WIDTH - 1);
-    CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, 2, NULL, out, last) == FOLD_BAD_SHAPE);
+    x[0] = x[1] = fold_input(b.f, b.values, WIDTH - 1);
+    CHECK(fold_unroll_stack(b.f, &b.stack, x, 2, NULL, out, last) == FOLD_BAD_SHAPE);
     expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
            "stack.0: x has [6], wanted [7]");
-    CHECK(fold_rnn_stack_apply(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(out[0]), "rnn_stack_apply: it is NULL");
-    CHECK(fold_rnn_stack_apply(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(last[0].h), "rnn_stack_apply: a sequence of -2 steps");
+    CHECK(fold_unroll_stack(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, fold_node_is_null(out[0]), "unroll_stack: it is NULL");
+    CHECK(fold_unroll_stack(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
+    expect(&b, fold_node_is_null(last[0].h), "unroll_stack: a sequence of -2 steps");
     fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
     CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': takes a maker of cells and 1 to 8 layers, got 9");
     fold_model_clear_error(b.m);
@@ -627,16 +399,10 @@ int main(int argc, char **argv)
 {
     check_start(argc, argv);
     check_run("beside a loop by hand", test_by_hand);
-    check_run("dense arrays in both layouts", test_batch);
-    check_run("a batch cut in two", test_batch_begin);
     check_run("merged outputs", test_merged);
     check_run("stack and unstack", test_stack_and_unstack);
     check_run("stacks in both directions", test_stack);
-    check_run("any number of states", test_states);
-    check_run("a step that is the lstm", test_own_lstm);
     check_run("errors of unrolling", test_unroll_errors);
-    check_run("errors of dense arrays", test_batch_errors);
-    check_run("errors of steps", test_step_errors);
     check_run("errors of stacks", test_stack_errors);
     return check_finish();
 }
