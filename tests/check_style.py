@@ -2,9 +2,10 @@
 
 Prints the longest line, the longest function of the implementation and the share of one-letter words in its code (keywords
 are words; comments, strings and numbers are not), each with its limit, then missing blank lines and what clang-format would
-change. It fails if a figure exceeds its limit, if the map below FOLD_IMPLEMENTATION names something that does not exist, if
-a function calls one of a later section, or if a macro or enumerator of fold.h or a companion has no prefix. --list shows
-every place. Prose is not checked: people read it."""
+change. It fails where a figure exceeds its limit, if the map behind FOLD_IMPLEMENTATION names something that does not exist,
+if a function calls one of a later section,
+or if a macro or enumerator of fold.h or a companion has no prefix.
+--list shows every place. Prose is not checked: people read it."""
 
 import argparse
 import collections
@@ -15,6 +16,7 @@ import re
 import subprocess
 import sys
 
+WANTED = {"columns": 110, "lines": 60, "letters": 10.0}
 LIMITS = {"columns": 110, "lines": 60, "letters": 10.0}
 
 SHORT = 7  # lines of a function that may stand beside another one without a blank line
@@ -265,14 +267,14 @@ def main():
         "letters": 100.0 * sum(letters.values()) / len(words),
     }
     allowed = {"columns": limit.columns, "lines": limit.lines, "letters": limit.letters}
-    wide = [(len(line), at + 1) for at, line in enumerate(lines) if len(line) > limit.columns]
-    long = [each for each in measured if each[0] > limit.lines]
+    wide = [(len(line), at + 1) for at, line in enumerate(lines) if len(line) > WANTED["columns"]]
+    long = [each for each in measured if each[0] > WANTED["lines"]]
     print("fold.h: %d lines, %d of them the implementation's" % (len(lines), len(lines) - begin))
-    print("longest line: %d columns (at most %d: %d lines are longer)" % (figures["columns"], limit.columns, len(wide)))
-    print("longest function: %d lines, %s (at most %d: %d of %d are longer)"
-          % (measured[0][0], measured[0][1], limit.lines, len(long), len(measured)))
-    print("one-letter words: %.1f %% of %d (at most %.0f %%); %s" % (
-        figures["letters"], len(words), limit.letters,
+    print("longest line: %d columns (wanted %d: %d lines are longer)" % (figures["columns"], WANTED["columns"], len(wide)))
+    print("longest function: %d lines, %s (wanted %d: %d of %d are longer)"
+          % (measured[0][0], measured[0][1], WANTED["lines"], len(long), len(measured)))
+    print("one-letter words: %.1f %% of %d (wanted %.0f %%); %s" % (
+        figures["letters"], len(words), WANTED["letters"],
         ", ".join("%s %d" % each for each in letters.most_common(12))))
     if limit.list:
         for columns, at in wide:
