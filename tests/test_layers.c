@@ -1795,7 +1795,7 @@ static void test_layers_that_cannot_be(void)
                                         "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
                                         "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
     static const char *const says_ctx[] = { "list_standardize: the input must be a list", "list_standardize: epsilon is -1, must be in [0, inf)",
-                                            "standardize: shapes differ",
+                                            "standardize: shapes do not broadcast",
                                             "transformer_apply: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
                                             "encoder_apply: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
                                             "layer: input 0 is [1], must be [6]" };

@@ -1336,7 +1336,7 @@ static void test_bad_shapes(void)
     BAD(fold_slice(f, n.m23, 2, 0, 1), BAD_SHAPE, "slice", "axis");
     BAD((fold_split(f, n.v3, 2, n.parts), n.parts[1]), BAD_SHAPE, "split", "axis of x, 3");
     BAD(fold_reshape(f, n.m23, fold_shape1(5)), BAD_SHAPE, "reshape", "[2 x 3]");
-    BAD(fold_reshape(f, n.m23, empty), BAD_SHAPE, "reshape", "dimensions");
+    BAD(fold_reshape(f, n.m23, empty), BAD_SHAPE, "reshape", "rank 1 to 4");
     BAD(fold_transpose(f, n.m23, 0, 2), BAD_SHAPE, "transpose", "axis");
     BAD(fold_softmax_xent(f, n.m23, 0), BAD_SHAPE, "softmax_xent", "vector");
     BAD(fold_softmax_kl(f, n.v3, n.v4), BAD_SHAPE, "softmax_kl", "[3], [4]");
