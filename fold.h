@@ -11642,7 +11642,7 @@ struct fold_model {
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer; /* traces cell bodies; made with the first cell */
+    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
     fold_memory tracing; /* the tracer's; zero: the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* cells before this one have a projection, or need none */
@@ -13039,7 +13039,7 @@ typedef struct fold__ref {
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem; /* it runs once for every element of the list */
+    uint8_t elem;      /* it runs once for every element of the list */
     uint8_t is_random; /* dropout */
     int32_t attr[4];
     uint32_t param[2]; /* ids; 0: none */
@@ -13102,15 +13102,15 @@ typedef struct fold__cell_data {
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws; /* of dropout, in one call */
-    uint8_t max_of_list; /* it takes the maximum over the list, so an empty list is an error */
-    uint8_t border_out;  /* mask of outputs that the body reads as well, */
-    uint16_t border_in;  /* and of inputs that it does not read exactly once and whole */
-    uint8_t in_order;    /* it reads the other inputs in their order */
-    uint8_t products;    /* of a layer's cell: how many products its projection takes for the first input */
+    int n_draws;          /* of dropout, in one call */
+    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
+    uint8_t border_out;   /* mask of outputs that the body reads as well, */
+    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
+    uint8_t in_order;     /* it reads the other inputs in their order */
+    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
     uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
     fold_cell projection; /* see fold__project_cells; null: none */
-    void *memory;     /* the one block of all of the above */
+    void *memory;         /* the one block of all of the above */
     size_t memory_size;
 } fold__cell_data;
 
@@ -13127,16 +13127,16 @@ typedef struct fold__sig {
     uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;       /* or FOLD__CELL_OP | cell */
-    uint32_t shared;   /* mask of shared inputs */
-    uint32_t lists;    /* mask of the op's or cell's operands that are lists */
+    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t shared;    /* mask of shared inputs */
+    uint32_t lists;     /* mask of the op's or cell's operands that are lists */
     uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
-    uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;   /* in such a body the ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape; /* the first input's shape: which word of the key */
+    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
+    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* the first input's shape: which word of the key */
     uint8_t n_in, n_list, n_out, is_cell;
-    uint8_t own_program; /* its program is in the context's pools, not the cell's */
-    uint8_t out_lists;   /* mask of outputs that are lists */
+    uint8_t own_program;     /* its program is in the context's pools, not the cell's */
+    uint8_t out_lists;       /* mask of outputs that are lists */
     uint64_t differentiable; /* mask of inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
@@ -13245,8 +13245,8 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error; /* the last read's, which does not stick */
-    int unusable;           /* it was made with wrong settings: its error stays */
+    fold__error read_error;      /* the last read's, which does not stick */
+    int unusable;                /* it was made with wrong settings: its error stays */
     int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
 
     /* settings */
@@ -13273,7 +13273,7 @@ struct fold_ctx {
     uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
     uint32_t dedupe_size;
     uint32_t done_version; /* the model's when kept values were computed */
-    uint32_t node_cap; /* nodes and edges that fit without asking */
+    uint32_t node_cap;     /* nodes and edges that fit without asking */
     uint32_t edge_cap;
 
     /* a reset clears all from n_nodes to frame */
@@ -13282,13 +13282,13 @@ struct fold_ctx {
     uint32_t n_calls;
     uint32_t peak_nodes; /* including dropped ones, such as merged calls */
     uint32_t peak_edges;
-    size_t data_used; /* floats */
-    size_t bytes_refused; /* that this recording could not get */
+    size_t data_used;                    /* floats */
+    size_t bytes_refused;                /* that this recording could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
     uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
-    uint32_t old_nodes; /* n_nodes at the last run */
-    uint32_t old_merged; /* n_merged then */
+    uint32_t old_nodes;       /* n_nodes at the last run */
+    uint32_t old_merged;      /* n_merged then */
     uint32_t n_kept_grads;
     uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
     uint32_t n_output_refs, old_output_refs;
@@ -13579,12 +13579,12 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is put together. */
 enum {
-    FOLD__GRAD_ZERO,       /* no contributions: it is cleared */
-    FOLD__GRAD_WHOLE,      /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,   /* several, written in place, which together cover it */
+    FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
+    FOLD__GRAD_WHOLE,             /* one contribution, written in place */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
     FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
-    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and these are added up */
-    FOLD__GRAD_ROOT        /* the root's, which is one */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
+    FOLD__GRAD_ROOT               /* the root's, which is one */
 };
 /* A run's state of a node. */
 enum {
@@ -13604,21 +13604,21 @@ enum {
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
 typedef struct fold__batch {
-    uint32_t group_sig, stage;       /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem; /* their first rows in the signature's buffers */
-    uint32_t elems;                  /* elements of their lists */
+    uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
+    uint32_t first, count;                /* its calls, in the order of the run */
+    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
+    uint32_t elems;                       /* elements of their lists */
     uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
 } fold__batch;
 /* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
    come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;  /* size of all rows of contributions, in 16 floats */
-    uint32_t chunk;  /* rows of every list that run at a time, forward and backward; 0: all */
-    uint32_t length; /* if in chunks: the rows that each of its lists has */
-    uint32_t row;    /* while it runs: the first row of the chunk */
-    size_t floats;  /* of its slabs */
+    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
+    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t row;                  /* while it runs: the first row of the chunk */
+    size_t floats;                 /* of its slabs */
     size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
@@ -13634,10 +13634,10 @@ typedef struct fold__group_sig {
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
     uint32_t first_batch, last_batch;
-    uint32_t last_read;  /* the last batch that reads its outputs; NONE: none */
-    uint32_t first_back; /* the first batch whose backward reads them, so the last in time; NONE: none */
-    uint64_t recurrent;  /* mask of inputs from the same component */
-    uint32_t tile;       /* rows of a tile */
+    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
+    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint64_t recurrent;      /* mask of inputs from the same component */
+    uint32_t tile;           /* rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
@@ -13645,9 +13645,9 @@ typedef struct fold__group_sig {
     uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;  /* 1 + where its stages are kept */
-    size_t op_at;   /* in scratch, the floats of an op follow its transient buffers, */
-    size_t free_at; /* and then come pointers to rows */
+    size_t stages;        /* 1 + where its stages are kept */
+    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
+    size_t free_at;       /* and then come pointers to rows */
 } fold__group_sig;
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
@@ -13745,8 +13745,8 @@ typedef struct fold__use {
     size_t lines, block;       /* number of lines in a row, and in a block */
     size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
     size_t done, next;         /* lines summed before the groups being run, and including them */
-    size_t total;  /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
-    uint64_t rows, work; /* in the groups being summed, and their cost */
+    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* in the groups being summed, and their cost */
 } fold__use;
 
 /* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
@@ -13775,14 +13775,14 @@ typedef struct fold__binding {
 } fold__binding;
 
 typedef struct fold__instruction {
-    uint32_t wanted; /* mask of operands whose gradients it computes, */
+    uint32_t wanted;      /* mask of operands whose gradients it computes, */
     uint32_t per_element; /* and of those that it computes per list element first */
-    int first, end;  /* the ops that run tile by tile with it */
+    int first, end;       /* the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
-    uint8_t for_elements; /* only list elements need it */
-    uint8_t is_list;      /* it reads a list of elements for each row */
-    uint8_t finishes;     /* mask of outputs whose gradients are put together before its backward */
-    uint8_t gathers;      /* it reads data of each row */
+    uint8_t for_elements;           /* only list elements need it */
+    uint8_t is_list;                /* it reads a list of elements for each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
+    uint8_t gathers;                /* it reads data of each row */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
     fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
@@ -13791,9 +13791,9 @@ typedef struct fold__instruction {
 /* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
    from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
 typedef struct fold__stages {
-    size_t next;        /* 1 + where the next one of the signature is */
-    size_t op_floats;   /* the most scratch floats of an op without parameters */
-    uint64_t recurrent; /* the inputs that close its cycle, if there is a prologue */
+    size_t next;                        /* 1 + where the next one of the signature is */
+    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
     uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
@@ -13810,7 +13810,7 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction; /* of each op of the program, in stage `stage` */
+    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
     fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
@@ -13820,11 +13820,11 @@ typedef struct fold__worker {
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
-    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
+    uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
     ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
     /* scratch */
     float *scratch;
-    char *free; /* the unused part of scratch for pointers */
+    char *free;                   /* the unused part of scratch for pointers */
     fold__command_list *commands; /* records its kernel calls, unless NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
@@ -13833,8 +13833,8 @@ typedef struct fold__worker {
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
-    uint32_t one_list[2]; /* eager: the one list, */
-    uint64_t draw;        /* and the key of a random draw */
+    uint32_t one_list[2];     /* eager: the one list, */
+    uint64_t draw;            /* and the key of a random draw */
     /* statistics */
     size_t kernel_calls, one_row_calls, events;
     size_t slow_events; /* of the slow run that is kept */
@@ -13901,11 +13901,11 @@ typedef struct fold__recorded {
 
 /* What a run computes. From AGAIN on it also computes values that are there. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays the previous run's */
-    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,  /* what the previous run did */
+    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,    /* what the previous run did */
     FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
@@ -13946,9 +13946,9 @@ typedef struct fold__run {
 
     /* the plan */
     fold__plan plan;
-    fold__plan_key key; /* if the context keeps plans */
-    size_t node_bytes; /* of FOLD__RUN_NODE_ARRAYS */
-    size_t replayed; /* where these are in the array of plans if a kept plan is used; else 0 */
+    fold__plan_key key;     /* if the context keeps plans */
+    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
+    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
     uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
     uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
     fold__recorded plan_of; /* what was recorded then */
